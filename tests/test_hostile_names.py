@@ -79,6 +79,8 @@ COMMANDS = [
     ["merge", "FILE", "OTHER", "-o", "NEW.pftrace", "-O", "EVIL=1"],
     ["align", "FILE", "OTHER", "--report", "ALIGNED.html"],
     ["align", "FILE", "ALONE"],
+    ["report", "FILE", "--by", "track,arg:EVIL"],
+    ["report", "FILE", "--by", "track,arg:EVIL", "-o", "TABLES.html"],
     ["convert", "FILE", "-o", "FILE"],
     ["convert", "MISSING", "-o", "NEW"],
     ["convert", "FILE", "-o", "EVIL"],

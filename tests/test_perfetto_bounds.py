@@ -323,4 +323,4 @@ def test_flow_ids_of_an_end_are_counted(module: Any, tmp_path: Path) -> None:
     with using("packets", module):
         trace = read_bytes(tmp_path, packets.bytes())
     assert slices(trace) == [(10, 5, "op"), (20, 5, "op")]
-    assert codes(trace) == {"flow_of_end": 2, "lonely_flow": 1}
+    assert codes(trace) == {"flow_of_end": 2, "half_flow": 1}

@@ -305,7 +305,7 @@ def test_flows(tmp_path: Path) -> None:
     flows = zip(trace.flows.from_slice.tolist(), trace.flows.to_slice.tolist(), strict=True)
     assert sorted(name[one] + name[other] for one, other in flows) == ["ab", "bc", "de", "fg"]
     assert (50, 0, "e") in slices(trace)
-    assert codes(trace) == {"lonely_flow": 1}
+    assert codes(trace) == {"half_flow": 1}
 
 
 def test_flow_before_its_start_in_the_file(tmp_path: Path) -> None:

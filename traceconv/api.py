@@ -92,19 +92,19 @@ class Result:
     together: Together = field(default_factory=Together)
 
     def __repr__(self) -> str:
-        """The trace and how sure its times are, without its columns."""
+        """Return the trace and how sure its times are, without its columns."""
         verdicts = Counter(line.verdict for line in self.receipt)
         clocks = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
         return f"<Result: {self.trace!r}, clocks: {clocks or 'none'}>"
 
 
 def formats() -> dict[str, type[Importer]]:
-    """All formats that can be read, by name."""
+    """Return all formats that can be read, by name."""
     return importers()
 
 
 def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, str]:
-    """The name of the format of a file, and the reason. `limits`: what it may take.
+    """Return the name of the format of a file, and the reason. `limits`: what it may take.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
@@ -120,7 +120,7 @@ def read(
     options: Mapping[str, OptionValue] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Trace:
-    """One input as a laid-out trace on its own clocks.
+    """Return one input as a laid-out trace on its own clocks.
 
     Args:
         path: a file, or "-" for standard input.
@@ -142,7 +142,7 @@ def convert(
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
-    """One input to one output. See `merge`."""
+    """Convert one input to one output. See `merge`."""
     return merge([Input(path, format, options or {})], output, memory=memory, limits=limits)
 
 
@@ -157,7 +157,7 @@ def merge(
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
-    """Several inputs to one output, on one clock.
+    """Merge several inputs to one output, on one clock.
 
     Args:
         inputs: paths, or paths with what is to be known about them.
@@ -210,7 +210,9 @@ def estimate(
     force: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[Alignment, Causality]:
-    """How several inputs would be put on one time axis, without writing a trace. The arguments are those of `merge`.
+    """Return how several inputs would be put on one time axis, without writing a trace.
+
+    The arguments are those of `merge`.
 
     `force` says whether a report that exists may be replaced.
 
@@ -341,7 +343,7 @@ def _aligned(
     reports_to: Sequence[str],
     force: bool,
 ) -> tuple[Alignment, Causality]:
-    """The alignment of traces that were read. A refusal is written to its reports before it is raised."""
+    """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
     checks = Causality(())
     try:
         within = {index: one.offset_within_ns for index, one in enumerate(given)}
@@ -363,7 +365,7 @@ def clocks(
     facts: Facts = NO_FACTS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
-    """Which clocks some inputs have, what relates them, and what would.
+    """Return which clocks some inputs have, what relates them, and what would.
 
     Args:
         inputs: paths, or paths with what is to be known about them.
@@ -396,7 +398,7 @@ def _offsets(given: Sequence[Input]) -> dict[int, int]:
 def _check_reports(
     report: AnyPath | Sequence[AnyPath], output: AnyPath, sources: Sequence[Source], force: bool
 ) -> list[str]:
-    """The paths of the reports. Refuses what could not be written, before the work for it is done."""
+    """Return the paths of the reports. Refuses what could not be written, before the work for it is done."""
     paths = [os.fspath(path) for path in ([report] if isinstance(report, str | os.PathLike) else report)]
     if paths:
         from traceconv.align import report as reports
@@ -412,14 +414,14 @@ def _check_reports(
 
 
 def _same_place(path: str, other: AnyPath) -> bool:
-    """Whether what is written to one path replaces what is written to the other one, links and ./ followed."""
+    """Return whether what is written to one path replaces what is written to the other one, links and ./ followed."""
     return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _rendered(
     paths: Sequence[str], traces: Sequence[Trace], outcome: Alignment | AlignmentError, checks: Causality
 ) -> dict[str, bytes]:
-    """The reports on an alignment or a refusal, by path."""
+    """Return the reports on an alignment or a refusal, by path."""
     if not paths:
         return {}
     from traceconv.align import report as reports
@@ -468,7 +470,7 @@ def _write_all(writer: Writer, trace: Trace, sink: BinaryIO) -> None:
 
 
 def _writer_of(output: Output) -> Writer:
-    """The writer that the user names, or the one for the ending of the output; Perfetto for a stream."""
+    """Return the writer that the user names, or the one for the ending of the output; Perfetto for a stream."""
     if output.to or output.path == "-":
         return writer_named(output.to or "perfetto", compress=is_compressed(output.path))
     return writer_for_path(output.path)
@@ -480,6 +482,11 @@ def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
             raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
 
 
+def refuse_overwriting(inputs: Sequence[Input], output: str) -> None:
+    """Raise UsageError if the output is one of the inputs, by whatever name."""
+    _refuse_overwriting([Source(one.path) for one in inputs], output)
+
+
 def _read_all(
     given: Sequence[Input],
     sources: Sequence[Source],
@@ -487,7 +494,7 @@ def _read_all(
     facts: Facts,
     memory: Memory | None = None,
 ) -> list[Trace]:
-    """All inputs; every one is tried, so that one run names all that is wrong."""
+    """Return all inputs; every one is tried, so that one run names all that is wrong."""
     memory = memory or Memory()
     names = _names(sources)
     recognised: list[Recognised] = []
@@ -515,7 +522,7 @@ def _read_all(
 
 
 def _with_facts(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
-    """The options of an importer with those that follow from --tz and --date."""
+    """Return the options of an importer with those that follow from --tz and --date."""
     for key in options.keys() & stated.keys():
         if options[key] != stated[key]:
             raise UsageError(f"{name}: -O {key}={options[key]} and {stated[key]} (--tz, --date) contradict each other")
@@ -523,7 +530,7 @@ def _with_facts(options: dict[str, str], stated: dict[str, str], name: str) -> d
 
 
 def _names(sources: Sequence[Source]) -> list[str]:
-    """How the inputs are called: by file name, those with the same one by path, the same path numbered."""
+    """Return how the inputs are called: by file name, those with the same one by path, the same path numbered."""
     names: list[str] = []
     base = Counter(source.name for source in sources)
     for source in sources:
@@ -538,7 +545,7 @@ def _names(sources: Sequence[Source]) -> list[str]:
 def _assign_options(
     options: Mapping[str, str], names: Sequence[str], classes: Sequence[type[Importer]]
 ) -> list[dict[str, str]]:
-    """For each input the options that were given without a file; each must fit exactly one input."""
+    """Return for each input the options that were given without a file; each must fit exactly one input."""
     shared: list[dict[str, str]] = [{} for _ in classes]
     for key, value in options.items():
         takers = [index for index, cls in enumerate(classes) if key in option_names(cls)]

@@ -58,7 +58,7 @@ class StaleKernel(TraceconvError):
 
 
 def module(name: str) -> Any:
-    """A compiled module by its name; None where the kernel is not used.
+    """Return a compiled module by its name; None where the kernel is not used.
 
     Raises:
         StaleKernel: its source is there and not the one that it was compiled from.
@@ -79,13 +79,13 @@ def module(name: str) -> Any:
 
 
 def _checksum(source: Path) -> int:
-    """The CRC-32 of a source and of what it includes."""
+    """Return the CRC-32 of a source and of what it includes."""
     text = source.read_bytes()
     return zlib.crc32(text + b"".join((_ROOT / os.fsdecode(path)).read_bytes() for path in _INCLUDE.findall(text)))
 
 
 def about() -> str:
-    """One sentence on whether the kernel is used, and what to do about it if not."""
+    """Return one sentence on whether the kernel is used, and what to do about it if not."""
     if COMPILED:
         return "The kernel is compiled."
     if _THERE:

@@ -1,4 +1,4 @@
-"""The way of an input to its trace, each step in a room of its own:
+"""The way of an input to its trace, each step in a room of its own.
 
 1. `io.source` opens and unpacks it.
 2. `io.log_collectors` takes off what collectors of logs wrote before each line.
@@ -73,7 +73,7 @@ class Recognised:
 
 
 def recognise(source: Source, format: str | None = None) -> Recognised:
-    """The importer that an input is for, and what that one is to read.
+    """Return the importer that an input is for, and what that one is to read.
 
     Args:
         source: the input.
@@ -98,7 +98,10 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
 
 
 def _found(marked: Collected) -> tuple[type[Importer], Match] | None:
-    """The importer of the first stream that is known; a log with times counts only behind the name of a writer."""
+    """Return the importer of the first stream that is known.
+
+    A log with times counts only behind the name of a writer.
+    """
     least = Certainty.FALLBACK if marked.by_name else Certainty.MAYBE
     return next(
         (found for stream in marked.streams if (found := _identified(stream)) and found[1].certainty >= least), None
@@ -113,7 +116,7 @@ def _identified(source: Source) -> tuple[type[Importer], Match] | None:
 
 
 def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None) -> bool:
-    """Whether the format makes use of the times of arrival itself."""
+    """Return whether the format makes use of the times of arrival itself."""
     found = named or _identified(source)
     return found is not None and getattr(found[0], "reads_arrivals", False)
 
@@ -121,7 +124,7 @@ def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None) 
 def read_recognised(
     found: Recognised, options: Mapping[str, str], name: str = "", memory: Memory | None = None
 ) -> Trace:
-    """The laid-out trace of an input, on its own clocks.
+    """Return the laid-out trace of an input, on its own clocks.
 
     Args:
         found: the input.

@@ -58,7 +58,7 @@ def _answer(cls: type[Importer], data: bytes) -> Match:
 
 
 def _check_damaged(cls: type[Importer], path: Path) -> None:
-    """Any piece of an input may be missing: what is left is read, or refused by one of our errors."""
+    """Check that with any part of an input missing, what is left is read, or refused by one of our errors."""
     rng, data = random.Random(0), path.read_bytes()
     with TemporaryDirectory() as folder:
         piece = Path(folder) / path.name
@@ -116,7 +116,7 @@ def check_golden(
 def read_with(
     cls: type[Importer], source: str | os.PathLike[str], options: Mapping[str, str | int | bool] | None = None
 ) -> Trace:
-    """The trace of an input by an importer, which need not be installed."""
+    """Return the trace of an input by an importer, which need not be installed."""
     try:
         return read_recognised(Recognised(Source(source), cls, ""), option_texts(options))
     except ImporterFailed as failure:
@@ -124,6 +124,6 @@ def read_with(
 
 
 def as_text(trace: Trace) -> str:
-    """A trace in words, one thing a line, with what is to be said of its inputs."""
+    """Return a trace in words, one thing a line, with what is to be said of its inputs."""
     said = [entry.describe() for source in trace.sources for entry in source.diagnostics]
     return dump(trace) + "".join(f"{line}\n" for line in said)

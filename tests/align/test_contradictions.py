@@ -155,7 +155,7 @@ def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
     assert [line.verdict for line in found.receipt] == ["ok", "assumed"]
     assert "say that it belongs" in found.receipt[1].warnings[0]
     found = align(two(0), facts=parse_facts(names, drifts=["b.json=800ppm"]))
-    assert "at its begin and" in found.receipt[1].warnings[0]
+    assert "at its start and" in found.receipt[1].warnings[0]
 
 
 @pytest.mark.parametrize(("ppm", "doubted"), [(0, False), (0.5, False), (300, True)])

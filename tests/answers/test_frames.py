@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import sys
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
 import traceconv
 from tests.golden import ROOT, Case, cases
+from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.frames import TABLE_NAMES, Frames
@@ -25,7 +28,7 @@ from traceconv.errors import OutputError, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, SourceInfo
+from traceconv.model.trace import TABLES, Args, SourceInfo, Trace
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -129,6 +132,8 @@ def test_integers_beside_unknown_values_stay_exact_in_pandas() -> None:
         ([2**53 + 1, 2.5], pa.string()),
         ([2**63], pa.float64()),
         ([2**63 + 1], pa.string()),
+        ([10**400], pa.string()),
+        ([10**400, 1.5], pa.string()),
         ([True, 1], pa.string()),
         (["a", 1], pa.string()),
         ([[1, 2]], pa.string()),
@@ -160,13 +165,79 @@ def test_hostile_names() -> None:
     assert "<script>" not in frame._repr_html_()
 
 
+def test_args_in_several_parts() -> None:
+    args = Args([b'{"a":1}{"b":2}', b"", b'{"c":3}'])
+    at, length = np.array([14, 0, 21, 7, 0, 0]), np.array([7, 7, 0, 7, 0, 7])
+    assert bytes(args.joined(at, length)) == b'{"c":3}{"a":1}{"b":2}{"a":1}'
+    long = b'{"d":"%s"}' % (b"x" * 1000)
+    several = Args([b'{"a":1}' + long, long])
+    at, length = np.array([7, 0, 7 + len(long)]), np.array([len(long), 7, len(long)])
+    assert bytes(several.joined(at, length)) == long + b'{"a":1}' + long
+    assert bytes(Args().joined(np.array([0]), np.array([0]))) == b""
+
+
+@pytest.mark.parametrize("key", ['a"b', "a\\b", "a\nb", "é", "args.a"])
+def test_hostile_keys_of_args(key: str) -> None:
+    trace = _with_args({key: 1}, {key: "x"}, {}, {key: None})
+    column = Frames(trace, args=[key]).slices.to_arrow()[f"args.{key}"]
+    assert column.to_pylist() == ["1", "x", None, None]
+    (operations,) = traceconv.report(trace, traceconv.Questions(["operations"], by=[f"arg:{key}"]))
+    assert {row[0] for row in operations.rows} == {"1", "x", "", "null"}
+
+
+@pytest.mark.parametrize("number", ["1e400", "-" + "9" * 5000, "9" * 400])
+def test_numbers_that_are_too_large_are_texts(number: str, tmp_path: Path) -> None:
+    begin, end = '{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2,"args":{"n":', ',"k":7}}]}'
+    (tmp_path / "a.json").write_text(begin + number + end)
+    slices = traceconv.frames([tmp_path / "a.json"], args=["n", "k"]).slices.to_arrow()
+    assert slices["args.n"].to_pylist() == [number]
+    assert slices["args.k"].to_pylist() == [7]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are texts")
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    names = [os.fsdecode(b"a\xfe.json"), os.fsdecode(b"a\xff.json")]
+    for name in names:
+        (tmp_path / name).write_bytes(CUDA.read_bytes())
+    policy = traceconv.Policy(on_ambiguous="separate")
+    frames = traceconv.frames([tmp_path / name for name in names], policy=policy)
+    shown = frames.recordings.to_arrow()["input"].to_pylist()
+    assert shown == ["a\N{REPLACEMENT CHARACTER}.json"] * 2
+    assert set(frames.slices.to_pandas().input) == set(frames.slices.to_polars()["input"]) == set(shown)
+    with pytest.raises(UsageError, match="must have names"):
+        traceconv.frames([CUDA], args=[os.fsdecode(b"\xff")])
+
+
+def _with_args(*args: dict[str, object]) -> Trace:
+    out = _builder()
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 2, "t")
+    for start, values in enumerate(args):
+        out.slice(thread, start * 10, 5, "name", args=values)
+    return lay_out(out.finish())
+
+
 def test_sections_are_frames_too() -> None:
     (operations,) = traceconv.report([CUDA], traceconv.Questions(sections=["operations"]))
     assert operations.to_pandas().to_dict("records")[0]["self_ns"] == operations.records()[0]["self_ns"]
     assert operations.to_polars().columns == [column.name for column in operations.columns]
-    assert "cudaDeviceSynchronize" in operations._repr_html_()
     trace = traceconv.read(CUDA)
     assert traceconv.report(trace)[1].records() == operations.records()
+
+
+def test_notebooks_show_sections_with_their_notes_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (operations,) = traceconv.report([CUDA], traceconv.Questions(sections=["operations"]))
+    operations.notes.append("<script>")
+    operations.rows *= 20
+    html = operations._repr_html_()
+    assert html.startswith("<h4>operations</h4><table>")
+    assert "cudaDeviceSynchronize" in html
+    assert html.count("<tr>") == 51
+    assert f"<p>{len(operations.rows) - 50} more rows</p>" in html
+    assert all(f"<p>{escape(note)}</p>" in html for note in operations.notes)
+    assert "<script>" not in html
+    with pytest.raises(UsageError, match="pyarrow is not installed"):
+        operations.to_arrow()
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
@@ -183,11 +254,32 @@ def test_an_export_holds_what_the_frames_hold(ending: str, tmp_path: Path) -> No
         expected = frame.to_arrow()
         if ending == "parquet":
             assert pyarrow.parquet.read_table(path).equals(expected)
+            assert pyarrow.parquet.read_schema(path).metadata[b"traceconv.schema"] == b"1"
         elif ending == "arrow":
             assert pa.ipc.open_file(path).read_all().equals(expected, check_metadata=True)
         else:
-            options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-            assert pyarrow.csv.read_csv(path, parse_options=options).num_rows == expected.num_rows
+            with path.open(newline="", encoding="utf-8") as file:
+                header, *rows = csv.reader(file)
+            assert header == expected.column_names
+            values = [column.to_pylist() for column in expected.columns]
+            assert rows == [[_in_csv(value) for value in row] for row in zip(*values, strict=True)]
+
+
+def _in_csv(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return np.format_float_positional(value, trim="-")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def test_csv_is_written_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = traceconv.read(CUDA)
+    traceconv.export(trace, tmp_path / "whole.csv")
+    monkeypatch.setattr(export_module, "_ROW_GROUP", 3)
+    traceconv.export(trace, tmp_path / "parts.csv")
+    for path in (tmp_path / "whole.csv").iterdir():
+        assert path.read_bytes() == (tmp_path / "parts.csv" / path.name).read_bytes()
 
 
 def test_an_export_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +294,20 @@ def test_an_export_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(OutputError, match=r"holds other files, such as mine\.txt"):
         traceconv.export([CUDA], traceconv.Output(folder, force=True))
     assert (folder / "mine.txt").read_text() == "keep me"
+
+    rename = os.rename
+
+    def interrupted(source: Path, target: str) -> None:
+        if Path(source).name == "new":
+            raise KeyboardInterrupt
+        rename(source, target)
+
+    (folder / "mine.txt").unlink()
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        traceconv.export([CUDA], traceconv.Output(folder, force=True))
+    assert len(list(folder.iterdir())) == len(TABLE_NAMES)
+    monkeypatch.setattr(os, "rename", rename)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

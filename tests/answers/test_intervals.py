@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.answers.intervals import Intervals, gaps, intersect, subtract, union
+from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract, union
 
 LENGTH = 60
 SETS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12)
@@ -47,3 +49,12 @@ def test_gaps_and_the_set_fill_the_window(pairs: list[tuple[int, int]], start: i
     one = made(pairs)
     expected = [start <= at < end and not there for at, there in enumerate(raster(one))]
     assert raster(gaps(one, start, end)) == expected
+
+
+@given(SETS, st.integers(0, 30), st.integers(1, 29), st.integers(1, 9))
+def test_shares_of_equal_parts(pairs: list[tuple[int, int]], start: int, length: int, parts: int) -> None:
+    there = raster(made(pairs))
+    parts = min(parts, length)
+    edges = [start + length * number // parts for number in range(parts + 1)]
+    expected = [sum(there[low:high]) / (high - low) for low, high in itertools.pairwise(edges)]
+    assert shares(made(pairs), start, start + length, parts) == expected

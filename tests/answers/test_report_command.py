@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -63,6 +64,8 @@ def test_groups_by_what_is_asked() -> None:
     ("arguments", "message"),
     [
         (("--by", "nmae"), "'nmae' is no key"),
+        (("--sort", "slef"), "columns: name, count, total_ns, self_ns"),
+        (("--where", "dur>1"), "at character 5 of 'dur>1'"),
         (("--step-name", "("), "--step-name '('"),
         (("--section", "devcie"), "'devcie' is not one of"),
     ],
@@ -78,3 +81,12 @@ def test_clocks_that_nothing_relates_are_refused_as_by_merge() -> None:
     other = ROOT / "chrome-trace" / "metadata" / "input.json"
     result = run(ROOT / "chrome-trace" / "flows-v2" / "input.json", other)
     assert result.returncode == 3
+
+
+def test_an_input_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(CUDA.read_bytes())
+    result = run(path, "-o", path, "-f")
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"error: {path}: the output would replace an input")
+    assert path.read_bytes() == CUDA.read_bytes()

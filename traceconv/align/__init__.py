@@ -88,7 +88,7 @@ def align(
 
 
 def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, facts: Facts) -> Alignment:
-    """The result, with a line of the receipt for each clock."""
+    """Return the result, with a line of the receipt for each clock."""
     maps = [{one.clock: placed.ways[one.key] for one in inputs.of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, facts)
     receipt = [
@@ -119,7 +119,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, facts: F
 def _warnings(
     traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], facts: Facts
 ) -> Mapping[Key, list[Message]]:
-    """What is to be said of each clock, and of whole inputs at their first clock."""
+    """Return what is to be said of each clock, and of whole inputs at their first clock."""
     found = defaultdict[Key, list[Message]](list)
     alone = warnings_of_no_overlap(inputs.traces, maps, facts, set(placed.placements))
     for key, said in (*inputs.stated.warnings, *placed.warnings, *alone):

@@ -100,22 +100,22 @@ class _Busy:
         return cls(begins, ends, before, float(np.mean(slices.span)), slices.quantum_ns)
 
     def until(self, t: F64) -> F64:
-        """How long slices lasted until t, ns."""
+        """Return how long slices lasted until t, ns."""
         rows = np.searchsorted(self.start, t, "right")
         over = np.where(rows > 0, np.maximum(0.0, self.end[np.maximum(rows - 1, 0)] - t), 0.0)
         return np.asarray(self.before[rows] - over, np.float64)
 
     def inside(self, t: F64) -> Array:
-        """Whether each t is in a slice."""
+        """Return whether each t is in a slice."""
         rows = np.searchsorted(self.start, t, "right") - 1
         return np.asarray((rows >= 0) & (t < self.end[np.maximum(rows, 0)]))
 
     def finest(self, t: F64) -> float:
-        """The finest step of offsets at which times t may meet the slices, ns."""
+        """Return the finest step of offsets at which times t may meet the slices, ns."""
         return float(self.end[-1] - self.start[0] + (t[-1] - t[0])) / _MOST_COARSE_STEPS
 
     def binned(self, t: F64, width: float) -> tuple[F64, Array, int, F64]:
-        """The busy share of bins of a width, all lags of bins of times t, the size of a transform, and the offsets."""
+        """Return the busy share of bins of a width, the lags of times t, the size of a transform, and the offsets."""
         first = float(self.start[0])
         size_a, size_b = (int((end - begin) / width) + 2 for begin, end in ((first, self.end[-1]), (t[0], t[-1])))
         share = np.diff(self.until(first + np.arange(size_a + 1, dtype=np.float64) * width)) / width
@@ -124,7 +124,7 @@ class _Busy:
         return share, lags, 1 << (size_a + size_b).bit_length(), offsets
 
     def times(self, y: F64, offset: float, drift: float) -> F64:
-        """Times of the other clock on that of the slices."""
+        """Return times of the other clock on that of the slices."""
         return y - offset - drift / (1 + drift) * (y - offset - self.middle)
 
 
@@ -176,12 +176,12 @@ class _Sampled:
         return cls(busy, samples.t, np.asarray(samples.busy, bool), period)
 
     def learned(self, offset: float, drift: float) -> _Sampled:
-        """The same with the shares of a place."""
+        """Return the same with the shares of a place."""
         inside = self.busy.inside(self.busy.times(self.t, offset, drift))
         return replace(self, inside_share=self._share(inside), outside_share=self._share(~inside))
 
     def _share(self, rows: Array) -> float:
-        """The share of busy ones among some samples, by Laplace's rule."""
+        """Return the share of busy ones among some samples, by Laplace's rule."""
         share = (float(self.label[rows].sum()) + 1) / (int(rows.sum()) + 2)
         return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
@@ -191,12 +191,12 @@ class _Sampled:
         return self.inside_share - self.outside_share
 
     def _gain(self, rows: Array) -> tuple[F64, F64]:
-        """Log-likelihoods of samples inside and outside of slices."""
+        """Return the log-likelihoods of samples inside and outside of slices."""
         p, q, label = self.inside_share, self.outside_share, self.label[rows].astype(np.int64)
         return np.log([1 - p, p])[label], np.log([1 - q, q])[label]
 
     def coarse(self) -> tuple[F64, F64]:
-        """Offsets and how well the busy share of each bin of slices fits the samples there."""
+        """Return offsets and how well the busy share of each bin of slices fits the samples there."""
         finest = self.busy.finest(self.t)
         width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
         share, lags, size, offsets = self.busy.binned(self.t, width)
@@ -209,12 +209,12 @@ class _Sampled:
         return offsets, np.fft.irfft(total, size)[lags]
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
-        """The log-likelihood of samples."""
+        """Return the log-likelihood of samples."""
         inside, outside = self._gain(rows)
         return np.where(self.busy.inside(self.busy.times(self.t[rows], offset, drift)), inside, outside)
 
     def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
-        """The log-likelihood of each block of samples, a row each, at offsets around one.
+        """Return the log-likelihood of each block of samples, a row each, at offsets around one.
 
         A sample moves into a slice or out of it as the offset passes the distance to each border: the changes are
         summed up in order of the offset, so that the cost does not depend on the number of steps.
@@ -280,7 +280,7 @@ class _Counted:
         return cls(busy, bins.edge, middles, width, rate, period, near, near, beyond, idle, 0.0, scale)
 
     def learned(self, offset: float, drift: float) -> _Counted:
-        """The same with the rates and the noise of a place, by iterated reweighting."""
+        """Return the same with the rates and the noise of a place, by iterated reweighting."""
         share = self._share(offset, drift, np.arange(len(self.t)))
         weight, idle, slope, scale = np.ones(len(share)), self.idle, self.slope, self.scale
         for _ in range(10):
@@ -295,7 +295,7 @@ class _Counted:
         return replace(self, idle=idle, slope=slope, scale=scale)
 
     def _share(self, offset: float, drift: float, rows: Array) -> F64:
-        """Which part of intervals slices last."""
+        """Return which part of intervals slices last."""
         first = self.busy.until(self.busy.times(self.edge[rows], offset, drift))
         last = self.busy.until(self.busy.times(self.edge[rows + 1], offset, drift))
         return np.asarray((last - first) / np.maximum(self.width[rows], 1.0), np.float64)
@@ -306,7 +306,7 @@ class _Counted:
         return self.slope / self.scale / 3
 
     def coarse(self) -> tuple[F64, F64]:
-        """Offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
+        """Return offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
         width = max(self.period / 10, self.busy.finest(self.edge))
         share, lags, size, offsets = self.busy.binned(self.edge, width)
         size_b = int(lags[-1]) + 1
@@ -323,12 +323,12 @@ class _Counted:
         return offsets, np.asarray(sums[0] / np.sqrt(spread), np.float64)
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
-        """The log-likelihood of deltas."""
+        """Return the log-likelihood of deltas."""
         rest = (self.rate[rows] - self.idle - self.slope * self._share(offset, drift, rows)) / self.scale
         return np.asarray(-(_FREEDOM + 1) / 2 * np.log1p(rest * rest / _FREEDOM), np.float64)
 
     def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
-        """The log-likelihood of each block of deltas, a row each, at offsets around one."""
+        """Return the log-likelihood of each block of deltas, a row each, at offsets around one."""
         block = _blocks(len(rows), blocks)
         scores = (self.at(offset + shift, drift, rows) for shift in grid.tolist())
         return np.column_stack([np.bincount(block, score, minlength=blocks) for score in scores])
@@ -338,7 +338,7 @@ _Evidence = _Sampled | _Counted
 
 
 def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
-    """How the clock of slices (x) relates to that of samples (y).
+    """Return how the clock of slices (x) relates to that of samples (y).
 
     Args:
         slices: what a runtime does; they may overlap and nest.
@@ -354,7 +354,7 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
 
 
 def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
-    """How the clock of slices (x) relates to that of the intervals of a counter (y).
+    """Return how the clock of slices (x) relates to that of the intervals of a counter (y).
 
     Args:
         slices: what a runtime does; they may overlap and nest.
@@ -369,14 +369,14 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
 
 
 def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate | None:
-    """The refusal where there are too few samples or intervals, or no slice lasts."""
+    """Return the refusal where there are too few samples or intervals, or no slice lasts."""
     if count >= needed and float(np.max(slices.dur, initial=0.0)) > 0:
         return None
     return insufficient(Method.ACTIVITY, Text.TOO_LITTLE_ACTIVITY(count=count, what=noun(), needed=needed))
 
 
 def _blocks(count: int, blocks: int) -> Array:
-    """The number of the block of each sample or delta."""
+    """Return the number of the block of each sample or delta."""
     return (np.arange(count) * blocks // max(count, 1)).astype(np.int64)
 
 
@@ -408,7 +408,7 @@ def _align(seen: _Evidence, prior: Prior) -> Estimate:
 
 
 def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
-    """The places where the coarse fit is best, refined, the best first."""
+    """Return the places where the coarse fit is best, refined, the best first."""
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)
@@ -423,17 +423,17 @@ def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_
 
 
 def _some(seen: _Evidence) -> Array:
-    """Evenly chosen rows, if there are many."""
+    """Return the rows, or evenly chosen ones if there are many."""
     return np.arange(0, len(seen.t), max(1, -(-len(seen.t) // _MOST_SEARCHED)))
 
 
 def _place(seen: _Evidence, offset: float, drift: float) -> _Place:
-    """A place, judged by all samples or deltas."""
+    """Return a place, judged by all samples or deltas."""
     return _Place(offset, drift, seen.at(offset, drift, np.arange(len(seen.t))))
 
 
 def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
-    """The best offset within a reach, the middle of the plateau."""
+    """Return the best offset within a reach, the middle of the plateau."""
     some, step = _some(seen), max(seen.step, reach / seen.fineness)
     grid = _grid(reach, step)
     best = _best_on(offset + grid, seen.profile(offset, drift, grid, some)[0], prior)
@@ -464,7 +464,7 @@ def _within(offsets: F64, prior: Prior) -> Array:
 
 
 def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
-    """The places that may be meant instead of the best one, each with the drift that fits better, the best first."""
+    """Return the rivals of the best place, each with the drift that fits it better, the best first."""
     rivals = []
     for place in places:
         if abs(place.offset - best.offset) > seen.beside:
@@ -476,7 +476,7 @@ def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -
 
 
 def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
-    """The best places a little further away than what counts as the same place, on either side."""
+    """Return the best places a little further away than what counts as the same place, on either side."""
     reach = 8 * seen.near
     grid = _grid(reach, max(seen.step, reach / 200))
     total, offsets = seen.profile(best.offset, best.drift, grid, _some(seen))[0], best.offset + grid
@@ -489,7 +489,7 @@ def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
 
 
 def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
-    """The place with the drift that fits best, over a span that doubles until it holds everything."""
+    """Return the place with the drift that fits best, over a span that doubles until it holds everything."""
     half = float(seen.t[-1] - seen.t[0]) / 2
     if prior.max_drift * half <= _SMEAR_NS:
         return place
@@ -520,13 +520,13 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
 
 
 def _margin(best: F64, rival: F64) -> float:
-    """By how many standard deviations the best place beats another one, over blocks."""
+    """Return by how many standard deviations the best place beats another one, over blocks."""
     blocks = max(_LEAST_VUONG_BLOCKS, min(_MOST_VUONG_BLOCKS, len(best) // 10))
     return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
 def _null_margin(seen: _Evidence, best: _Place) -> float:
-    """By how many standard deviations the best place beats random ones."""
+    """Return by how many standard deviations the best place beats random ones."""
     half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
     shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
     shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]
@@ -536,7 +536,7 @@ def _null_margin(seen: _Evidence, best: _Place) -> float:
 
 
 def _interval(seen: _Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
-    """The 95 % interval of the offset: where the best place lies when blocks are drawn with replacement."""
+    """Return the 95 % interval of the offset: where the best place lies when blocks are drawn with replacement."""
     grid = _grid(seen.beside, seen.step if isinstance(seen, _Sampled) else max(seen.step, seen.beside / 50))
     offsets = best.offset + grid
     table = seen.profile(best.offset, best.drift, grid, np.arange(len(seen.t)), _BLOCKS)
@@ -580,7 +580,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
 def _doubt(
     seen: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
 ) -> tuple[Verdict, Message] | None:
-    """Why the best place is not believed, whatever its interval; None if it is."""
+    """Return why the best place is not believed, whatever its interval; None if it is."""
     if seen.contrast < _LEAST_CONTRAST:
         return Verdict.INSUFFICIENT, Text.SLICES_ARE_NO_BUSIER()
     if margin < LEAST_MARGIN:

@@ -81,11 +81,11 @@ class Instant:
         return (self.one, self.ts), (self.other, self.other_ts)
 
     def names(self, traces: Sequence[Trace]) -> tuple[str, str]:
-        """The files of both clocks."""
+        """Return the files of both clocks."""
         return traces[self.one[0]].sources[0].name, traces[self.other[0]].sources[0].name
 
     def domains(self, traces: Sequence[Trace]) -> tuple[ClockDomain, ClockDomain]:
-        """Both clocks."""
+        """Return both clocks."""
         return traces[self.one[0]].clocks[self.one[1]], traces[self.other[0]].clocks[self.other[1]]
 
 
@@ -93,7 +93,7 @@ class Instant:
 
 
 def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
-    """The times of the two points of an anchor."""
+    """Return the times of the two points of an anchor."""
     points = [_time(point, traces[point.input], anchor.text) for point in (anchor.one, anchor.other)]
     (one, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
     within = step + its_step if anchor.within_ns is None else anchor.within_ns
@@ -101,7 +101,7 @@ def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
 
 
 def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
-    """The clock of a point, its time on it, and to how many ns that is known."""
+    """Return the clock of a point, its time on it, and to how many ns that is known."""
     if isinstance(point, EventPoint):
         clock, ts = _event(point, trace, text)
         return (point.input, clock), ts, trace.clocks[clock].resolution_ns
@@ -110,7 +110,7 @@ def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
 
 
 def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
-    """The clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
+    """Return the clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
     name = trace.sources[0].name
     named = ((table, np.flatnonzero(found)) for table, found in _named(point.name, trace) if np.any(found))
     table, rows = next(named, (None, ()))
@@ -131,7 +131,10 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
 
 
 def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
-    """The tables, each with which of its rows have a name: entries of a log by their text, samples also by function."""
+    """Yield the tables, each with which of its rows have a name.
+
+    Entries of a log by their text, samples also by function.
+    """
     wanted = trace.strings.index(name) if name in trace.strings else -1
     yield trace.slices, trace.slices.name == wanted
     yield trace.instants, trace.instants.name == wanted
@@ -143,7 +146,7 @@ def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
 
 
 def _similar(point: EventPoint, trace: Trace) -> Message:
-    """Names of the input that are like the wanted one, else some."""
+    """Return names of the input that are similar to the wanted one, else some of its names."""
     import difflib  # for this message alone
 
     tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
@@ -189,7 +192,7 @@ def anchored(
 
 
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
-    """The anchors, those of one instant of the first clock, which agree, as one that holds what all of them allow."""
+    """Return the anchors, with those of one instant of the first clock, which agree, as one that all of them allow."""
     found: dict[int, Instant] = {}
     for one in group:
         both = (one, found.get(one.ts, one))
@@ -200,7 +203,7 @@ def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
 
 
 def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: bool) -> tuple[Relation, Relation]:
-    """The relation of two clocks by anchors: at their instants, and everywhere.
+    """Return the relation of two clocks by anchors: at their instants, and everywhere.
 
     Args:
         traces: the inputs.
@@ -226,7 +229,7 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
 
 
 def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
-    """One instant says nothing of the drift: the farther from it, the less is known."""
+    """Widen the bound with the distance from the one instant, which says nothing of the drift."""
     step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
     far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
     way, back = (
@@ -237,12 +240,12 @@ def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -
 
 
 def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
-    """The first and the last time of the events on a clock; without any, the given one."""
+    """Return the first and the last time of the events on a clock; without any, the given one."""
     return spans(traces[key[0]]).get(key[1], (ts, ts))
 
 
 def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
-    """The line through several anchors of two clocks, and the way back, each with its bound for the events there."""
+    """Return the line through several anchors of two clocks and its inverse, each with its bound for the events."""
     readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
     step = Step(f"{len(group)} x --anchor", Provenance.USER)
 
@@ -262,7 +265,7 @@ def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -
 
 
 def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
-    """Anchors through which no line goes, told by the two that are farthest apart."""
+    """Return the error for anchors through which no line goes, with the two that are farthest apart."""
     early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
     file, other = early.names(traces)
     timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]
@@ -352,18 +355,18 @@ def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instan
 
 
 def without_guesses(trace: Trace) -> Trace:
-    """The input without what its importer assumed."""
+    """Return the input without what its importer assumed."""
     return trace.with_tables(snapshots=[snap for snap in trace.snapshots if not _is_guess(snap)])
 
 
 def _is_guess(snap: ClockSnapshot) -> bool:
-    """Whether an importer assumed the snapshot, and not the user."""
+    """Return whether an importer assumed the snapshot, and not the user."""
     given = snap.provenance is Provenance.USER or (snap.local is not None and not snap.local.guessed)
     return snap.assumed and not given
 
 
 def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
-    """Some domains and the clocks of all inputs, with what relates them."""
+    """Return some domains and the clocks of all inputs, with what relates them."""
     snapshots = [snap for trace in traces for snap in trace.snapshots]
     graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
     for relation in relations:
@@ -374,7 +377,10 @@ def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations:
 def disagreement(
     stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
 ) -> tuple[int, Message] | None:
-    """How far what is known is from two times of two clocks being one instant, ns, and that in words; None if near."""
+    """Return how far what is known is from two times of two clocks being one instant, ns, and that in words.
+
+    None if near.
+    """
     way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
     if way is None:
         return None
@@ -387,7 +393,7 @@ def disagreement(
 
 
 def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:
-    """How far a clock can have drifted from the wall clock since it was read last; 0 if it was only defined."""
+    """Return how far a clock can have drifted from the wall clock since it was read last; 0 if it was only defined."""
     if domain.is_wall_clock:
         return 0
     snapshots = (snap for trace in traces for snap in trace.snapshots)

@@ -59,12 +59,12 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
 
 
 def _pairs_of(alignment: Alignment, clocks: tuple[Key, Key]) -> list[PairEstimate]:
-    """What was estimated of two clocks."""
+    """Return what was estimated of two clocks."""
     return [pair for pair in alignment.pairs if {pair.a.key, pair.b.key} == set(clocks)]
 
 
 def _limit(alignment: Alignment, clocks: tuple[Key, Key], wrong: float) -> Limit:
-    """What pairs of two clocks are measured against: how far off they may be by what the two maps rest on.
+    """Return what pairs of two clocks are measured against: how far off they may be by what the two maps rest on.
 
     A clock that lies beside the others, or that the user placed where nothing says how exactly, contradicts nothing.
     Where files call two clocks one, or say nothing of their bound, these are no better than such clocks were measured.
@@ -83,7 +83,7 @@ def _limit(alignment: Alignment, clocks: tuple[Key, Key], wrong: float) -> Limit
 
 
 def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, Key]) -> Check:
-    """The check with what it says against the two clocks, if more pairs are beyond its limit than may be wrong."""
+    """Return the check; it contradicts the two clocks if more pairs are beyond its limit than may be wrong."""
     if not check.exceeds:
         return check
     placed = [index for index, clock in clocks if alignment.maps[index][clock].by_user]
@@ -96,7 +96,7 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, 
 
 
 def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail") -> Alignment:
-    """The alignment, with the verdicts that are left of it where its checks contradict it.
+    """Return the alignment, with the verdicts that are left of it where its checks contradict it.
 
     Args:
         alignment: how inputs were put together.
@@ -122,7 +122,7 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
 
 
 def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
-    """A check for each kind of arrow in a trace; places that were invented are not looked at."""
+    """Yield a check for each kind of arrow in a trace; places that were invented are not looked at."""
     flows, slices = trace.flows, trace.slices
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     real = np.array([not trace.clocks[clock].synthetic for clock in clock_of_track.tolist()], bool)
@@ -145,7 +145,7 @@ def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
 
 
 def _rules(trace: Trace, rows: Array) -> Array:
-    """For each of some flows the number of its rule, told by its name and category as its format means them."""
+    """Return for each of some flows the number of its rule, told by its name and category as its format means them."""
     marks = trace.sources[0].marks
     nothing = r"(?!)"
     patterns = (marks.launch_arrows or nothing, marks.receive_arrows or nothing)
@@ -172,7 +172,7 @@ def on_trace_time(ts: I64, clocks: Array, maps: Mapping[int, ClockMap]) -> I64:
 
 
 def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
-    """A check for the two files of which one alone has calls that launched work, the other one alone the work."""
+    """Yield a check for the two files of which one alone has calls that launched work, the other one alone the work."""
     from traceconv.align.launches import (  # conversions have no use for them
         LEAST_SHARE,
         WRONG_IDS,
@@ -202,7 +202,7 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
 
 
 def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, ClockMap] | None:
-    """The maps of two clocks to a common time, by what the files themselves say; None if they say nothing."""
+    """Return the maps of two clocks to a common time, by what the files themselves say; None if they say nothing."""
     for pair in _pairs_of(alignment, clocks):
         if pair.known is None:
             return None
@@ -214,7 +214,7 @@ def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, Clo
 def _early(
     host: Trace, device: Trace, both: Joined, ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
-    """How much work begins before its call, and how much of it by more than is possible."""
+    """Return how much work begins before its call, and how much of it by more than is possible."""
     launched = ways[0].apply(host.slices.ts[both.calls])
     began = ways[1].apply(device.slices.ts[both.work])
     clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
@@ -226,7 +226,7 @@ def _early(
 
 
 def _inside(alignment: Alignment) -> Iterator[Check]:
-    """Whether the inner slices of each pair lie inside the outer ones.
+    """Yield whether the inner slices of each pair lie inside the outer ones.
 
     Slices were matched that have times of their own: not those that were laid into others.
     """
@@ -248,7 +248,7 @@ def _inside(alignment: Alignment) -> Iterator[Check]:
 def _outside(
     pair: PairEstimate, rows: tuple[Array, Array], ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
-    """How many inner slices stick out of the outer ones, and how many of them by more than is possible."""
+    """Return how many inner slices stick out of the outer ones, and how many of them by more than is possible."""
     sides = [(side.trace, own, way) for side, own, way in zip((pair.a, pair.b), rows, ways, strict=True)]
     steps = [max(side.domain.resolution_ns, 1) for side in (pair.a, pair.b)]
     times = [
@@ -264,7 +264,7 @@ def _outside(
 def _breaches(
     by: I64, effects: tuple[Trace, Array], causes: tuple[Trace, Array], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
-    """What is wrong, from how much each pair is, and how much of it is so by more than is possible.
+    """Return what is wrong, from how much each pair is, and how much of it is so by more than is possible.
 
     Args:
         by: by how much each pair breaks its rule, ns: not at all if that is 0 or less.

@@ -55,7 +55,7 @@ class Breaches(Struct, frozen=True):
     place: Message | str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For the report."""
+        """Return the members for the report."""
         return {"violations": self.count, "worst_ns": self.worst_ns, "place": str(self.place)}
 
 
@@ -97,7 +97,7 @@ class Limit(Struct, frozen=True):
     verdict: Verdict = Verdict.INCONSISTENT
 
     def excused(self, count: int) -> int:
-        """How many of some pairs may be wrong, by chance some more than their share."""
+        """Return how many of some pairs may be wrong, by chance some more than their share."""
         return math.floor(self.wrong * count + _CHANCE * math.sqrt(self.wrong * (1 - self.wrong) * count))
 
 
@@ -150,7 +150,7 @@ class Check(Struct, frozen=True):
         return self.beyond > self.limit.excused(self.checked)
 
     def describe(self) -> Message:
-        """One line for people."""
+        """Return one line for people."""
         if self.rule is Rule.COLLECTIVE:
             return self._of_ranks()
         if self.alone and not self.checked:
@@ -169,7 +169,7 @@ class Check(Struct, frozen=True):
         )
 
     def _of_alignment(self) -> Message:
-        """How much is more than is possible, and how it was before."""
+        """Return how much is more than is possible, and how it was before."""
         beyond: Message | str = ""
         if self.exceeds:
             beyond = Text.BEYOND_LIMIT(count=self.beyond, limit=self.limit.bound_ns or 0)
@@ -194,7 +194,7 @@ class Check(Struct, frozen=True):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For the report."""
+        """Return the members for the report."""
         return {
             "rule": str(self.rule),
             "files": list(self.files),
@@ -222,7 +222,7 @@ class Causality(Struct, frozen=True):
         return sum(check.after.count for check in self.checks)
 
     def describe(self) -> list[str]:
-        """Lines for people: a sum, and a line for each check that found or changed something; none without checks."""
+        """Return lines for people: a sum, then a line for each check that found or changed something."""
         counts = Counter[Text]()
         for check in self.checks:
             counts[check.what] += check.checked
@@ -242,5 +242,5 @@ class Causality(Struct, frozen=True):
         return [str(head), *(str(Text.INDENTED(line=check.describe())) for check in found)]
 
     def as_json(self) -> list[dict[str, Any]]:
-        """For the report."""
+        """Return the members for the report."""
         return [check.as_json() for check in self.checks]

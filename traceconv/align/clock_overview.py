@@ -68,13 +68,13 @@ def survey(
     *,
     same_machine: bool = False,
 ) -> Survey:
-    """What is known of the clocks of some inputs; nothing is refused for want of a relation.
+    """Return what is known of the clocks of some inputs; nothing is refused for want of a relation.
 
     Args:
         traces: the inputs, as read.
         facts: what the user says about the clocks.
         offsets: for some inputs, by index, ns to add to each of their times.
-        same_machine: the word of the user that all inputs were recorded on one machine, since one boot of it.
+        same_machine: whether the user states that all inputs were recorded on one machine, since one boot of it.
 
     Raises:
         InconsistentClocks: the facts contradict themselves or the files.
@@ -117,7 +117,7 @@ class _Ways:
     offsets: Mapping[int, int]
 
     def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
-        """From a clock of an input to another clock; --offset alone places a file, too."""
+        """Return the option from a clock of an input to another clock; --offset alone places a file, too."""
         offset, graph = self.offsets.get(index), self.inputs.graph
         maps = graph.maps_to(target)
         if offset is None:
@@ -126,7 +126,7 @@ class _Ways:
         return (known or ClockMap()).then(moved_by_user(offset, 0))
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
-        """From the clock of one input to that of another one, by way of what --offset counts on."""
+        """Return the option from the clock of one input to that of another one, by way of what --offset counts on."""
         graph = self.inputs.graph
         if not {one.index, other.index} & set(self.offsets):
             return graph.maps_to(other.domain).get(one.domain)
@@ -138,7 +138,7 @@ class _Ways:
 
 
 def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) -> list[Message]:
-    """What would relate two inputs: what their formats say of themselves, then what the user can."""
+    """Return what would relate two inputs: what their formats say of themselves, then what the user can."""
     lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.domain) is None]
     words = [Text.SAID_OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
@@ -163,13 +163,13 @@ def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) 
 
 
 def _line_up(side: ClockInput) -> str:
-    """What the format of an input says would line it up, with the name of the file, to be typed."""
+    """Return what the format of an input says would line it up, with the name of the file, to be typed."""
     advice = importer_class(side.trace.sources[0].format).line_up
     return advice.replace("FILE=", f"{shlex.quote(side.name)}=")
 
 
 def _anchor(one: ClockInput, other: ClockInput) -> str:
-    """An anchor of two inputs: of events if both have some that can be told by name, else of times.
+    """Return an anchor of two inputs: of events if both have some that can be told by name, else of times.
 
     A sample or a log line of some name is hardly ever a known instant.
     """

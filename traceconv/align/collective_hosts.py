@@ -74,7 +74,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
 
 
 def _hosts(inputs: Inputs) -> list[ClockDomain]:
-    """The wall clocks of hosts that nothing relates within a bound, first that which stands for trace time."""
+    """Return the wall clocks of hosts that nothing relates within a bound, first that which stands for trace time."""
     known = inputs.graph.maps_to(inputs.target)
     walls = list(dict.fromkeys(wall for wall in inputs.stated.walls if wall.owner and wall in known))
     first = [wall for wall in walls if not known[wall].two_hosts]
@@ -82,7 +82,7 @@ def _hosts(inputs: Inputs) -> list[ClockDomain]:
 
 
 def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | None:
-    """The collectives with numbers, on the wall clocks of their hosts; None if no two ranks have any in common."""
+    """Return the collectives with numbers, on the wall clocks of their hosts; None if no two ranks have any in common."""
     maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
     moved = {clock.wall for clock in inputs.clocks if clock.offset is not None or clock.correction.steps}
     for wall in hosts:
@@ -102,7 +102,7 @@ def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | Non
 
 
 def _columns(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
-    """For each collective and host when the last of its ranks entered at the earliest, and its first left at last."""
+    """Return for each collective and host when the last of its ranks entered at the earliest, the first left at last."""
     entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_LIMIT)
     left = np.full(entered.shape, NO_LIMIT)
     np.maximum.at(entered, (seen.number, host), seen.start - seen.bound)
@@ -112,7 +112,7 @@ def _columns(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
 
 
 def shifts_of_hosts(entered: I64, left: I64) -> I64:
-    """By how much each clock is ahead of the first one, about: by where the ends of collectives are.
+    """Return by how much each clock is ahead of the first one, about: by where the ends of collectives are.
 
     What follows from one host to the next, as hosts may have no collectives with the first one.
     """
@@ -128,7 +128,7 @@ def shifts_of_hosts(entered: I64, left: I64) -> I64:
 
 
 def _span(inputs: Inputs, hosts: Sequence[ClockDomain], shifts: I64) -> tuple[int, int]:
-    """The first and the last time of the inputs of hosts, as far as they are known, with their clocks moved back."""
+    """Return the first and the last time of the inputs of hosts, as far as they are known, with their clocks moved."""
     times: list[int] = []
     for wall, shift in zip(hosts, shifts.tolist(), strict=True):
         own = {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
@@ -138,7 +138,7 @@ def _span(inputs: Inputs, hosts: Sequence[ClockDomain], shifts: I64) -> tuple[in
 
 
 def _overlap(entered: I64, left: I64) -> bool:
-    """Whether hosts recorded collectives at the same time by their wall clocks: else it may be another run."""
+    """Return whether hosts recorded collectives at the same time by their wall clocks: else it may be another run."""
     part = entered < NO_LIMIT
     first = np.where(part, entered, NO_LIMIT).min(axis=0)
     last = np.where(part, left, -NO_LIMIT).max(axis=0)
@@ -146,7 +146,7 @@ def _overlap(entered: I64, left: I64) -> bool:
 
 
 def map_of_host(found: HostIntervals, limits: tuple[I64, I64], shift: int) -> ClockMap:
-    """From the wall clock of a host to that of the first one: a constant if one fits everywhere, else a line."""
+    """Return the way to the wall clock of the first host: by a constant if one fits everywhere, else by a line."""
     least, most = limits
     low, high = int(np.max(least)), int(np.min(most))
     at, ahead, drift = int(found.instants[0]), (low + high) // 2, 0
@@ -163,7 +163,7 @@ def map_of_host(found: HostIntervals, limits: tuple[I64, I64], shift: int) -> Cl
 
 
 def _contradiction(inputs: Inputs, seen: Occurrences, numbers: Sequence[int]) -> InconsistentClocks:
-    """Which collectives contradict each other, of which files."""
+    """Return which collectives contradict each other, of which files."""
     rows = np.flatnonzero(np.isin(seen.number, numbers))
     files = tuple(dict.fromkeys(inputs.traces[index].sources[0].name for index in seen.input[rows].tolist()))
     named: dict[int, str] = {}

@@ -66,16 +66,16 @@ class Occurrences:
 
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
-        """Those of several tables."""
+        """Return those of several tables."""
         columns = ([getattr(one, column.name) for one in several] for column in fields(Occurrences))
         return Occurrences(*map(np.concatenate, columns))
 
     def where(self, chosen: Any) -> Occurrences:
-        """Those that are chosen, by a mask or by their rows in an order."""
+        """Return those that are chosen, by a mask or by their rows in an order."""
         return Occurrences(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def numbered(self, number: I64) -> Occurrences:
-        """The same as occurrences of collectives of these numbers, in their order."""
+        """Return the same as occurrences of collectives of these numbers, in their order."""
         order = np.argsort(number, kind="stable")
         return replace(self.where(order), number=number[order])
 
@@ -85,7 +85,7 @@ class Occurrences:
         return len(np.unique(self.number))
 
     def impossible(self) -> Impossible:
-        """The collectives that one rank left before another one had entered, beyond the bounds of both."""
+        """Return the collectives that one rank left before another one had entered, beyond the bounds of both."""
         left, entered = self.end + self.bound, self.start - self.bound
         begins = np.flatnonzero(np.diff(self.number, prepend=-1))
         early = np.lexsort((left, self.number))[begins]
@@ -110,7 +110,7 @@ class Impossible:
     late: I64
 
     def where(self, chosen: Mask) -> Impossible:
-        """Those that are chosen."""
+        """Return those that are chosen."""
         return Impossible(self.of, self.early[chosen], self.late[chosen])
 
     @property
@@ -184,7 +184,7 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
 
 
 def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: dict[Hashable, int]) -> Occurrences:
-    """The collectives of an input whose group is known, and has more ranks than its own.
+    """Return the collectives of an input whose group is known, and has more ranks than its own.
 
     Args:
         trace: the input.
@@ -220,7 +220,7 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: d
 
 
 def _rows(trace: Trace, declared: Collectives) -> I64:
-    """Which slices are declared, looked for a part at a time: there may be many slices."""
+    """Return which slices are declared, looked for a part at a time: there may be many slices."""
     slices, count = trace.slices, len(trace.strings)
     wanted = [name * count + category for name, category in declared.kinds]
     found = [np.zeros(0, np.int64)]
@@ -251,7 +251,7 @@ class _Told:
 
 
 def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[_Told]:
-    """What is known of each of some slices.
+    """Yield what is known of each of some slices.
 
     Of a category of which some slices tell their group, those that do not may be of any.
     """
@@ -280,7 +280,7 @@ def _tells(args: Mapping[str, Any]) -> bool:
 
 
 def _decoder(args: CollectiveArgs) -> Any:
-    """What decodes args to the members that matter, by what they are called here."""
+    """Return what decodes args to the members that matter, by what they are called here."""
     names = {"kind": args.kind, "ranks": args.ranks, "group": args.group, "about": args.about, "seq": args.seq}
     names |= {"group_size": args.group_size} | {f"size{number}": size for number, size in enumerate(args.sizes)}
     names = {part: name for part, name in names.items() if name}
@@ -299,7 +299,7 @@ def _decoder(args: CollectiveArgs) -> Any:
 
 
 def _group(args: Mapping[str, Any], declared: Collectives) -> _GroupStated:
-    """The group that args state."""
+    """Return the group that args state."""
     name, size = str(args.get("group", "")), args.get("group_size")
     ranks = parse_ranks(args.get("ranks")) or declared.groups.get(name)
     if ranks is None:
@@ -310,7 +310,7 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _GroupStated:
 
 
 def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int) -> dict[_GroupStated, Hashable]:
-    """For groups of one process that are known what tells them from others, and is the same in all of their processes.
+    """Return what tells each known group of a process from others, and is the same in all of its processes.
 
     Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
     tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of
@@ -345,7 +345,7 @@ def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int)
 
 
 def _by_seq(seen: Occurrences) -> Occurrences:
-    """Collectives with numbers: of one group, kind and number, which each rank has as often as the others."""
+    """Return the collectives with numbers: of one group, kind and number, which each rank has equally often."""
     seen = seen.where(np.lexsort((seen.start, seen.rank, seen.seq, seen.kind, seen.group)))
     of_one = _runs(seen.group, seen.kind, seen.seq)
     of_rank = _runs(of_one, seen.rank)
@@ -358,7 +358,7 @@ def _by_seq(seen: Occurrences) -> Occurrences:
 
 
 def _runs(*columns: I64) -> I64:
-    """For rows in order of some columns the number of their run of equal values."""
+    """Return for rows in order of some columns the number of their run of equal values."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     changed = np.any([np.diff(column) != 0 for column in columns], axis=0)
@@ -367,7 +367,7 @@ def _runs(*columns: I64) -> I64:
 
 
 def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
-    """For each row the result of its run."""
+    """Return for each row the result of its run."""
     if not len(runs):
         return values
     begins = np.searchsorted(runs, np.arange(runs[-1] + 1))
@@ -376,7 +376,7 @@ def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
 
 
 def _renumbered(keys: I64) -> I64:
-    """Numbers from 0 on for keys, which are the columns."""
+    """Return numbers from 0 on for keys, which are the columns."""
     if not keys.shape[1]:
         return np.zeros(0, np.int64)
     found: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -384,7 +384,7 @@ def _renumbered(keys: I64) -> I64:
 
 
 def _of_several_ranks(occurrences: Occurrences) -> Occurrences:
-    """The collectives that more than one rank recorded, numbered anew."""
+    """Return the collectives that more than one rank recorded, numbered anew."""
     number = occurrences.number
     often = np.bincount(number)[number] > 1 if len(number) else np.zeros(0, bool)
     kept = occurrences.where(often)
@@ -392,7 +392,7 @@ def _of_several_ranks(occurrences: Occurrences) -> Occurrences:
 
 
 def _by_order(seen: Occurrences, first: int) -> tuple[Occurrences, list[Odd]]:
-    """Collectives without numbers: the nth of each rank, of the ranks that did the same in the same order.
+    """Return the collectives without numbers: the nth of each rank, of the ranks that did the same in the same order.
 
     The ranks among them that fit in no way are the second result.
     """
@@ -418,7 +418,7 @@ def _by_order(seen: Occurrences, first: int) -> tuple[Occurrences, list[Odd]]:
 
 
 def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], list[Odd]]:
-    """The ranks without those that contradict the others, where that may be for a wrong order and not a wrong clock.
+    """Return the ranks without those whose order, and not whose clock, may be wrong and contradicts the others.
 
     All are held against the rank that contradicts the middle of them least often, so that one odd rank, whichever it
     is, does not keep the others from being checked.
@@ -456,13 +456,13 @@ def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], 
 
 
 def _impossible(seen: Occurrences, members: list[I64]) -> Impossible:
-    """The collectives of some ranks that cannot have happened as drawn."""
+    """Return the collectives of some ranks that cannot have happened as drawn."""
     numbers = np.tile(np.arange(len(members[0])), len(members))
     return seen.where(np.concatenate(members)).numbered(numbers).impossible()
 
 
 def _set_meanwhile(least: I64, most: I64) -> int | None:
-    """How far one of two clocks was set, about, if all can have happened with one such step; None if not.
+    """Return how far one of two clocks was set, about, if all can have happened with one such step; None if not.
 
     All before the step fit with one move of the recording, all after it with another one.
 
@@ -482,7 +482,7 @@ def _set_meanwhile(least: I64, most: I64) -> int | None:
 
 
 def _fit_shifted(seen: Occurrences, one: I64, other: I64) -> bool:
-    """Whether the nth of one rank can be the one before or after the nth of another one, for all that both have."""
+    """Return whether the nth of one rank can be the one before or after the nth of another one."""
     count = len(one)
     away = np.searchsorted(seen.start[other], seen.start[one]) - np.arange(count)
     shifts, times = np.unique(np.concatenate((away - 1, away, away + 1)), return_counts=True)

@@ -83,7 +83,7 @@ class TimePoint(Struct, frozen=True):
 
 
 class EventPoint(Struct, frozen=True):
-    """The begin or end of an event of an input.
+    """The start or end of an event of an input.
 
     Attributes:
         input: the index of the input.
@@ -153,7 +153,7 @@ def parse_facts(
     zones: Sequence[str] = (),
     dates: Sequence[str] = (),
 ) -> Facts:
-    """The facts of a command line.
+    """Return the facts of a command line.
 
     Args:
         paths: the inputs, as given.
@@ -175,7 +175,7 @@ def parse_facts(
 
 
 def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[int, str]:
-    """The values of a repeated option of the form FILE=VALUE, by the index of the input; cut at the last `=`.
+    """Return the values of a repeated option of the form FILE=VALUE, by the index of the input; cut at the last `=`.
 
     Raises:
         UsageError: a text has another form, names no input, or an input is named twice.
@@ -190,7 +190,7 @@ def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[in
 
 
 def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str, str]:
-    """The values of a repeated option of the form NAME=VALUE, cut at the last `=` or at the first one."""
+    """Return the values of a repeated option of the form NAME=VALUE, cut at the last `=` or at the first one."""
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=") if first else text.rpartition("=")
@@ -203,7 +203,7 @@ def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str
 
 
 def input_named(name: str, paths: Sequence[str], option: str) -> int:
-    """Which input a name means: the path as given, or the file name if only one input has it."""
+    """Return which input a name means: the path as given, or the file name if only one input has it."""
     name = "-" if name == "<stdin>" else name
     numbered = _NUMBERED.fullmatch(name)  # as messages call an input that is given more than once
     same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
@@ -217,13 +217,13 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
 
 
 def _no_input(name: str, paths: Sequence[str]) -> Message:
-    """Why a name means no input."""
+    """Return why a name means no input."""
     several = max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
     return Text.SEVERAL_INPUTS(name=name) if several else Text.NO_INPUT(name=name)
 
 
 def parse_drift(text: str) -> int:
-    """A drift such as "12ppm" or "-40ppb", in units of DRIFT_UNIT."""
+    """Return a drift such as "12ppm" or "-40ppb", in units of DRIFT_UNIT."""
     match = _PPM.fullmatch(text)
     if match is None:
         raise UsageError(Text.NO_DRIFT(text=text))
@@ -234,7 +234,7 @@ def parse_drift(text: str) -> int:
 
 
 def parse_clock(text: str) -> ClockFact:
-    """A clock such as "monotonic" or "monotonic@myhost"."""
+    """Return a clock such as "monotonic" or "monotonic@myhost"."""
     name, _, machine = text.partition("@")
     if name not in list(ClockKind):
         raise UsageError(Text.NO_CLOCK(name=name), hint=Text.ONE_OF_CLOCKS(clocks=tuple(ClockKind)))
@@ -246,7 +246,7 @@ def parse_clock(text: str) -> ClockFact:
 
 
 def parse_zone(text: str) -> str:
-    """A time zone as importers take it: "+02:00" or "UTC"."""
+    """Return a time zone as importers take it: "+02:00" or "UTC"."""
     if text in ("UTC", "Z"):
         return "UTC"
     match = _ZONE.fullmatch(text)
@@ -256,7 +256,7 @@ def parse_zone(text: str) -> str:
 
 
 def zone_ns(zone: str) -> int:
-    """How far local time is ahead of UTC in a zone that `parse_zone` gave, ns."""
+    """Return how far local time is ahead of UTC in a zone that `parse_zone` gave, ns."""
     if zone == "UTC":
         return 0
     minutes = int(zone[1:3]) * 60 + int(zone[4:6])
@@ -264,7 +264,7 @@ def zone_ns(zone: str) -> int:
 
 
 def parse_date(text: str) -> date:
-    """A day such as 2018-10-26."""
+    """Return a day such as 2018-10-26."""
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
@@ -277,7 +277,7 @@ def parse_date(text: str) -> date:
 
 
 def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
-    """An anchor in one of its forms; see the top of this module.
+    """Return an anchor in one of its forms; see the top of this module.
 
     Raises:
         UsageError: it has another form, names no input, or can be read in several ways.
@@ -300,7 +300,7 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
 
 
 def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
-    """Why a text is no anchor, and what to do about it."""
+    """Return why a text is no anchor, and what to do about it."""
     places = [place for place, letter in enumerate(text) if letter == "="]
     inputs = Text.THE_INPUTS(inputs=paths)
     if not places or text == "=":
@@ -319,13 +319,13 @@ def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
 
 
 def _file_of(side: str, paths: Sequence[str]) -> str:
-    """The name of the input at the begin of a side; "" if there is none."""
+    """Return the name of the input at the start of a side; "" if there is none."""
     names = [name for name, _ in _names(paths) if side.startswith((f"{name}@", f"{name}:")) or side == name]
     return max(names, key=len, default="")
 
 
 def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Message] | None:
-    """Why a side of an anchor is no point, and what to do about it; None if it is one."""
+    """Return why a side of an anchor is no point, and what to do about it; None if it is one."""
     if _points(side, paths):
         return None
     file = _file_of(side, paths)
@@ -344,7 +344,7 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Messa
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
-    """The ways to read what stands behind the `=`, with the uncertainty if there is one."""
+    """Yield the ways to read what stands behind the `=`, with the uncertainty if there is one."""
     yield from ((point, None) for point in _points(text, paths))
     match = _WITHIN.fullmatch(text)
     if match is not None:
@@ -354,7 +354,7 @@ def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int |
 
 
 def _points(text: str, paths: Sequence[str]) -> list[Point]:
-    """The ways to read one side."""
+    """Return the ways to read one side."""
     found = []
     for name, index in _names(paths):
         if text.startswith(name):
@@ -364,7 +364,7 @@ def _points(text: str, paths: Sequence[str]) -> list[Point]:
 
 
 def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """All names that mean an input."""
+    """Yield all names that mean an input."""
     for index, path in enumerate(paths):
         short = os.path.basename(path)
         names = {path, *(["<stdin>"] if path == "-" else [])}
@@ -375,7 +375,7 @@ def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _point(text: str, index: int) -> Point | None:
-    """A side behind the name of its file: "@1.5s" or ":NAME#3.start"."""
+    """Return a side behind the name of its file: "@1.5s" or ":NAME#3.start"."""
     event = _EVENT.fullmatch(text)
     if event is not None:
         name = re.sub(r"\\(.)", r"\1", event[1][1:-1], flags=re.DOTALL) if event[1].startswith('"') else event[1]

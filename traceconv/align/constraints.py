@@ -1,6 +1,6 @@
 """What the user says about clocks becomes domains, snapshots and relations of the clock graph.
 
-All of it is assumed: it rests on the word of the user. It must agree with itself and with what the files say, within
+All of it is assumed: it rests on what the user states. It must agree with itself and with what the files say, within
 the bounds of both and what clocks drift apart between the instants that are compared.
 """
 
@@ -98,7 +98,7 @@ def state(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -
 
 
 def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
-    """The step that --offset says."""
+    """Return the step that --offset says."""
     return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
 
 
@@ -106,7 +106,7 @@ def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
 
 
 def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str, str]:
-    """The options by which an importer takes the zone and the date of its input itself."""
+    """Return the options by which an importer takes the zone and the date of its input itself."""
     zone, day = facts.zones.get(index), facts.dates.get(index)
     known = option_names(cls)
     options = {"utc_offset": zone} if zone is not None and "utc_offset" in known else {}
@@ -119,7 +119,7 @@ def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str,
 
 
 def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Trace:
-    """An input whose local times are put on the wall clock of its host, unless its importer has done so."""
+    """Return an input whose local times are put on the wall clock of its host, unless its importer has done so."""
     zone, day = facts.zones.get(index), facts.dates.get(index)
     if zone is None and day is None:
         return trace
@@ -146,7 +146,7 @@ def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Tra
 
 
 def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
-    """What zero of a domain of local times is."""
+    """Return what zero of a domain of local times is."""
     if domain.local is LocalForm.YEARLESS:
         raise UsageError(Text.DAY_WITHOUT_YEAR(file=name))
     without_date = domain.local is LocalForm.TIME_OF_DAY
@@ -165,7 +165,7 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
 
 
 def _with_clocks(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -> list[Trace]:
-    """The inputs with what --clock says, each checked against those before it."""
+    """Return the inputs with what --clock says, each checked against those before it."""
     named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
     machine = UNNAMED if not named else named.pop() if len(named) == 1 else ""
     found = list(traces)
@@ -186,7 +186,7 @@ def _unknown_machines(traces: Sequence[Trace], facts: Facts) -> Iterator[Said]:
 
 
 def _with_clock(traces: Sequence[Trace], index: int, fact: ClockFact, wall: ClockDomain, only_machine: str) -> Trace:
-    """One input, whose times count what the user says; `only_machine` is where they do if nothing names one."""
+    """Return one input, whose times count what the user says; `only_machine` is where they do if nothing names one."""
     trace = traces[index]
     number = main_clock(trace, "--clock")
     domain, name = trace.clocks[number], trace.sources[0].name
@@ -212,19 +212,19 @@ def _with_clock(traces: Sequence[Trace], index: int, fact: ClockFact, wall: Cloc
 
 
 def _is_clock(stated: ClockDomain) -> Message:
-    """How it is known what a clock is."""
+    """Return how it is known what a clock is."""
     if stated.machine:
         return Text.CLOCK_IS_OF(clock=stated.name, machine=stated.machine)
     return Text.CLOCK_IS(clock=stated.name)
 
 
 def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
-    """The snapshot by which one clock is another one, on the word of the user."""
+    """Return the snapshot by which one clock is another one, as the user states."""
     return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
 
 
 def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
-    """An input whose times were taken as those of the wall clock for their size alone: now the user says so."""
+    """Return an input whose times were taken as those of the wall clock for their size alone: now the user says so."""
     if base.bound_ns is not None or base.ts != base.other_ts:
         return trace
     exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), provenance=Provenance.USER)
@@ -232,7 +232,7 @@ def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
 
 
 def _stated_clock(fact: ClockFact, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str) -> ClockDomain:
-    """The clock that the user means."""
+    """Return the clock that the user means."""
     machine = fact.machine or domain.host or only_machine
     if fact.kind is ClockKind.REALTIME:
         return replace(wall, machine=fact.machine or domain.machine)
@@ -265,7 +265,9 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
 
 
 def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Instant]) -> dict[int, dict[int, ClockMap]]:
-    """The stated drifts of clocks, by input and clock: that of one file holds for all files that count the same clock.
+    """Return the stated drifts of clocks, by input and clock.
+
+    That of one file holds for all files that count the same clock.
 
     Times keep their place at a reading or an anchor of that clock, else where the file of which it is said begins.
     """
@@ -293,7 +295,7 @@ def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Insta
 
 
 def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
-    """The input, with readings of its clocks as they are once stated drifts are taken out."""
+    """Return the input, with readings of its clocks as they are once stated drifts are taken out."""
     by_domain = {trace.clocks[number]: way for number, way in corrections.items()}
     moved = [
         snap if is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))

@@ -108,7 +108,7 @@ def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap
 
 
 def _checks(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: NameMap) -> Iterator[Check]:
-    """The check of one log against one framework, if files relate the two and enough calls can be looked at."""
+    """Yield the check of one log against one framework, if files relate the two and enough calls can be looked at."""
     ways = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
     ranks = {side.trace.sources[0].rank for side in (outer, inner)} - {None}
     # A clock is stated where files put it, alone: neither the user nor events, nor two hosts taken for one.
@@ -127,7 +127,7 @@ def _checks(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: N
 
 
 def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) -> _Calls | None:
-    """What both clocks know, by a map from the inner one to the outer one; None if it is nothing."""
+    """Return what both clocks know, by a map from the inner one to the outer one; None if it is nothing."""
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
         return None
@@ -145,7 +145,7 @@ def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) 
 
 
 def _in_windows(outer: ClockInput, inner: ClockInput, way: ClockMap) -> tuple[ClockInput, ClockInput]:
-    """The two with what happened in some stretches of time, evenly spread, if either has too many slices."""
+    """Return the two with what happened in some stretches of time, evenly spread, if either has too many slices."""
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
         return outer, inner
@@ -161,7 +161,7 @@ def _in_windows(outer: ClockInput, inner: ClockInput, way: ClockMap) -> tuple[Cl
 
 
 def _part(side: ClockInput, rows: Array) -> ClockInput:
-    """The same clock with some of the slices."""
+    """Return the same clock with some of the slices."""
     nothing = take(side.trace.flows, np.empty(0, np.int64))
     return ClockInput(
         side.index, side.clock, side.trace.with_tables(slices=take(side.trace.slices, rows), flows=nothing)
@@ -169,7 +169,7 @@ def _part(side: ClockInput, rows: Array) -> ClockInput:
 
 
 def _check(found: _Calls) -> Check:
-    """What the calls say; that they are too few, if so."""
+    """Return what the calls say; that they are too few, if so."""
     files = found.outer.name, found.inner.name
     out = sticking_out(found.nest, found.calls)
     some = np.flatnonzero(_of_telling_kinds(found, out > found.within))
@@ -195,13 +195,13 @@ def _check(found: _Calls) -> Check:
 
 
 def _breaches(found: _Calls, out: F64, beyond: Array) -> Breaches:
-    """The calls that lie in no operator of their kind."""
+    """Return the calls that lie in no operator of their kind."""
     worst = int(np.argmax(np.where(np.isinf(out), -1.0, out)))
     return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(found, worst))
 
 
 def _of_telling_kinds(found: _Calls, beyond: Array) -> Array:
-    """For each call whether those of its kind lie in operators of that kind, here or at another place nearby.
+    """Return for each call whether those of its kind lie in operators of that kind, here or at another place nearby.
 
     A library reorders a tensor in any operator, also where the framework has operators that do nothing but that. If no
     kind does, as where a clock was set in the middle, all tell.
@@ -216,7 +216,7 @@ def _of_telling_kinds(found: _Calls, beyond: Array) -> Array:
 
 
 def _best(found: _Calls, rows: Array) -> tuple[float, int]:
-    """The greatest share of some calls that lies in operators at one place nearby, and by how much to move them, ns."""
+    """Return the greatest share of some calls in operators at one place nearby, and by how much to move them, ns."""
     calls = found.calls.take(some_of(rows, _MOST_SEARCHED))
     fitting, move = most_fitting(found.nest, calls, _REACH_NS)
     return fitting / len(calls), round(move)
@@ -230,7 +230,7 @@ def _place(found: _Calls, call: int) -> Message:
 
 
 def _contradiction(found: _Calls, beyond: Array) -> Contradiction | None:
-    """What is said against the two clocks, the worst alone; None where the calls fit as well as anywhere nearby.
+    """Return what is said against the two clocks, the worst alone; None where the calls fit as well as anywhere nearby.
 
     Args:
         found: the calls.
@@ -250,7 +250,7 @@ def _against(found: _Calls, verdict: Verdict, text: Message) -> Contradiction:
 
 
 def _operators(found: _Calls) -> tuple[Events, Array]:
-    """The operators of kinds of which there are calls, and for each whether it holds one."""
+    """Return the operators of kinds of which there are calls, and for each whether it holds one."""
     holding = np.zeros(len(found.operators), bool)
     rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
     holding[rows[rows != NONE]] = True
@@ -259,7 +259,7 @@ def _operators(found: _Calls) -> tuple[Events, Array]:
 
 
 def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Whether all calls, or those of a part, lie in operators at another place nearby, and too few do so here.
+    """Return whether all calls, or those of a part, lie in operators at another place nearby, and too few do so here.
 
     Args:
         found: the calls.
@@ -289,7 +289,7 @@ def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
 
 
 def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Whether operators hold no call while calls lie in none, though no better place is known.
+    """Return whether operators hold no call while calls lie in none, though no better place is known.
 
     The arguments are those of `_fits_elsewhere`.
     """
@@ -307,7 +307,7 @@ def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
 
 
 def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
-    """Whether many operators hold no call, before the first that holds one or after the last, while the log goes on.
+    """Return whether many operators before the first call or after the last hold none while the log goes on.
 
     It says nothing where few hold one, or where operators between those two hold none, either.
     """
@@ -323,6 +323,6 @@ def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[
 
 
 def _during(found: _Calls, starts: F64, part: Array) -> int:
-    """How many operators begin while some calls last."""
+    """Return how many operators begin while some calls last."""
     first, last = float(found.calls.start[part[0]]), float(np.max(found.calls.end[part]))
     return int(np.count_nonzero((starts >= first - found.within) & (starts <= last)))

@@ -91,7 +91,7 @@ def _too_many(a: ClockInput, b: ClockInput) -> bool:
 
 
 def _left_open(known: ClockMap, a: ClockInput, b: ClockInput) -> int:
-    """How far off what files state of two clocks can be, and how coarse their times are, together, ns."""
+    """Return how far off what files state of two clocks can be, and how coarse their times are, together, ns."""
     return known.stated_bound_ns + _steps(a, b)
 
 
@@ -100,7 +100,7 @@ def _fits_elsewhere(found: PairEstimate) -> bool:
 
 
 def _stated_by(known: ClockMap) -> Message | str:
-    """Where it is known from how two clocks relate, each way once."""
+    """Return where it is known from how two clocks relate, each way once."""
     ways = tuple(dict.fromkeys(step.text for step in known.steps))
     return Text.STEPS(steps=ways) if ways else Text.BOTH_FILES_SAY()
 
@@ -300,7 +300,7 @@ def doubt(
 
 
 def leaves_anchor_out(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
-    """Whether what the events of two clocks say leaves an anchor of the two out."""
+    """Return whether what the events of two clocks say leaves an anchor of the two out."""
     return any(
         abs(pair.way.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _steps(pair.a, pair.b)
         for one in instants
@@ -309,7 +309,7 @@ def leaves_anchor_out(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
 
 
 def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
-    """Whether two recordings cannot have seen the same events, however alike their work is: two ranks of a job.
+    """Return whether two recordings cannot have seen the same events, however alike their work is: two ranks of a job.
 
     A tool that records a process records each event once, so what is alike there are different events, and how far
     apart they are says nothing about the clocks.
@@ -320,12 +320,12 @@ def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
 
 
 def _steps(a: ClockInput, b: ClockInput) -> int:
-    """How coarse the times of two clocks are, together, ns."""
+    """Return how coarse the times of two clocks are, together, ns."""
     return a.domain.resolution_ns + b.domain.resolution_ns
 
 
 def _fits(pair: PairEstimate, said: ClockMap, left_open: int) -> bool:
-    """Whether one of the places of an estimate, which is not certain of any, is that of the user."""
+    """Return whether one of the places of an estimate, which is not certain of any, is that of the user."""
     if pair.estimate.verdict is Verdict.INSUFFICIENT:
         return False
     if len(pair.estimate.rivals) >= MOST_RIVALS:

@@ -47,7 +47,7 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
 
 
 def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, Message]]]:
-    """The clocks that do not lie where their files put them, and what is to be said of them."""
+    """Return the clocks that do not lie where their files put them, and what is to be said of them."""
     overruled: set[Key] = set()
     warnings: list[tuple[Key, Message]] = []
     for finding in findings:
@@ -124,7 +124,10 @@ def relate_all(
 def _stated_edges(
     clocks: Sequence[ClockInput], graph: ClockGraph, target: ClockDomain, overruled: set[int]
 ) -> list[Edge]:
-    """What files and user say, as few edges as it takes: one for each clock but the first of those that are related."""
+    """Return what files and user say, as few edges as it takes.
+
+    There is one for each clock but the first of those that are related.
+    """
     edges: list[Edge] = []
     placed = set(overruled)
     for root, domain in [(len(clocks), target), *((at, one.domain) for at, one in enumerate(clocks))]:
@@ -153,7 +156,7 @@ def _stated_edge(at: int, root: int, way: ClockMap, clock: ClockInput) -> Edge:
 def _inconsistent(
     solution: Solution, clocks: Sequence[ClockInput], target: ClockDomain, pairs: Sequence[PairEstimate]
 ) -> InconsistentClocks:
-    """Which loop does not close, and by how much."""
+    """Return which loop does not close, and by how much."""
     loop = solution.worst
     names = _names(loop, clocks, target)
     files = tuple(dict.fromkeys(name for name, at in zip(names, loop.clocks, strict=True) if at < len(clocks)))
@@ -165,7 +168,7 @@ def _inconsistent(
 
 
 def _names(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> tuple[str, ...]:
-    """What a loop leads through."""
+    """Return what a loop leads through."""
     return tuple(clocks[at].name if at < len(clocks) else target.name for at in loop.clocks)
 
 
@@ -178,7 +181,7 @@ def _strained(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> 
 def _dropped(
     row: int, edges: Sequence[Edge], clocks: Sequence[ClockInput], accepted: Sequence[PairEstimate], worst: Loop
 ) -> Warnings:
-    """What is said of a relation that is left out: of an estimate, or of a clock whose place was assumed."""
+    """Return what is said of a relation that is left out: of an estimate, or of a clock whose place was assumed."""
     apart = abs(worst.misclosure_ns)
     first = len(edges) - len(accepted)
     if row < first:
@@ -194,7 +197,7 @@ def _dropped(
 def _settled(
     inputs: Inputs, clocks: Sequence[ClockInput], pairs: Sequence[PairEstimate], graph: ClockGraph, policy: Policy
 ) -> Placed:
-    """Where clocks lie, once it is decided what to do with those whose place nothing tells for certain.
+    """Return where clocks lie, once it is decided what to do with those whose place nothing tells for certain.
 
     Raises:
         AmbiguousAlignment: one fits in several places, and the user does not say what to do.

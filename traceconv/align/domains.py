@@ -41,30 +41,30 @@ STATED_CLOCKS = {
 
 
 def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
-    """The trace with other domains in the places of its own, also in its snapshots."""
+    """Return the trace with other domains in the places of its own, also in its snapshots."""
     snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
     return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
 
 
 def with_own_domains(trace: Trace, index: int) -> Trace:
-    """The trace, the input of that index: domains that files cannot share are marked as its own."""
+    """Return the trace; clock domains that files cannot share are marked as those of input `index`."""
     owner = f"{index}:{trace.sources[0].name}"
     return with_domains(trace, lambda domain: domain if domain.shared else domain.owned_by(owner))
 
 
 def ends_of(trace: Trace) -> list[ClockDomain]:
-    """The clocks that the snapshots of a trace relate."""
+    """Return the clocks that the snapshots of a trace relate."""
     return [end for snap in trace.snapshots for end in (snap.clock, snap.other)]
 
 
 def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
-    """The rows of a table that are on a clock, by their tracks."""
+    """Return the rows of a table that are on a clock, by their tracks."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
     return np.flatnonzero(clocks[tracks] == clock)
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
-    """For each clock that events use, the first start and the last end on it, ns."""
+    """Return for each clock that events use, the first start and the last end on it, ns."""
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
@@ -80,7 +80,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
 
 
 def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
-    """The options that put local times on the wall clock; None for other times."""
+    """Return the options that put local times on the wall clock; None for other times."""
     if domain.local is None:
         return None
     text = Text.ZONE_AND_DATE_OF_TIMES if domain.local is LocalForm.TIME_OF_DAY else Text.ZONE_OF_TIMES
@@ -88,18 +88,21 @@ def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
 
 
 def is_definition(snap: ClockSnapshot) -> bool:
-    """Whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
+    """Return whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
     return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
 
 
 def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
-    """Where a file says itself when zero of its times was; None if it does not."""
+    """Return where a file says itself when zero of its times was; None if it does not."""
     said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap))
     return next((snap for snap in said if snap.other.is_wall_clock), None)
 
 
 def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, fact: ClockFact) -> Message | None:
-    """What the file itself, or the size of its times, says against what the user says of a clock; None if nothing."""
+    """Return what the file itself, or the size of its times, says against what the user says of a clock.
+
+    None if nothing.
+    """
     base, wanted = base_of(trace, domain), STATED_CLOCKS[fact.kind]
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
     if domain.synthetic:
@@ -118,13 +121,13 @@ def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | Non
 
 
 def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
-    """Those of some clocks of an input that have times, by index; if none has, those that have an order."""
+    """Return the clocks of an input that have times, by index; if none has, those that have an order."""
     ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
     return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
 
 
 def main_clock(trace: Trace, option: str) -> int:
-    """The one clock that the times of an input count, by index.
+    """Return the one clock that the times of an input count, by index.
 
     Raises:
         UsageError: there is none, or more than one; `option` is what asks for it.

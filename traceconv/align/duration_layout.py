@@ -96,7 +96,10 @@ def lay_inside(dur: I64, pairs: tuple[Array, Array], parent_ts: I64, parent_dur:
 
 
 def _segments(count: int, rows: I64, starts: I64) -> I64:
-    """For each slice the part of the track it is in: 2 g + 1 inside parent g, 2 g before it, 2 g + 2 after it."""
+    """Return for each slice the part of the track it is in.
+
+    It is 2 g + 1 inside parent g, 2 g before it, 2 g + 2 after it.
+    """
     group = np.cumsum(np.diff(starts, prepend=starts[0] - 1) != 0) - 1
     passed = np.searchsorted(rows, np.arange(count), "right")
     latest = np.where(passed > 0, group[np.maximum(passed - 1, 0)], -1)
@@ -107,7 +110,7 @@ def _segments(count: int, rows: I64, starts: I64) -> I64:
 
 
 def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
-    """Where the slices of each part of the track begin, and before when they end, ns."""
+    """Return where the slices of each part of the track begin, and before when they end, ns."""
     low, high = np.empty(len(kinds), np.int64), np.empty(len(kinds), np.int64)
     inside = np.flatnonzero(kinds % 2 == 1)
     limit = np.minimum(ends, np.append(starts[1:], ends[-1]))
@@ -128,7 +131,7 @@ def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
 
 
 def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tuple[I64, Array]:
-    """The begin and the end of each slice, and which parts of the track are shortened."""
+    """Return the start and the end of each slice, and which parts of the track are shortened."""
     count = np.diff(bounds)
     base = np.repeat(before[bounds[:-1]], count)
     times = np.stack((before[:-1] - base, before[1:] - base), axis=1) + np.repeat(low, count)[:, None]
@@ -147,7 +150,7 @@ _WORDS = {Place.BETWEEN: Text.PLACED_BETWEEN, Place.BEFORE: Text.PLACED_BEFORE, 
 
 
 def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[str, object]]:
-    """What each slice says about its place: {"placed": ...}, and its real duration if it was shortened.
+    """Return what each slice says about its place: {"placed": ...}, and its real duration if it was shortened.
 
     Args:
         laid: where the slices lie.
@@ -200,13 +203,13 @@ class Placement:
     note: Message
 
     def parents(self) -> Array:
-        """The rows of the host that hold slices of the log."""
+        """Return the rows of the host that hold slices of the log."""
         found: Array = np.unique(np.concatenate([one.parents[one.parents >= 0] for one in self.sequences]))
         return found
 
 
 def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tuple[Array, Array]) -> Placement | None:
-    """How a log lies in another input; None if the order of its slices is not known where they were matched.
+    """Return how a log lies in another input; None if the order of its slices is not known where they were matched.
 
     Args:
         host: the other input, and its number.
@@ -225,7 +228,7 @@ def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tupl
 
 
 def _sequences(guest: Trace, clock: int, parents: Array) -> Iterable[Order]:
-    """All of a log as one sequence; or, if its tracks overlap, each track with matches for itself."""
+    """Yield all of a log as one sequence; or, if its tracks overlap, each track with matches for itself."""
     roots = np.array(
         [_root(guest, number) if int(track.clock) == clock else -1 for number, track in enumerate(guest.tracks)]
     )
@@ -242,7 +245,7 @@ def _sequences(guest: Trace, clock: int, parents: Array) -> Iterable[Order]:
 
 
 def _root(trace: Trace, number: int) -> int:
-    """The topmost track that holds a track, but for processes: each run of a log begins anew below its own."""
+    """Return the topmost track that holds a track, but for processes: each run of a log begins anew below its own."""
     track = trace.tracks[number]
     while track.parent != NO_TRACK and trace.tracks[track.parent].kind is not TrackKind.PROCESS:
         number = int(track.parent)
@@ -251,7 +254,7 @@ def _root(trace: Trace, number: int) -> int:
 
 
 def _leaves(trace: Trace, roots: Array) -> Array | None:
-    """The slices that hold no other one, in order of the log; None if some of one root overlap."""
+    """Return the slices that hold no other one, in order of the log; None if some of one root overlap."""
     slices = trace.slices
     root = roots[slices.track]
     rows = np.flatnonzero(root >= 0)
@@ -269,7 +272,7 @@ def _leaves(trace: Trace, roots: Array) -> Array | None:
 
 
 def _layout(sequence: Order, guest: Trace, host: Trace) -> tuple[Layout, Array]:
-    """Where the slices of a sequence lie, by the times of the host; and the rows of their parents."""
+    """Return where the slices of a sequence lie, by the times of the host; and the rows of their parents."""
     matched = np.flatnonzero(sequence.parents >= 0)
     wanted, place = np.unique(sequence.parents[matched], return_inverse=True)
     order = np.argsort(host.slices.ts[wanted], kind="stable")
@@ -284,7 +287,7 @@ def _layout(sequence: Order, guest: Trace, host: Trace) -> tuple[Layout, Array]:
 
 
 def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
-    """How many slices are where, and how well that is known."""
+    """Return how many slices are where, and how well that is known."""
     laid = [_layout(sequence, guest, host) for sequence in sequences]
     found = [layout for layout, _ in laid]
     place = np.concatenate([layout.place for layout in found])
@@ -305,7 +308,10 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
 
 
 def _room(layout: Layout, parents: Array, host: Trace) -> Array:
-    """For each slice inside of another one, how far it may be from where it lies, ns: as far as the end of that one."""
+    """Return for each slice inside of another one, how far it may be from where it lies, ns.
+
+    It may move as far as the end of that one.
+    """
     rows = np.flatnonzero(layout.place == Place.INSIDE)
     holder = parents[layout.parent[rows]]
     begin, end = host.slices.ts[holder], host.slices.ts[holder] + host.slices.dur[holder]
@@ -319,7 +325,7 @@ def _is_apart(layout: Layout) -> Array:
 
 
 def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
-    """The log along the slices of its host; its tracks keep their numbers, also those that are empty now.
+    """Return the log along the slices of its host; its tracks keep their numbers, also those that are empty now.
 
     Args:
         guest, host: on trace time already.
@@ -348,7 +354,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
 
 
 def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str, Array, I64, I64, Array]]:
-    """The new times of a sequence, and of what else is on its tracks: it keeps its place in the order.
+    """Yield the new times of a sequence, and of what else is on its tracks: it keeps its place in the order.
 
     Yields:
         The name of a table, some of its rows, when these begin and end, and which of them are apart.
@@ -372,7 +378,7 @@ def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str,
 
 
 def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins: bool) -> I64:
-    """Where times of a log went, when the slices around them were laid.
+    """Return where times of a log went, when the slices around them were laid.
 
     Args:
         ts: the times.
@@ -389,13 +395,13 @@ def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins
 
 
 def _apart_name(track: Track) -> str:
-    """The name of the track for those events of a track whose times nothing tells."""
+    """Return the name of the track for those events of a track whose times nothing tells."""
     name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else Text.THREAD_WITHOUT_NAME(tid=track.tid))
     return str(Text.TRACK_NOT_MEASURED(track=name)).strip()
 
 
 def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
-    """Events whose times nothing tells on tracks of their own, beside those that they came from."""
+    """Move events whose times nothing tells to tracks of their own, beside those that they came from."""
     tables = {name: table for name, table in trace.timed_tables() if name not in ("logs", "samples")}
     wanted = {number for name, table in tables.items() for number in np.unique(table.track[apart[name]]).tolist()}
     tracks = list(trace.tracks)
@@ -415,7 +421,7 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
 
 
 def _with_words(trace: Trace, said: dict[int, dict[str, object]]) -> Trace:
-    """The trace with more args of slices, by row."""
+    """Return the trace with more args of slices, by row."""
     slices = trace.slices
     args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
     more = bytearray()

@@ -31,7 +31,7 @@ _LOOKED_AT = 200
 
 
 def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
-    """Inputs without times where their durations say that they belong."""
+    """Return the inputs without times that were placed where their durations say that they belong."""
     hosts = {one: placed.ways[one.key] for one in inputs.clocks if is_timed(one, placed.ways)}
     ways, pairs, warnings = dict(placed.ways), list(placed.pairs), list(placed.warnings)
     placements: dict[int, Placement] = {}
@@ -63,7 +63,7 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
 
 
 def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:
-    """The first estimate by which a log can be laid somewhere, and where."""
+    """Return the first estimate by which a log can be laid somewhere, and where."""
     for pair in tried:
         if pair.rows is not None and len(pair.rows[0]):
             placement = placement_in(pair.a.trace, pair.a.index, pair.b.trace, pair.b.clock, pair.rows)
@@ -73,7 +73,10 @@ def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement
 
 
 def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], ways: Ways) -> Warnings:
-    """Two logs of one tool in the same slices: a tool prints what it does once, so one of them is of another run."""
+    """Return a warning for each two logs of one tool that lie in the same slices.
+
+    A tool prints what it does once, so one of them is of another run.
+    """
     found: list[tuple[Key, Message]] = []
     for one, other in combinations(placements, 2):
         parents = placements[one].parents(), placements[other].parents()
@@ -89,13 +92,13 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
 def _tried(
     guest: ClockInput, hosts: Mapping[ClockInput, ClockMap], names: NameMap, *, same_run: bool
 ) -> list[PairEstimate]:
-    """What durations say about where an input without times belongs, the best answer first.
+    """Return what durations say about where an input without times belongs, the best answer first.
 
     Args:
         guest: the input without times.
         hosts: the clocks that it may belong to, each with its way to trace time.
         names: which names mean the same work.
-        same_run: the word of the user that all inputs are of one run.
+        same_run: whether the user states that all inputs are of one run.
     """
     found: list[PairEstimate] = []
     for host in hosts:
@@ -128,7 +131,7 @@ def _tried(
 
 
 def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[ClockInput, ClockMap]) -> bool:
-    """Whether another host is as good an answer as the best one, and another place.
+    """Return whether another host is as good an answer as the best one, and another place.
 
     Margins are of places within one host and do not compare two; only what is known of the run does. Two recordings of
     one run agree: a guest's slice lies in both at one time.

@@ -80,7 +80,7 @@ _LEARNINGS = 3
 #: Matches this many rows before or after are counted, to find some that stand alone (simulated).
 _AROUND_ROWS = 16
 #: A match stands alone with less than this share of the usual count (simulated, likewise).
-_LONELY = 0.5
+_ALONE = 0.5
 #: Durations disagree beyond so many times the noise (simulated).
 _DISAGREES = 8.0
 
@@ -169,7 +169,10 @@ class _Table:
             self._columns[kind] = rows, a.dur[rows] - usual.bias, 1 / width, -np.log(2 * width)
 
     def entered(self, new: _Window, scores: F64 | None = None, old: _Window | None = None) -> F64:
-        """The scores before the first row of a window: those after the one before it; first, any place is as good."""
+        """Return the scores before the first row of a window.
+
+        They are those after the window before it; at first any place is as good.
+        """
         if scores is None or old is None:
             return np.asarray(np.arange(new.low, new.high + 1, dtype=np.float64) * -self.tilt, np.float64)
         fresh = np.full(new.high - new.low + 1, -np.inf)
@@ -181,7 +184,7 @@ class _Table:
         return np.maximum.accumulate(fresh)
 
     def rows(self, scores: F64, window: _Window) -> Iterator[F64]:
-        """The scores after each row of a window."""
+        """Yield the scores after each row of a window."""
         columns = {kind: self._cut(kind, window) for kind in np.unique(self._kind[window.first : window.last]).tolist()}
         for row in range(window.first, window.last):
             kind = int(self._kind[row])
@@ -204,7 +207,7 @@ class _Table:
         return at[part] - window.low, outer[part], inverse[part], height[part]
 
     def untilted(self, scores: F64, window: _Window) -> F64:
-        """The scores as they are."""
+        """Return the scores as they are."""
         return np.asarray(scores + np.arange(window.low, window.high + 1) * self.tilt, np.float64)
 
 
@@ -235,7 +238,7 @@ class _Path:
 
 
 def align_durations(a: Events, b: Events) -> Estimate:
-    """Which events of b are which of a, where b has durations and an order only.
+    """Return which events of b are which of a, where b has durations and an order only.
 
     The offset of the answer means nothing, since b has no clock; what counts are the pairs. The offsets of rivals and
     of the landscape are from where b ends along the best way to where it would end there, ns of a.
@@ -271,7 +274,7 @@ _Seed = tuple[_Model, int, Array]
 
 
 def _learned(a: Events, b: Events) -> _Seed:
-    """What that part of b shows which fits best.
+    """Return what that part of b shows which fits best.
 
     A part is much shorter than a, since a may hold only a part of b. If a is long, later parts of b are tried only if
     the first one does not fit.
@@ -295,7 +298,7 @@ def _learned(a: Events, b: Events) -> _Seed:
 
 
 def _wide(a: Events, b: Events) -> _Model:
-    """What is assumed before anything is known."""
+    """Return what is assumed before anything is known."""
     quantum = max(a.quantum_ns, b.quantum_ns)
     kinds = {}
     for kind in np.unique(b.kind).tolist():
@@ -307,7 +310,7 @@ def _wide(a: Events, b: Events) -> _Model:
 
 
 def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
-    """The model that matched events show."""
+    """Return the model that matched events show."""
     rows = np.flatnonzero(match >= 0)
     if len(rows) < _LEAST_EVENTS:
         return model
@@ -334,7 +337,7 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
 
 
 def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window]:
-    """Windows of a block of rows each; `places` gives the places for a number of a block."""
+    """Return windows of a block of rows each; `places` gives the places for the number of a block."""
     return [
         _Window(first, min(first + _BLOCK_ROWS, rows), *places(number))
         for number, first in enumerate(range(0, rows, _BLOCK_ROWS))
@@ -342,7 +345,7 @@ def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window
 
 
 def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Window]:
-    """The places that are searched: all, or a band."""
+    """Return the places that are searched: all, or a band."""
     if len(a) * len(b) <= _MOST_CELLS:
         return _blocks(len(b), lambda _: (0, len(a)))
     model, first, match = seed
@@ -361,7 +364,7 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
 
 
 def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: int) -> list[int]:
-    """Where each block of b begins in a, and where the last one ends, along the way that is best so far."""
+    """Return where each block of b begins in a, and where the last one ends, along the way that is best so far."""
     table = _Table(a, b, model)
     found = [at]
     scores, old = None, None
@@ -386,7 +389,7 @@ def _reversed(events: Events) -> Events:
 
 
 def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int, margins: bool = True) -> _Path:
-    """The best way of b along a.
+    """Return the best way of b along a.
 
     Only the scores before each block are kept; from the last block to the first, the rows of a block are made again.
 
@@ -441,7 +444,7 @@ def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array)
 
 
 def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> Iterator[F64]:
-    """For each window, from the last one on, the scores of what is left of b, from each place on.
+    """Yield for each window, from the last one on, the scores of what is left of b, from each place on.
 
     Yields:
         Those before the first and after each row.
@@ -457,7 +460,7 @@ def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> 
 
 
 def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F64]:
-    """What the best way loses if it has to pass elsewhere, for each row of a block.
+    """Return what the best way loses if it has to pass elsewhere, for each row of a block.
 
     Args:
         total: the best score through each place, before the first row and after each one.
@@ -481,21 +484,21 @@ def _highest(scores: F64) -> float:
 
 
 def _strays(match: Array) -> Array:
-    """Matched rows that stand alone: where a has ended, a few rows of later iterations still fit to what is left."""
+    """Drop matched rows that stand alone: where a has ended, a few rows of later iterations still fit."""
     rows = np.flatnonzero(match >= 0)
     if not len(rows):
         return rows
     passed = np.concatenate((np.zeros(_AROUND_ROWS + 1), np.cumsum(match >= 0), np.full(_AROUND_ROWS, len(rows))))
     at = rows + _AROUND_ROWS
     around = np.maximum(passed[at] - passed[at - _AROUND_ROWS], passed[at + 1 + _AROUND_ROWS] - passed[at + 1])
-    return np.asarray(rows[around < _LONELY * np.median(around)])
+    return np.asarray(rows[around < _ALONE * np.median(around)])
 
 
 # -- the verdict ----------------------------------------------------------------------------------------------------
 
 
 def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None) -> Estimate:
-    """The pairs that are certain, and the verdict."""
+    """Return the pairs that are certain, and the verdict."""
     matched = path.rows
     least = LEAST_MARGIN if model.extra < _MUCH_EXTRA else _LEAST_MARGIN_IF_INCOMPLETE
     placed = matched[path.margin[matched] >= least]
@@ -524,7 +527,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
 
 
 def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> Array:
-    """Which of the matched rows have a duration that says so, too."""
+    """Return which of the matched rows have a duration that says so, too."""
     bias = np.array([model.kinds[kind].bias for kind in b.kind[rows].tolist()])
     noise = np.array([model.kinds[kind].noise for kind in b.kind[rows].tolist()])
     outer = a.dur[match[rows]]
@@ -532,7 +535,7 @@ def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> A
 
 
 def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple[F64, F64]]:
-    """The best other places where b may end, and the whole picture."""
+    """Return the best other places where b may end, and the whole picture."""
     times = np.concatenate((a.start[:1], a.end))[path.ends]
     best = int(np.argmax(path.heights))
     offsets = times - times[best]
@@ -549,7 +552,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
 def _verdict(
     a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
 ) -> tuple[Verdict, Message]:
-    """The verdict and its reason.
+    """Return the verdict and its reason.
 
     Args:
         a, b: the events.
@@ -591,5 +594,5 @@ def _verdict(
 
 
 def _margin(path: _Path) -> float:
-    """What the best way loses if half of the events are half an iteration away, nats."""
+    """Return what the best way loses if half of the events are half an iteration away, nats."""
     return float(np.median(path.margin[path.rows])) if len(path.rows) else 0.0

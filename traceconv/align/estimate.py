@@ -54,7 +54,7 @@ class Events:
         return len(self.start)
 
     def take(self, rows: Array | slice) -> Events:
-        """The chosen events."""
+        """Return the chosen events."""
         label = None if self.label is None else self.label[rows]
         return replace(self, start=self.start[rows], dur=self.dur[rows], kind=self.kind[rows], label=label)
 
@@ -75,7 +75,10 @@ class Events:
 
 
 def some_of(rows: Array, most: int) -> Array:
-    """The rows, or so many of them at random if there are more: every n-th one would meet the beat of a workload."""
+    """Return the rows, or so many of them at random if there are more.
+
+    Every n-th one would meet the beat of a workload.
+    """
     if len(rows) <= most:
         return rows
     chosen: Array = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
@@ -165,7 +168,7 @@ class Residuals:
 
     @classmethod
     def of(cls, values: F64) -> Residuals:
-        """Of the differences themselves, signed or not."""
+        """Return the spread of the differences themselves, signed or not."""
         if not len(values):
             return cls(0, 0.0, 0.0, 0.0)
         size = np.abs(values)
@@ -181,7 +184,7 @@ class Rival:
 
     @staticmethod
     def listed(places: Iterable[tuple[float, float]]) -> tuple[Rival, ...]:
-        """So many of some places as an estimate lists: offsets with their scores, the best first."""
+        """Return as many places as an estimate lists: offsets with their scores, the best first."""
         return tuple(Rival(*place) for place in islice(places, MOST_RIVALS))
 
 
@@ -262,10 +265,10 @@ OTHER_RUN = Text.OTHER_RUN()
 
 
 def refused(method: Method, verdict: Verdict, reason: Message | str) -> Estimate:
-    """An estimate that says only why there is none."""
+    """Return an estimate that says only why there is none."""
     return Estimate(method, verdict, reason)
 
 
 def insufficient(method: Method, reason: Message | str) -> Estimate:
-    """An estimate that says only why there is too little for one."""
+    """Return an estimate that says only why there is too little for one."""
     return refused(method, Verdict.INSUFFICIENT, reason)

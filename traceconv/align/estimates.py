@@ -100,7 +100,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
 def _asked(
     a: ClockInput, b: ClockInput, there: _Relations, clocks: Sequence[ClockInput], inputs: Inputs, policy: Policy
 ) -> tuple[Finding | None, Warnings]:
-    """What the events of two clocks say, and the warnings; None if there is nothing to ask."""
+    """Return what the events of two clocks say, and the warnings; None if there is nothing to ask."""
     rough = there.between(a, b)
     if rough is not None:
         rough = a.correction.then(rough).then(b.correction.inverse())
@@ -164,13 +164,13 @@ def without_drifts(pair: PairEstimate) -> PairEstimate:
 
 
 def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph) -> bool:
-    """Whether a clock is related to that of any other input."""
+    """Return whether a clock is related to that of any other input."""
     known = graph.maps_to(one.domain)
     return any(other.domain in known for other in clocks if other.index != one.index)
 
 
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
-    """Whether two recordings are of two ranks, or of two hosts of which either has another recording.
+    """Return whether two recordings are of two ranks, or of two hosts of which either has another recording.
 
     What ranks of a job do is alike, and not the same. Two hosts by name may be one, where one of two tools runs in a
     container: only where nothing else is of their hosts their events may tell.

@@ -88,7 +88,7 @@ class Known:
 
     @classmethod
     def of(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
-        """What a map says between two times of clock x.
+        """Return what a map says between two times of clock x.
 
         Args:
             known: from clock x to clock y.
@@ -105,7 +105,7 @@ class Known:
         return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
 
     def without_drift(self, seen: _Timed) -> _Timed:
-        """The same with times on clock y as they would be without the drift."""
+        """Return the same with times on clock y as they would be without the drift."""
         rate = 1 + self.drift
         if not self.drift:
             return seen
@@ -120,7 +120,7 @@ class Known:
         return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
 
     def with_drift(self, found: Estimate) -> Estimate:
-        """An estimate of clock y itself, from one that rests on without_drift times."""
+        """Return an estimate of clock y itself, from one that rests on without_drift times."""
         if not self.drift:
             return found
         rate, moved, landscape = 1 + self.drift, self.drift * found.line.x0, found.landscape
@@ -141,7 +141,7 @@ class Known:
 def _pair(
     a: ClockInput, b: ClockInput, zeros: tuple[int, int], known: ClockMap | None, align: Callable[[Known], Estimate]
 ) -> PairEstimate:
-    """What is found by what is known of two clocks, whose events count from zeros."""
+    """Return what is found by what is known of two clocks, whose events count from zeros."""
     before = Known.of(known, common_times(a, b, known), zeros)
     return made(a, b, before.with_drift(align(before)), zeros, known)
 
@@ -162,7 +162,7 @@ class Estimator(Protocol):
     explains: int
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Whether the two have what it compares. Cheap, and may be wrong where `estimate` then says None."""
+        """Return whether the two have what it compares. Cheap, and may be wrong where `estimate` then says None."""
         ...
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
@@ -187,11 +187,11 @@ class DuplicateEstimator:
     explains = 0
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Whether both inputs hold the same events at the same times."""
+        """Return whether both inputs hold the same events at the same times."""
         return same_recording(a.trace, b.trace)
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return that both are one clock; None of two different clocks of the recording."""
+        """Return the estimate that both are one clock; None for two different clocks of the recording."""
         if a.clock != b.clock:
             return None
         events = sum(len(table.ts) for _, table in a.trace.timed_tables())
@@ -211,7 +211,7 @@ class LaunchEstimator:
     explains = 2
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Whether the formats of both say how launches are told."""
+        """Return whether the formats of both say how launches are told."""
         return all(side.trace.sources[0].marks.launches is not None for side in (a, b))
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
@@ -243,7 +243,7 @@ class NamedEventEstimator:
     explains = 1  # names tell people most
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Whether both have slices."""
+        """Return whether both have slices."""
         return bool(len(a.trace.slices.ts) and len(b.trace.slices.ts))
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
@@ -268,7 +268,7 @@ class NamedEventEstimator:
 def _nested(
     a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
 ) -> PairEstimate:
-    """What the work of b says that lies inside that of a.
+    """Return what the work of b says that lies inside that of a.
 
     Args:
         a, b: the outer one and the inner one.
@@ -289,7 +289,10 @@ def _nested(
 
 
 def _typical(events: Events) -> float:
-    """How long the events are, kind by kind: those of the outer trace are longer, unless work runs in a queue."""
+    """Return how long the events are, kind by kind.
+
+    Those of the outer trace are longer, unless work runs in a queue.
+    """
     return float(sum(np.median(events.dur[events.kind == kind]) for kind in np.unique(events.kind).tolist()))
 
 
@@ -304,7 +307,7 @@ class ActivityEstimator:
     explains = 3
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Whether one has slices and the other one samples or counters."""
+        """Return whether one has slices and the other one samples or counters."""
         watched = (
             len(one.trace.slices.ts) and (len(other.trace.samples.ts) or len(other.trace.counters.ts))
             for one, other in ((a, b), (b, a))
@@ -326,7 +329,7 @@ class ActivityEstimator:
 
 
 def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
-    """Busy times of a against each view of what b saw; the surest first."""
+    """Return estimates of the busy times of a against each view of what b saw; the surest first."""
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
         return []
@@ -343,7 +346,10 @@ def _compared(slices: Events, seen: Samples | Bins, before: Known) -> Estimate:
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
-    """Where the samples of b keep away from the slices of a: within what is known, else near what the labels say."""
+    """Return where the samples of b keep away from the slices of a.
+
+    It is looked for within what is known, else near what the labels say.
+    """
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
@@ -365,19 +371,22 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
 
 
 def _half_width(pair: PairEstimate) -> float:
-    """How far from the estimate the offset may be in the middle of the evidence, ns: a drift adds to it elsewhere."""
+    """Return how far from the estimate the offset may be in the middle of the evidence, ns.
+
+    A drift adds to it elsewhere.
+    """
     region = pair.estimate.region
     return np.inf if region is None else region.width(region.x0) / 2
 
 
 def _offset(sampled: SampledThreads, way: ClockMap) -> float:
-    """What a map adds to the readings in the middle of the samples, both from their zeros."""
+    """Return what a map adds to the readings in the middle of the samples, both from their zeros."""
     middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
     return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
 
 
 def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
-    """The offsets around those that labels find good: the best ones if they are certain of them, else all."""
+    """Return the offsets around those that labels find good: the best ones if they are certain of them, else all."""
     around = [
         (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough

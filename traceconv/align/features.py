@@ -43,7 +43,7 @@ class SharedWork:
 
 
 def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[SharedWork, SharedWork] | None:
-    """The slices of two clocks whose kind both have; None if there are none.
+    """Return the slices of two clocks whose kind both have; None if there are none.
 
     A slice inside another one of the same kind on the same track counts instead of the outer one: the innermost call is
     the one that does the work.
@@ -57,7 +57,7 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
 
 
 def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches | None:
-    """The nest of two traces; None where it says no more: no slice holds another, and b knows nothing else.
+    """Return the nested work of two traces; None if no slice contains another and b has no other work.
 
     Args:
         a, b: the outer and the inner trace.
@@ -69,7 +69,7 @@ def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Thre
 
 
 def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches:
-    """The threads of a that work on what both know, and all that b has on the tracks of such work."""
+    """Return the threads of a that work on what both know, and all that b has on the tracks of such work."""
     outer, inner = both
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
     kinds[outer.rows] = outer.events.kind
@@ -79,7 +79,7 @@ def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadSt
 
 
 def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
-    """What a thread was in at each time; slices are sorted by time on each track, outer ones first."""
+    """Return what a thread was in at each time; slices are sorted by time on each track, outer ones first."""
     slices = trace.slices
     rows = np.flatnonzero(slices.track == track)
     starts, ends = slices.ts[rows].tolist(), (slices.ts[rows] + slices.dur[rows]).tolist()
@@ -99,7 +99,7 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
 
 
 def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
-    """The shared events, and those of other kinds on their tracks, but for what holds others."""
+    """Return the shared events, and those of other kinds on their tracks, but for what holds others."""
     slices = trace.slices
     kinds = np.full(len(slices.ts), UNNAMED, np.int32)
     kinds[work.rows] = work.events.kind
@@ -116,7 +116,7 @@ def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
 
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
-    """The kind of work for each name of the slices on a clock."""
+    """Return the kind of work for each name of the slices on a clock."""
     found: dict[int, str] = {}
     for name, typed in _names(trace, rows_on(trace, clock, trace.slices.track)):
         found[name] = (names.class_of(typed) if typed else None) or names.kind(trace.strings[name])
@@ -124,7 +124,7 @@ def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
 
 
 def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
-    """The names of slices, as numbers, each with the type of its operator; "" if none is told."""
+    """Yield the names of slices, as numbers, each with the type of its operator; "" if none is told."""
     used, first = np.unique(trace.slices.name[rows], return_index=True)
     for name, at in zip(used.tolist(), rows[first].tolist(), strict=True):
         typed = _TYPE.search(trace.args.get(int(trace.slices.args_at[at]), int(trace.slices.args_len[at])))
@@ -132,7 +132,7 @@ def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
 
 
 def names_of(trace: Trace) -> set[str]:
-    """What the slices of a trace are called, by name and by type."""
+    """Return what the slices of a trace are called, by name and by type."""
     found = {
         text for name, typed in _names(trace, np.arange(len(trace.slices.ts))) for text in (trace.strings[name], typed)
     }
@@ -163,7 +163,7 @@ def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str,
 
 
 def _labels(trace: Trace, rows: Array) -> I32:
-    """A number for each name with each problem."""
+    """Return a number for each name with each problem."""
     slices = trace.slices
     numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}
     used = slices.name[rows], slices.args_at[rows], slices.args_len[rows]
@@ -175,7 +175,7 @@ def _labels(trace: Trace, rows: Array) -> I32:
 
 
 def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
-    """Rows and kinds of slices that hold none of their kind; rows are in order of track and time, outer ones first."""
+    """Return rows and kinds of slices that hold none of their kind, in order of track and time, outer ones first."""
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))
@@ -195,7 +195,7 @@ def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
 
 
 def busy_slices(trace: Trace, clock: int) -> Events | None:
-    """When the operators of a trace were at work: the slices that hold no others; None without any."""
+    """Return when the operators of a trace were at work: the slices that hold no others; None without any."""
     slices = trace.slices
     rows = rows_on(trace, clock, slices.track)
     rows = rows[slices.dur[rows] > 0]
@@ -208,7 +208,7 @@ def busy_slices(trace: Trace, clock: int) -> Events | None:
 
 
 def libraries_of(trace: Trace) -> list[str]:
-    """Patterns of the files that may do the work of the slices of a trace: those of its format, then those of others.
+    """Return patterns of the files that may do the work of a trace's slices: of its format, then of others.
 
     A framework calls libraries and has others built in; a format that any tool writes may be of any runtime.
     """
@@ -217,7 +217,7 @@ def libraries_of(trace: Trace) -> list[str]:
 
 
 def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Samples]:
-    """Candidates for the label of the call stacks on a clock: the stack ends, or is anywhere, in files of a runtime.
+    """Return label candidates for call stacks on a clock: a stack ends, or is anywhere, in files of a runtime.
 
     The threads of a pool may spin between the operators, so that each thread is a candidate of its own; all that
     are in the runtime at all come together, too. A label that nearly all stacks have, or nearly none, is left out.
@@ -246,7 +246,7 @@ def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Sampl
 
 
 def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[SampledThreads]:
-    """Threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
+    """Return threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
 
     Where the numbers of threads agree they tell which is which. Where none does (containers number their own) the
     thread with the most slices may be any of those with the most samples.
@@ -278,7 +278,7 @@ def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Samp
 
 
 def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
-    """Times by the number of their thread, ascending; a track without a number is a thread of its own."""
+    """Return ascending times by the number of their thread; a track without a number is a thread of its own."""
     found: dict[int, list[Array]] = {}
     for number in np.unique(track).tolist():
         tid = trace.tracks[number].tid
@@ -287,7 +287,7 @@ def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
 
 
 def bins_of(trace: Trace, clock: int) -> list[Bins]:
-    """Candidates among the counters on a clock that hold what was counted in each interval, the surest first."""
+    """Return candidates among the counters on a clock that hold what was counted in each interval, the surest first."""
     found: list[tuple[int, Bins]] = []
     table = trace.counters
     for number, track in enumerate(trace.tracks):
@@ -306,7 +306,7 @@ def bins_of(trace: Trace, clock: int) -> list[Bins]:
 
 
 def _frames_in(trace: Trace, files: re.Pattern[str]) -> tuple[Array, Array]:
-    """For each frame whether it is in one of the files, and whether it or any of its callers is."""
+    """Return for each frame whether it is in one of the files, and whether it or any of its callers is."""
     ends, holds = np.zeros(len(trace.frames), bool), np.zeros(len(trace.frames), bool)
     for number, frame in enumerate(trace.frames):  # a caller stands before what it calls
         ends[number] = files.search(frame.category) is not None

@@ -43,20 +43,20 @@ class Region:
     drifts: F64
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
-        """The smallest and greatest y - x that the region allows at times x, ns."""
+        """Return the smallest and greatest y - x that the region allows at times x, ns."""
         at = np.atleast_1d(np.asarray(x, np.float64)) - self.x0
         values = self.offsets[:, None] + self.drifts[:, None] * at[None, :]
         return values.min(axis=0), values.max(axis=0)
 
     def middle(self, span: tuple[float, float]) -> tuple[float, float]:
-        """The line (offset at x0, drift) through the middles of the intervals at both ends of a span."""
+        """Return the line (offset at x0, drift) through the middles of the intervals at both ends of a span."""
         low, high = self.bounds(np.array(span))
         first, last = (low + high) / 2
         drift = float((last - first) / (span[1] - span[0])) if span[1] > span[0] else 0.0
         return float(first - drift * (span[0] - self.x0)), drift
 
     def offsets_at(self, drift: float) -> tuple[float, float] | None:
-        """The least and the greatest offset at x0 with a drift; None if no line of the region has it."""
+        """Return the least and the greatest offset at x0 with a drift; None if no line of the region has it."""
         found: list[float] = []
         for i in range(len(self.offsets)):
             j = (i + 1) % len(self.offsets)
@@ -67,12 +67,12 @@ class Region:
         return (min(found), max(found)) if found else None
 
     def width(self, x: float) -> float:
-        """How far apart the bounds are at x, ns."""
+        """Return how far apart the bounds are at x, ns."""
         low, high = self.bounds(x)
         return float(high[0] - low[0])
 
     def clipped(self, offset: float, drift: float, limit: float) -> Region | None:
-        """What is left of the region by offset * o + drift * d <= limit; None if nothing is."""
+        """Return the part of the region where offset * o + drift * d <= limit; None if it is empty."""
         value = offset * self.offsets + drift * self.drifts - limit
         if (value <= 0).all():
             return self
@@ -95,11 +95,11 @@ class Region:
         return Region(self.x0, points[:, 0], points[:, 1])
 
     def at(self, x0: float) -> Region:
-        """The same set with offsets that hold at another time."""
+        """Return the same set with offsets that hold at another time."""
         return Region(x0, self.offsets + self.drifts * (x0 - self.x0), self.drifts)
 
     def intersection(self, other: Region) -> Region | None:
-        """What both allow; None if nothing is."""
+        """Return the intersection with another region; None if it is empty."""
         moved = other.at(self.x0)
         area = float(np.sum(moved.offsets * np.roll(moved.drifts, -1) - np.roll(moved.offsets, -1) * moved.drifts))
         order = slice(None) if area >= 0 else slice(None, None, -1)
@@ -135,15 +135,15 @@ class Line:
     doubt: tuple[float, float] | None = None
 
     def map(self, x: F64) -> F64:
-        """Times of clock x on clock y."""
+        """Return times of clock x on clock y."""
         return x + self.offset + self.drift * (x - self.x0)
 
     def back(self, y: F64) -> F64:
-        """Times of clock y on clock x."""
+        """Return times of clock y on clock x."""
         return self.x0 + (y - self.offset - self.x0) / (1 + self.drift)
 
     def in_doubt(self, x: F64) -> Flags:
-        """Which times of clock x may be on this line or on the one before it."""
+        """Return which times of clock x may be on this line or on the one before it."""
         first, last = self.doubt or (np.inf, -np.inf)
         return np.asarray((x > first) & (x < last))
 
@@ -169,14 +169,14 @@ class Chain:
         return all(line.region is not None for line in self.lines)
 
     def map(self, x: F64) -> F64:
-        """Times of clock x on clock y."""
+        """Return times of clock x on clock y."""
         found = np.empty(np.shape(x))
         for line, here in zip(self.lines, _parts(x, self.begins), strict=True):
             found[here] = line.map(x[here])
         return found
 
     def back(self, y: F64, *, in_order: bool = False) -> F64:
-        """Times of clock y on clock x, each by the line before it; `in_order`: none behind where the next one begins.
+        """Return times of clock y on clock x, each by the line before it; `in_order`: none after the start of the next.
 
         An event that a jump leaves out may have come before the jump: to find what it matches, its own line counts.
         """
@@ -187,7 +187,7 @@ class Chain:
         return found
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
-        """The interval of y - x at times x, ns; infinite without a region."""
+        """Return the interval of y - x at times x, ns; infinite without a region."""
         at = np.atleast_1d(np.asarray(x, np.float64))
         low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
         for line, here in zip(self.lines, _parts(at, self.begins), strict=True):
@@ -203,13 +203,13 @@ class Chain:
 
 
 def _parts(times: F64, begins: Sequence[float]) -> Iterator[Flags]:
-    """For each of several lines the times that it holds for."""
+    """Return a mask of the times that each line holds for."""
     number = np.searchsorted(np.array(begins), times, "right")
     return (number == which for which in range(len(begins) + 1))
 
 
 def box(x0: float, low: float, high: float, max_drift: float) -> Region:
-    """All offsets between two values, with drifts up to a limit on either side."""
+    """Return all offsets between two values, with drifts up to a limit on either side."""
     max_drift = max(max_drift, _LEAST_DRIFT)
     return Region(
         x0,
@@ -219,7 +219,7 @@ def box(x0: float, low: float, high: float, max_drift: float) -> Region:
 
 
 def convex_hull(points: F64) -> F64:
-    """The corners of the convex set around points (x, y), counterclockwise."""
+    """Return the corners of the convex set around points (x, y), counterclockwise."""
     ordered = np.unique(points, axis=0).tolist()
     if len(ordered) < 3:
         return np.array(ordered)
@@ -235,7 +235,7 @@ def convex_hull(points: F64) -> F64:
 
 
 def everything(x0: float, max_drift: float) -> Region:
-    """Any offset, with drifts up to a limit."""
+    """Return the region of any offset, with drifts up to a limit."""
     return box(x0, -_FAR, _FAR, max_drift)
 
 
@@ -252,7 +252,7 @@ class Constraints:
         return len(self.lower) + len(self.upper)
 
     def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> Constraints:
-        """Without the tightest ones of each side, as they stand at a drift: a few of them come from wrong pairs.
+        """Return the constraints without the tightest of each side at a drift: some of these come from wrong pairs.
 
         Args:
             drift: where to compare them.
@@ -268,14 +268,14 @@ class Constraints:
         return Constraints(self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high])
 
     def slack(self, offset: float, drift: float, x0: float) -> tuple[F64, F64]:
-        """How far a line is from each of the lower and of the upper bounds, ns; negative where it breaks one."""
+        """Return how far a line is from each of the lower and of the upper bounds, ns; negative where it breaks one."""
         low = offset + drift * (self.lower_x - x0) - self.lower
         high = self.upper - (offset + drift * (self.upper_x - x0))
         return low, high
 
 
 def feasible(constraints: Constraints, start: Region) -> Region | None:
-    """The part of a region that all constraints allow; None if there is none."""
+    """Return the part of a region that all constraints allow; None if there is none."""
     found: Region | None = start
     for x, value in _hull(constraints.lower_x - start.x0, constraints.lower):
         found = found.clipped(-1.0, -x, -value) if found is not None else None
@@ -285,7 +285,7 @@ def feasible(constraints: Constraints, start: Region) -> Region | None:
 
 
 def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
-    """The points on the upper hull: all that a line above all of them can touch."""
+    """Return the points on the upper hull: all that a line above all of them can touch."""
     order = np.lexsort((-y, x))
     x, y = _without_dents(x[order], y[order])
     hull: list[tuple[float, float]] = []
@@ -299,7 +299,7 @@ def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
 
 
 def _without_dents(x: F64, y: F64) -> tuple[F64, F64]:
-    """Without most points that lie below a line between two others; x ascends. A fast way to nearly the hull."""
+    """Return the points without most that lie below a line between two others; x ascends. Nearly the hull, but fast."""
     while len(x) > 100:
         step_x, step_y = np.diff(x), np.diff(y)
         keep = np.ones(len(x), bool)
@@ -321,7 +321,7 @@ def line_through(
     step: Step,
     verdict: Verdict = Verdict.OK,
 ) -> ClockMap | None:
-    """The middle of all lines through several readings of two clocks, as a map; None if there is no such line.
+    """Return the middle of all lines through several readings of two clocks, as a map; None if there is no such line.
 
     Args:
         readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.

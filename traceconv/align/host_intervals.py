@@ -45,7 +45,7 @@ class HostIntervals:
     contradicting: tuple[int, ...] = ()
 
     def of(self, host: int, reference: int) -> tuple[I64, I64] | None:
-        """Between what a host is ahead of another one at each instant, ns; None if nothing tells, or nothing fits."""
+        """Return between what a host is ahead of another one at each instant, ns; None if nothing tells, or fits."""
         least, most = -self.most[:, reference, host], self.most[:, host, reference]
         known = bool(np.all(np.maximum(-least, most) < NO_LIMIT))
         return (least, most) if known and not self.contradicting else None
@@ -66,7 +66,7 @@ def host_intervals(entered: I64, left: I64, rate: Fraction, span: tuple[int, int
     begin = np.where(part, np.minimum(entered, left), NO_LIMIT).min(axis=1)
     finish = np.where(part, np.maximum(entered, left), -NO_LIMIT).max(axis=1)
     at = span[0] + (np.linspace(0, 1, _INSTANTS) * (span[1] - span[0])).astype(np.int64)
-    # A collective happened at some instant between its begin and its end, on whatever clock.
+    # A collective happened at some instant between its start and its end, on whatever clock.
     away = np.maximum(np.maximum(begin[:, None] - at, at - finish[:, None]), 0) + (finish - begin)[:, None]
     loosened = -(-away * rate.numerator // rate.denominator)
     most = np.full((len(at), hosts, hosts), NO_LIMIT)

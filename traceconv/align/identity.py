@@ -121,14 +121,14 @@ class View:
     strays: list[Seen] = field(default_factory=list)
 
     def basis(self, one: Seen, other: Seen) -> Basis | None:
-        """How it is known that equal numbers of two inputs mean the same; None if they need not."""
+        """Return how it is known that equal numbers of two inputs mean the same; None if they need not."""
         a, b = self.recordings[one.input], self.recordings[other.input]
         basis = a.machine.same_as(b.machine)
         counts = (a.source.real_ids and b.source.real_ids) or (a.machine.by_user and b.machine.by_user)
         return basis if counts and basis is not Basis.NOBODY else None
 
     def bar(self, one: Seen, other: Seen) -> Why | None:
-        """Why two of one number are not one; None if they can be."""
+        """Return why two of one number are not one; None if they can be."""
         if one.input == other.input:
             return Why.OWN
         a, b = self.recordings[one.input], self.recordings[other.input]
@@ -166,12 +166,12 @@ class Together:
     found: list[Identity] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
-        """The same, but for what rests on the times of some inputs."""
+        """Return the same, but for what rests on the times of some inputs."""
         left = [one for one in self.found if not {seen.input for seen in one.seen}.intersection(inputs)]
         return Together(self.recordings, left)
 
     def describe(self) -> list[str]:
-        """A line for each process and file that joined it, and for each that stays apart."""
+        """Return a line for each process and file that joined it, and for each that stays apart."""
         alike: dict[object, list[Identity]] = defaultdict(list)
         for number, one in enumerate(self.found):
             of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)  # it holds for all processes of these
@@ -180,7 +180,7 @@ class Together:
         return [str(_words(self.recordings, ones)) for ones in alike.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
-        """For the report and the metadata of the output."""
+        """Return the members for the report and the metadata of the output."""
         return [_as_json(self.recordings, one) for one in self.found]
 
 
@@ -188,7 +188,7 @@ class Together:
 
 
 def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
-    """What some inputs show of processes, on trace time.
+    """Return what some inputs show of processes, on trace time.
 
     Args:
         traces: the inputs, laid out.
@@ -214,7 +214,7 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
 def _shown(
     trace: Trace, index: int, maps: Mapping[int, ClockMap], inside: tuple[int, int] | None
 ) -> Iterator[tuple[Track, Seen]]:
-    """The tracks of an input that have events, but for lanes."""
+    """Yield the tracks of an input that have events, but for lanes."""
     tids: dict[int, set[int]] = defaultdict(set)
     for track in trace.tracks:
         if track.kind is TrackKind.THREAD and track.tid is not None:
@@ -228,7 +228,10 @@ def _shown(
 
 
 def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
-    """The process whose slices hold those of a log, by input and track; None if there is none, or more than one."""
+    """Return the process whose slices hold those of a log, by input and track.
+
+    None if there is none, or more than one.
+    """
     found = set()
     for number in np.unique(host.slices.track[placement.parents()]).tolist():
         while host.tracks[number].parent != NO_TRACK:
@@ -239,7 +242,10 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
 
 
 def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> dict[int, Span]:
-    """For each track the first and last instant of what is on and below it; of totals only if there is nothing else."""
+    """Return for each track the first and last instant of what is on and below it.
+
+    Totals count only if there is nothing else.
+    """
     timed: dict[int, Span] = {}
     totals: dict[int, Span] = {}
     for number, (first, last) in trace.extents().items():
@@ -259,7 +265,7 @@ def _hull(*spans: Span) -> Span:
 
 
 def gap(one: Span, other: Span) -> int:
-    """How far two spans are apart in ns; negative when they overlap."""
+    """Return how far two spans are apart in ns; negative when they overlap."""
     return max(one[0] - other[1], other[0] - one[1])
 
 
@@ -267,7 +273,7 @@ def gap(one: Span, other: Span) -> int:
 
 
 def identified(view: View) -> Together:
-    """Which of the processes and threads that are seen are one."""
+    """Return which of the processes and threads that are seen are one."""
     # 0 is the idle task of each CPU, and what tools give to devices.
     numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
     processes, found = _by_number(view, numbered, By.PID)
@@ -281,7 +287,7 @@ def identified(view: View) -> Together:
 
 
 def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
-    """Processes, or threads, by which of them are one: equal numbers on one machine, at about the same time."""
+    """Return processes, or threads, by which of them are one: equal numbers on one machine, at about the same time."""
     processes: list[Process] = []
     found: list[Identity] = []
     for alike in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
@@ -295,7 +301,7 @@ def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process],
 
 
 def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Identity]]:
-    """What has one number, machine and time, by which of it is one, and what stays apart.
+    """Return what has one number, machine and time, by which of it is one, and what stays apart.
 
     Two that can be one are, unless one of them could as well be one with a third that the other one is not.
     """
@@ -314,7 +320,7 @@ def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Ide
 
 
 def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
-    """Equal pids at one time that are not known to be of one machine, or known to be of several."""
+    """Yield equal pids at one time that are not known to be of one machine, or known to be of several."""
     for number, one in enumerate(seen):
         for other in seen[:number]:
             if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
@@ -326,7 +332,7 @@ def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
 
 
 def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Identity]:
-    """What stays apart for one reason, by pairs: the first of several, with those that it is apart from."""
+    """Yield what stays apart for one reason, by pairs: the first of several, with those that it is apart from."""
     for number, one in enumerate(seen):
         others = [other for other in seen[number + 1 :] if frozenset((one, other)) in pairs]
         if others and not any(frozenset((before, one)) in pairs for before in seen[:number]):
@@ -334,7 +340,7 @@ def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -
 
 
 def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
-    """Threads of unknown processes: of the one that has a thread of that number, or one with others like them."""
+    """Return threads of unknown processes with the process that has a thread of that number, or others like them."""
     having: dict[int | None, list[Process]] = defaultdict(list)
     for process in processes:
         for tid in {tid for one in process for tid in (*one.tids, one.number)}:
@@ -350,7 +356,10 @@ def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
 
 
 def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
-    """The processes of some that have a thread, and how its machine is known: those of that time, or any near to it."""
+    """Return the processes of some that have a thread, and how its machine is known.
+
+    They are those of that time, or else any near to it.
+    """
     found: dict[Seen, tuple[int, Basis]] = {}
     for process in processes:
         its = [one for one in process if thread.number in (*one.tids, one.number)]
@@ -362,7 +371,7 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
 
 
 def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
-    """Tracks of inputs that name no process: of the only one that can have written them."""
+    """Return tracks of inputs that name no process, with the only process that can have written them."""
     runtimes = {format for recording in view.recordings for format in recording.source.runs_in}
     shown = [(process[0], one) for process in processes for one in process]
     writing = [(first, one) for first, one in shown if view.recordings[one.input].source.format in runtimes]
@@ -383,7 +392,7 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
 
 
 def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bases:
-    """The processes that can have written something, with how it is known that they are of its machine.
+    """Return the processes that can have written something, with how it is known that they are of its machine.
 
     What one input shows without numbers is one process: the first one stands for all.
 
@@ -407,7 +416,7 @@ def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bas
 
 
 def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
-    """Those that one process cannot have written all, since they are of one time: it writes one log of a kind.
+    """Return those that one process cannot have written all, since they are of one time: it writes one log of a kind.
 
     The times of those that were laid into slices are those of the slices, and tell nothing.
     """
@@ -417,7 +426,7 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
 
 
 def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity]]:
-    """By process what it alone can have, and what stays apart since several can have it."""
+    """Return by process what it alone can have, and what stays apart since several can have it."""
     owned: dict[Seen, Bases] = defaultdict(dict)
     for one, owners in able.items():
         if len(owners) == 1:
@@ -427,14 +436,14 @@ def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity
 
 
 def _moved(by: By, process: Seen, bases: Bases) -> list[Identity]:
-    """What comes to a process, by input; with no basis it is for its calls, which lie inside of slices."""
+    """Return what comes to a process, by input; with no basis it is for its calls, which lie inside of slices."""
     groups = _grouped(bases, lambda one: (one.input, bases[one]))
     why = [By.CALLS if bases[ones[0]] is None else by for ones in groups]
     return [Identity(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
 
 
 def _runs(seen: Iterable[Seen], pause: float) -> list[list[Seen]]:
-    """What follows each other without a longer pause, ns; each run in order of inputs and tracks."""
+    """Return what follows each other without a longer pause, ns; each run in order of inputs and tracks."""
     runs: list[list[Seen]] = []
     until = 0
     for one in sorted(seen, key=attrgetter("span", "input")):
@@ -450,7 +459,7 @@ _IN_ORDER = attrgetter("input", "track")
 
 
 def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[Seen]]:
-    """Those of equal keys together, in order of the first of each."""
+    """Return the items grouped by key, groups in order of their first item."""
     groups: dict[object, list[Seen]] = defaultdict(list)
     for one in seen:
         groups[key(one)].append(one)
@@ -461,7 +470,7 @@ def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[S
 
 
 def _words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Message:
-    """What is said of what is found; of what stays apart, for all in the same files for the same reason."""
+    """Return what is said of what is found; of what stays apart, for all in the same files for the same reason."""
     if isinstance(alike[0].why, Why):
         return _apart_words(recordings, alike)
     (one,) = alike
@@ -480,7 +489,7 @@ def _words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Messag
 
 
 def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
-    """How it is known that both are of one machine."""
+    """Return how it is known that both are of one machine."""
     sides = [recordings[seen.input] for seen in one.seen[:2]]
     a, b = (side.machine.host for side in sides)
     if one.basis is Basis.HOST:
@@ -499,7 +508,7 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
 
 
 def _apart_words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Message:
-    """What is said of what stays apart in the same files for the same reason."""
+    """Return what is said of what stays apart in the same files for the same reason."""
     one = alike[0]
     its = [recordings[seen.input] for seen in one.seen]
     file, name = its[0].source.name, _name(one.seen[0])
@@ -516,7 +525,7 @@ def _apart_words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> 
 
 
 def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
-    """Why processes of some inputs stay apart."""
+    """Return why processes of some inputs stay apart."""
     if why is Why.MACHINES:
         hosts = list(dict.fromkeys(one.machine.host for one in its))
         return Text.OF_SEVERAL_HOSTS(hosts=_few(hosts)) if len(hosts) > 1 and all(hosts) else Text.OF_SEVERAL_BOOTS()
@@ -526,14 +535,14 @@ def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
 
 
 def _name(first: Seen, *others: Seen) -> Message | str:
-    """What something is called, or several threads are."""
+    """Return what something is called, or several threads are."""
     if others:
         return Text.THREADS(numbers=_few([first.number, *(one.number for one in others)]))
     return first.name if first.number is None else (Text.PID if first.is_process else Text.THREAD)(number=first.number)
 
 
 def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
-    """The first few of some words: "a, b and 3 more"."""
+    """Return the first few of some words: "a, b and 3 more"."""
     shown = list(words[:_MOST_LISTED])
     if len(words) > len(shown):
         shown.append(Text.MORE(count=len(words) - len(shown)))
@@ -541,7 +550,7 @@ def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
 
 
 def _as_json(recordings: Sequence[Recording], one: Identity) -> dict[str, Any]:
-    """For the report; of what is one, the two files."""
+    """Return the members for the report; of what is one, the two files."""
     is_one = isinstance(one.why, By)
     numbered = [seen for seen in one.seen if seen.number is not None]
     return {

@@ -37,7 +37,9 @@ _MOST_ZONES = 4
 
 
 def same_recording(one: Trace, other: Trace) -> bool:
-    """Whether two traces say the same of the same things: all events with times as written, values, stacks and args.
+    """Return whether two traces say the same of the same things.
+
+    They do if all events agree in times as written, values, stacks and args.
 
     Almost all pairs differ in what is compared first, which costs next to nothing.
     """
@@ -58,13 +60,13 @@ def same_recording(one: Trace, other: Trace) -> bool:
 
 
 def _tracks(trace: Trace) -> list[Track]:
-    """The tracks of one input; those that are called like its file without that name."""
+    """Return the tracks of one input; those that are called like its file without that name."""
     file = trace.sources[0].name
     return [replace(track, name="") if track.name == file else track for track in trace.tracks]
 
 
 def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
-    """Whether the args of rows that are otherwise equal, and so are as long, have the same bytes."""
+    """Return whether the args of rows that are otherwise equal, and so are as long, have the same bytes."""
     if not hasattr(table, "args_at"):
         return True
     rows = np.flatnonzero(table.args_len)
@@ -73,7 +75,7 @@ def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
 
 
 def shared_samples(one: Trace, other: Trace) -> int:
-    """How many samples of two inputs are of one event, thread and time, as written and as far as both have digits.
+    """Return how many samples of two inputs agree in event, thread and time, as far as both have digits.
 
     A recording of perf and what is printed of it have nothing else in common.
     """
@@ -91,7 +93,7 @@ def shared_samples(one: Trace, other: Trace) -> int:
 
 
 def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
-    """The events, threads and times of the samples of an input, each once; times in steps.
+    """Return the events, threads and times of the samples of an input, each once; times in steps.
 
     Args:
         trace: the input.
@@ -107,13 +109,13 @@ def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
 
 
 def _different(pairs: I64) -> I64:
-    """Columns in order, each once; `np.unique` would load numpy's masked arrays."""
+    """Return the rows of columns in order, each once; `np.unique` would load numpy's masked arrays."""
     pairs = pairs[:, np.lexsort(pairs)]
     return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
 
 
 def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, Message]]:
-    """For inputs that are an earlier one, or have its samples, what to say of that: both are drawn.
+    """Yield for inputs that are an earlier one, or have its samples, what to say of that: both are drawn.
 
     Args:
         traces: the inputs.
@@ -133,7 +135,7 @@ def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Ite
 
 
 def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
-    """For inputs that state another size of their job than the first one, what to say of that."""
+    """Yield for inputs that state another size of their job than the first one, what to say of that."""
     sources = enumerate(trace.sources[0] for trace in traces)
     stated = [(index, source) for index, source in sources if source.world_size is not None]
     for index, source in stated[1:]:
@@ -143,7 +145,7 @@ def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
 
 
 def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, Message]]:
-    """What is to be said of ranks that do not state their host, with the number of the input."""
+    """Yield what is to be said of ranks that do not state their host, with the number of the input."""
     for index, (trace, wall) in enumerate(zip(traces, walls, strict=True)):
         if wall.owner and not trace.host and trace.sources[0].rank is not None:
             yield index, Text.HOST_NOT_NAMED()
@@ -174,22 +176,22 @@ class _OnTraceTime:
     local: LocalTime | None
 
     def gap(self, other: _OnTraceTime, shift: int = 0) -> int:
-        """How far apart the two are if this one is moved, ns; 0 or less if they overlap."""
+        """Return how far apart the two are if this one is moved, ns; 0 or less if they overlap."""
         return max(other.begin - self.end - shift, self.begin + shift - other.end)
 
     def meets(self, other: _OnTraceTime, shift: int) -> bool:
-        """Whether the two may overlap if this one is moved."""
+        """Return whether the two may overlap if this one is moved."""
         return self.gap(other, shift) <= self.bound_ns + other.bound_ns
 
 
 def zone_text(ahead_ns: int) -> str:
-    """A zone as --tz takes it, such as "+05:30"."""
+    """Return a zone as --tz takes it, such as "+05:30"."""
     minutes = abs(ahead_ns) // _MINUTE_NS
     return f"{'-' if ahead_ns < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC"
 
 
 def zone_behind(local: LocalTime, shift: int, within_ns: int) -> int | None:
-    """The zone, in ns ahead of UTC, in which a local time would be so much later; None if there is none."""
+    """Return the zone, in ns ahead of UTC, in which a local time would be so much later; None if there is none."""
     steps = round(shift / _ZONE_STEP_NS)
     ahead = local.ahead_ns - steps * _ZONE_STEP_NS
     fits = steps and abs(shift - steps * _ZONE_STEP_NS) <= within_ns
@@ -197,14 +199,14 @@ def zone_behind(local: LocalTime, shift: int, within_ns: int) -> int | None:
 
 
 def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
-    """What the local time that a clock of a trace is placed by was taken for; None if it is placed by none."""
+    """Return what the local time that a clock of a trace is placed by was taken for; None if it is placed by none."""
     return next((snap.local for snap in trace.snapshots if snap.clock == trace.clocks[clock] and snap.local), None)
 
 
 def warnings_of_no_overlap(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], facts: Facts, without: set[int]
 ) -> Iterator[tuple[tuple[int, int], Message]]:
-    """What to say of each input that overlaps with no other one, with the numbers of the input and of its clock.
+    """Yield what to say of each input that overlaps with no other one, with the numbers of the input and of its clock.
 
     Args:
         traces: the inputs.
@@ -238,7 +240,7 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
 def _hint(
     one: _OnTraceTime, others: Sequence[_OnTraceTime], facts: Facts, *, only_if_some: bool = False
 ) -> Message | None:
-    """How the local time of an input was read, and what would let it overlap with one of some others.
+    """Return how the local time of an input was read, and what would let it overlap with one of some others.
 
     Returns:
         None if it is placed by no local time, or if nothing would and only that is wanted.
@@ -252,7 +254,10 @@ def _hint(
 
 
 def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> Message | None:
-    """The day or the zones that would let an input overlap with one of some others, as options; None if none would."""
+    """Return the day or the zones that would let an input overlap with one of some others, as options.
+
+    None if none would.
+    """
     for days in (-1, 1):
         if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):
             return Text.DATE_IS(file=one.name, day=day + timedelta(days))

@@ -111,7 +111,7 @@ class ClockInput:
 
 
 def is_timed(clock: ClockInput, ways: Ways) -> bool:
-    """Whether a clock has times that were put on trace time together with others."""
+    """Return whether a clock has times that were put on trace time together with others."""
     placed = clock.key in ways and ways[clock.key].verdict is not Verdict.SEPARATE
     return placed and not clock.domain.synthetic
 
@@ -175,7 +175,7 @@ def gathered(traces: Sequence[Trace], facts: Facts = NO_FACTS) -> Inputs:
 
 
 def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
-    """The clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
+    """Return the clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
     # Of several hosts first the wall clock that trace time counts: that of the first input with events.
     in_order = sorted(stated.traces, key=lambda trace: not any(trace.counts().values()))
     hosts = [domain for trace in in_order for domain in (*trace.clocks, *ends_of(trace))]
@@ -210,7 +210,7 @@ def without_other_hosts(
 
 
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
-    """Unix time if any input knows it, else the clock of the first input that has one."""
+    """Return Unix time if any input knows it, else the clock of the first input that has one."""
     known = graph.maps_to(REALTIME)
     found = [one.domain for one in clocks]
     timed = [domain for domain in found if not domain.synthetic]

@@ -66,13 +66,13 @@ _REPEATED_SIGMA = 2.5
 
 
 def log_durations(events: Events) -> F64:
-    """The logarithm of each duration, of which at least the resolution is there."""
+    """Return the logarithm of each duration, of which at least the resolution is there."""
     logarithms: F64 = np.log(np.maximum(events.dur, max(events.quantum_ns, 1.0)))
     return logarithms
 
 
 def period_of(events: Events) -> int | None:
-    """After how many events the same kinds of about the same durations come again; None if they do not.
+    """Return after how many events the same kinds of about the same durations come again; None if they do not.
 
     Distances are counted in events, which pauses do not disturb, and in time, which missing events do not disturb.
     """
@@ -99,7 +99,7 @@ def period_of(events: Events) -> int | None:
 
 
 def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
-    """For each distance, how many events have one of their class at it; and how many that would be by chance."""
+    """Return for each distance, how many events have one of their class at it; and how many that would be by chance."""
     length = int(at[-1]) + 1
     size = 1 << (2 * length).bit_length()
     power = np.zeros(size // 2 + 1)
@@ -114,7 +114,7 @@ def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
 
 
 def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
-    """By how many sigma the repetition beats chance, and at which distance it is the greatest."""
+    """Return by how many sigma the repetition beats chance, and at which distance it is the greatest."""
     usable = slice(least, len(same) // _LEAST_REPEATS + 1)
     best, found = 0.0, 0
     surplus = same - expected
@@ -135,7 +135,7 @@ def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
 
 
 def positions(events: Events, period: int) -> Array:
-    """For each event the number of its operator within the iteration, or -1.
+    """Return for each event the number of its operator within the iteration, or -1.
 
     A stretch of one period is the template; a path through its endless repetition is found by dynamic programming, in
     which events may be left over on both sides. What is left over again and again at one place of the template, because
@@ -160,7 +160,7 @@ def positions(events: Events, period: int) -> Array:
 
 
 def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fitting: Array) -> tuple[Array, F64]:
-    """The template with medians of what fits to it, and with what is often left over."""
+    """Return the template with medians of what fits to it, and with what is often left over."""
     period = len(kinds)
     typical = typical.copy()
     for number in range(period):
@@ -185,7 +185,7 @@ def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fit
 
 
 def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
-    """The best way through the repeated template; -1 for events that fit nowhere on it."""
+    """Return the best way through the repeated template; -1 for events that fit nowhere on it."""
     n, period = len(kind), len(kinds)
     tilt = np.arange(2 * period) * _SKIP
     score = np.zeros(period)
@@ -216,7 +216,7 @@ def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
 def correlation_of_deviations(
     a: Events, b: Events, pairs: tuple[Array, Array], period: int
 ) -> tuple[float, int] | None:
-    """Whether durations of the same operator deviate together on both sides.
+    """Return the rank correlation of deviations of the same operators on both sides.
 
     A deviation is the logarithm of a duration less the median of its operator.
 
@@ -245,7 +245,7 @@ def correlation_of_deviations(
 def correlation_within_iterations(
     a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
 ) -> list[tuple[float, int]]:
-    """How much the matched work varies alike in both beside what all runs of a programme share.
+    """Return how much the matched work varies alike in both beside what all runs of a programme share.
 
     Each operator takes its usual time, and a whole iteration may take longer: the first ones do in every run. What is
     left is of this run alone. It is looked for in durations, and in the time from one call to the next where that
@@ -280,7 +280,9 @@ def correlation_within_iterations(
 
 
 def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
-    """For each event its number within its burst, and that of the burst; None if the work is not done in equal bursts.
+    """Return for each event its number within its burst, and that of the burst.
+
+    None if the work is not done in equal bursts.
 
     A burst does the same as each other one in the same order, and nearly every pause before one is longer than those
     in it. Bursts may be parts of an iteration, of which each takes its own time in every run: `_comes_again` tells.
@@ -299,7 +301,7 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
 
 
 def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
-    """The rank correlation of what is neither usual for an operator nor common to an iteration, and of how many."""
+    """Return the rank correlation of what is usual neither for an operator nor for an iteration, and of how many."""
     own = []
     for side in (outside, inside):
         left = _deviation(np.log(np.maximum(side, 1.0)), label)
@@ -313,7 +315,9 @@ def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64)
 
 
 def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
-    """Whether what varies comes again some bursts later, by more than a rank correlation: it is of every run then.
+    """Return whether what varies comes again some bursts later, by more than a rank correlation.
+
+    It is of every run then.
 
     What varies by chance does not. What belongs to a part of an iteration does, an iteration later.
     """
@@ -330,7 +334,7 @@ def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
 
 
 def _deviation(logs: F64, label: Array) -> F64:
-    """Each value less the median of those with its label; not a number where there are less than three."""
+    """Return each value less the median of those with its label; not a number where there are less than three."""
     found = np.full(len(logs), np.nan)
     order = np.argsort(label, kind="stable")
     starts = np.flatnonzero(np.diff(label[order], prepend=-2))
@@ -341,7 +345,7 @@ def _deviation(logs: F64, label: Array) -> F64:
 
 
 def _usual(deviation: F64, quantum: F64) -> Array:
-    """Those that are not far off, since warm-up is alike in all runs; of durations that the resolution can tell.
+    """Return a mask of deviations within the usual: warm-up is similar in all runs. Too coarse ones are out.
 
     Args:
         deviation: of the logarithm of each duration.

@@ -119,7 +119,7 @@ class Launches:
         return len(self.launch)
 
     def constraints(self, kept: Array) -> Constraints:
-        """What the pairs mean, but for some; printed times are cut to their resolution."""
+        """Return what the pairs mean, but for some; printed times are cut to their resolution."""
         launch, waits = self.launch[kept], kept[self.waited]
         returned = self.wait_end[waits] + 2 * self.quantum_x
         lower = self.end[self.waited[waits]] - returned
@@ -127,12 +127,12 @@ class Launches:
 
 
 def _marks(trace: Trace) -> LaunchMarks:
-    """How launches are told in a trace; nothing is one where its format has none."""
+    """Return how launches are told in a trace; nothing is one where its format has none."""
     return trace.sources[0].marks.launches or LaunchMarks()
 
 
 def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Joined | None:
-    """The calls of one clock and the work of another one with the same ids; None if these are no such files.
+    """Return the calls of one clock and the work of another one with the same ids; None if these are no such files.
 
     A file with calls and their work knows its clocks: its ids are no evidence about other files.
     """
@@ -150,7 +150,7 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
 
 
 def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
-    """The numbers of the file with the calls and of the one with the work; None if there are not just these two.
+    """Return the numbers of the file with the calls and of the one with the work; None if there are not just these two.
 
     Each process counts its ids from 1: where several files could be the other half, none is taken for it.
     """
@@ -165,7 +165,7 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
 def early_work(
     host: Trace, clock_host: int, device: Trace, clock_device: int, ways: tuple[ClockMap, ClockMap], left_open: int
 ) -> tuple[Message, int] | None:
-    """How much work begins before its calls, two clocks put on one by maps, and by how much at most, ns.
+    """Return how much work begins before its calls, two clocks put on one by maps, and by how much at most, ns.
 
     Returns:
         None with too few launches in common, and unless most of the work is early, some of it by more than is left
@@ -182,7 +182,7 @@ def early_work(
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
-    """What is known of the launches that two files have in common; None if there are none."""
+    """Return what is known of the launches that two files have in common; None if there are none."""
     both = joined(host, clock_host, device, clock_device)
     if both is None:
         return None
@@ -210,22 +210,22 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
 
 
 def _calls_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
-    """The calls of a trace with an id, on a clock or on any; None if there are none."""
+    """Return the calls of a trace with an id, on a clock or on any; None if there are none."""
     return _slices_of(trace, clock, [[text] for text in _marks(trace).calls])
 
 
 def _work_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
-    """Likewise the work of a device."""
+    """Return the work of a device with an id; None if there is none."""
     return _slices_of(trace, clock, [_marks(trace).work])
 
 
 def _meet(side: _OwnIds, other: _OwnIds | None) -> bool:
-    """Whether the other ends of most ids are these."""
+    """Return whether the other ends of most ids are these."""
     return other is not None and 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
 
 
 def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]]) -> _OwnIds | None:
-    """The slices of some categories with an id of their own; None if there are none.
+    """Return the slices of some categories with an id of their own; None if there are none.
 
     Args:
         trace: an input.
@@ -250,7 +250,7 @@ def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]])
 
 
 def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
-    """The rows that have an id, and the ids; calls that failed launched nothing."""
+    """Return the rows that have an id, and the ids; calls that failed launched nothing."""
     slices, marks = trace.slices, _marks(trace)
     names = "|".join(map(re.escape, marks.ids)).encode()
     of_id = re.compile(rb'"(?:%b)"\s*:\s*(\d{1,18})\s*[,}]' % names)
@@ -267,13 +267,13 @@ def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
 
 
 def _fully_named(trace: Trace, pattern: str) -> list[int]:
-    """The numbers of the texts of a trace that fit a pattern as a whole."""
+    """Return the numbers of the texts of a trace that fit a pattern as a whole."""
     fits = re.compile(pattern)
     return [number for number, text in enumerate(trace.strings) if text and fits.fullmatch(text)]
 
 
 def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, stream: Array) -> tuple[Array, Array]:
-    """The calls that wait, as rows of the host, and for each one a row of the pairs that was done when it returned."""
+    """Return the calls that wait, as rows of the host, and for each a row of the pairs that was done at its return."""
     slices = host.slices
     asked = _marks(host)
     copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
@@ -343,7 +343,7 @@ def _estimate(pairs: Launches, prior: Prior) -> Estimate:
 def _judged(
     bounds: Constraints, region: Region | None, prior: Prior, same: float, gaps: int
 ) -> tuple[Verdict, Message, Region | None]:
-    """The verdict, why, and the relations that are possible."""
+    """Return the verdict, why, and the relations that are possible."""
     waits, launches = len(bounds.lower), len(bounds.upper)
     if region is None:
         reason = Text.LAUNCHES_CONTRADICT_WAITS(launches=launches, waits=waits, other_run=OTHER_RUN)
@@ -365,7 +365,10 @@ def _judged(
 
 
 def _in_order(pairs: Launches) -> Array:
-    """The pairs of each thread and stream whose work begins in the order of the launches: the most that do together."""
+    """Return the pairs of each thread and stream whose work begins in the order of the launches.
+
+    Of several such sets it is the largest.
+    """
     kept = np.zeros(len(pairs), bool)
     lanes = pairs.thread.astype(np.int64) * (int(pairs.stream.max()) + 1) + pairs.stream
     for lane in np.unique(lanes).tolist():
@@ -375,7 +378,7 @@ def _in_order(pairs: Launches) -> Array:
 
 
 def _longest_ascent(values: F64) -> list[int]:
-    """The places of a longest part of a sequence that never descends."""
+    """Return the places of a longest part of a sequence that never descends."""
     lows: list[float] = []
     ends: list[int] = []
     before = [-1] * len(values)
@@ -393,7 +396,7 @@ def _longest_ascent(values: F64) -> list[int]:
 
 
 def _line(bounds: Constraints, prior: Prior) -> Line:
-    """A line near the bounds: along that side which lies straighter, block by block."""
+    """Return a line near the bounds: along that side which lies straighter, block by block."""
     found = []
     for x, y in ((bounds.upper_x, bounds.upper), (bounds.lower_x, -bounds.lower)):
         blocks = min(_BLOCKS, len(x) // _LEAST_BLOCK)
@@ -409,7 +412,7 @@ def _line(bounds: Constraints, prior: Prior) -> Line:
 
 
 def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
-    """How well gaps go up and down together: the better of launches and waits, and how many gaps were compared.
+    """Return how well gaps go up and down together: the better of launches and waits, and how many gaps were compared.
 
     Where the device is idle it works when it is asked to; where it is busy, calls that wait return when it is done.
     """
@@ -426,7 +429,7 @@ def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
 
 
 def _agreement(x: F64, y: F64, name: Array, ids: Array) -> tuple[float, int]:
-    """Whether what is between two events varies alike in both, and how many gaps tell.
+    """Return the rank correlation of the gaps between events in both inputs, and how many gaps count.
 
     Where some of the work is lost, a gap is longer in both, whichever run they are of: so gaps are of one kind that are
     between the same work, as many ids apart.

@@ -39,7 +39,7 @@ _SET_NS = 10**9
 
 
 def with_wall_clocks_of_hosts(traces: Sequence[Trace], facts: Facts) -> tuple[list[Trace], list[ClockDomain]]:
-    """The traces, with a wall clock for each host where they are of several, or may be.
+    """Return the traces, with a wall clock for each host where they are of several, or may be.
 
     Returns:
         The traces, and for each the wall clock of its host.
@@ -59,7 +59,7 @@ def with_wall_clocks_of_hosts(traces: Sequence[Trace], facts: Facts) -> tuple[li
 
 
 def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
-    """The trace; what it says of the wall clock is said of the given one."""
+    """Return the trace; what it says of the wall clock is said of the given one."""
     return with_domains(trace, lambda domain: domain.owned_by(wall.owner) if domain.is_wall_clock else domain)
 
 
@@ -79,7 +79,7 @@ class _Boot:
     times: dict[str, tuple[int, int]]
 
     def is_same(self, other: _Boot) -> bool | None:
-        """Whether it is one boot; None if nothing tells."""
+        """Return whether it is one boot; None if nothing tells."""
         if self.id and other.id:
             return self.id == other.id
         common = [(self.times[name], other.times[name]) for name in self.times.keys() & other.times.keys()]
@@ -89,7 +89,7 @@ class _Boot:
 
 
 def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[Message]], dict[int, str]]:
-    """The inputs, told apart by the boots that they were recorded in.
+    """Return the inputs, told apart by the boots that they were recorded in.
 
     Returns:
         The inputs, with clocks for each boot where several boots of one machine were recorded; for some of them notes
@@ -114,12 +114,12 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
 
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
-    """What boots are numbered by, whatever the order of the inputs: when they began, as far as it is known."""
+    """Return what boots are numbered by, whatever the order of the inputs: when they began, as far as it is known."""
     return min((zero for one in boot for zero, _ in one.times.values()), default=0), max(one.id for one in boot)
 
 
 def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
-    """For each machine the inputs that tell of its boot, with what they tell."""
+    """Return for each machine the inputs that tell of its boot, with what they tell."""
     found: dict[str, dict[int, _Boot]] = defaultdict(dict)
     for index, trace in enumerate(traces):
         id, readings = trace.sources[0].boot_id, _readings(trace)
@@ -131,12 +131,12 @@ def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
 
 
 def _is_since_boot(clock: ClockDomain) -> bool:
-    """Whether a clock counts from a boot of a machine that has a name."""
+    """Return whether a clock counts from a boot of a machine that has a name."""
     return clock.zero in SINCE_BOOT and bool(clock.host) and not clock.owner
 
 
 def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
-    """Clocks since boot of a named machine, each with a reading and that of the wall clock at the same instant."""
+    """Return clocks since boot of a named machine, each with a reading and the wall clock at that instant."""
     sides = [((snap.clock, snap.ts), (snap.other, snap.other_ts)) for snap in trace.snapshots]
     return [
         (clock, ts, wall)
@@ -147,7 +147,7 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
 
 
 def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Members that pairs tie together, directly or by way of others."""
+    """Return groups of members that pairs tie together, directly or by way of others."""
     groups = {member: frozenset((member,)) for member in members}
     for one, other in pairs:
         both = groups[one] | groups[other]
@@ -156,7 +156,7 @@ def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[
 
 
 def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
-    """The trace; all clocks of the machine but the wall clock are those of one boot of it."""
+    """Return the trace; all clocks of the machine but the wall clock are those of one boot of it."""
 
     def named(domain: ClockDomain) -> ClockDomain:
         is_its = domain.machine == machine and not domain.owner and not domain.is_wall_clock
@@ -173,7 +173,7 @@ class Basis(enum.StrEnum):
 
     BOOT = "boot id"
     HOST = "host name"
-    USER = "word of the user"
+    USER = "stated by the user"
     OTHERS = "assumed: not named, and all others agree"
     NOBODY = "assumed: no input names its machine"
 
@@ -200,7 +200,7 @@ class Machine:
     by_user: bool = False
 
     def same_as(self, other: Machine) -> Basis | None:
-        """How it is known that the other one is the same machine; None if it is not."""
+        """Return how it is known that the other one is the same machine; None if it is not."""
         if not self.key or self.key != other.key:
             return None
         if self.boot and self.boot == other.boot:
@@ -213,7 +213,7 @@ class Machine:
 
 
 def machines_of(traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, boots: dict[int, str]) -> list[Machine]:
-    """The machine of each input.
+    """Return the machine of each input.
 
     Args:
         traces: the inputs as read.
@@ -253,7 +253,7 @@ def machines_of(traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, 
 
 
 def with_one_name(traces: Sequence[Trace]) -> list[Trace]:
-    """The inputs; a machine that has several names, as equal boot ids tell, has the first one in all of them."""
+    """Return the inputs; a machine that has several names, as equal boot ids tell, has the first one in all of them."""
     pairs = [(host, trace.sources[0].boot_id) for trace in traces for host in _names(trace, -1, Facts())]
     name_of = {boot: host for host, boot in reversed(pairs) if host}
     renamed = {host: name_of[boot] for host, boot in _boot_of_host(pairs).items()}
@@ -273,7 +273,7 @@ def _names(trace: Trace, index: int, facts: Facts) -> Iterator[str]:
 
 
 def _boot_of_host(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """For each name that machines of one boot alone have, that boot; what has no name or no boot is left out."""
+    """Return for each name that machines of one boot alone have, that boot; what has no name or no boot is left out."""
     boots_of: dict[str, set[str]] = {}
     for host, boot in pairs:
         if host and boot:

@@ -55,13 +55,13 @@ class Matcher:
         self._kinds = a.kind[self._rows]
 
     def part(self, b: Events) -> Matcher:
-        """The same for other events of b; their kinds are among those of the first ones."""
+        """Return the same for other events of b; their kinds are among those of the first ones."""
         made = Matcher.__new__(Matcher)
         vars(made).update(vars(self), _b=b)
         return made
 
     def holding(self, line: Line | Chain, tolerance: float) -> Array:
-        """For each event of b the row in a that holds it, NONE if even the best sticks out by more than this, ns."""
+        """Return for each event of b the row in a that holds it, NONE if even the best sticks out by more, ns."""
         b = self._b
         first, last = line.back(b.start), line.back(b.end)
         near = np.clip(first - self._zero, -self._apart / 3, self._apart / 3)
@@ -94,7 +94,7 @@ class Pairs:
 
     @classmethod
     def of(cls, a: Events, b: Events, match: Array, line: Line | Chain) -> Pairs:
-        """The pairs of a match as it stands on a line."""
+        """Return the pairs of a match as it stands on a line."""
         rows_b = np.flatnonzero(match >= 0)
         rows_a = match[rows_b]
         before = b.start[rows_b] - line.map(a.start[rows_a])
@@ -108,12 +108,12 @@ class Pairs:
         return len(self.b)
 
     def where(self, kept: Array) -> Pairs:
-        """The chosen pairs."""
+        """Return the chosen pairs."""
         return Pairs(self.a[kept], self.b[kept], self.begin[kept], self.end[kept])
 
 
 def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
-    """For each value the median of its fine class, or of the coarse one where the fine one has few members."""
+    """Return for each value the median of its fine class, or of the coarse one where the fine one has few members."""
     found = []
     _, fine_index, count = np.unique(fine, return_inverse=True, return_counts=True)
     rare = count[fine_index] < _LEAST_OF_A_CLASS
@@ -131,7 +131,10 @@ def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
 
 
 def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
-    """For each event of b whether it could match: unless a is at rest where it is, since a profiler may pause."""
+    """Return for each event of b whether it could match.
+
+    It could not where a is at rest, since a profiler may pause.
+    """
     at = line.back(b.start)
     latest = np.maximum.accumulate(a.end)
     before = np.searchsorted(a.start, at, "right") - 1
@@ -145,7 +148,9 @@ def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
 
 
 def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
-    """What it means that events of b lie inside events of a: the mapped start is not after, the mapped end not before.
+    """Return what it means that events of b lie inside events of a.
+
+    The mapped start is not after that of a, the mapped end not before.
 
     Printed times are cut to their resolution, so each may be later by that: one for a start, two for an end.
     """
@@ -156,7 +161,7 @@ def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
 
 
 def _alone(b: Events, pairs: Pairs) -> Array:
-    """For each pair whether no other inner event overlaps it in the same outer one.
+    """Return for each pair whether no other inner event overlaps it in the same outer one.
 
     A thread works on one thing at a time: of two that overlap, one is written twice, or belongs elsewhere.
     """
@@ -170,7 +175,7 @@ def _alone(b: Events, pairs: Pairs) -> Array:
 
 
 def bounds_of(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
-    """What the pairs say, without those that may be wrong; None if too few are left.
+    """Return what the pairs say, without those that may be wrong; None if too few are left.
 
     A pair may be wrong if it lies far from the usual place of its class.
     """
@@ -183,6 +188,6 @@ def bounds_of(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
 
 
 def sure_region(bounds: Constraints, line: Line, max_drift: float) -> tuple[Region | None, Constraints]:
-    """The relations that all but the tightest bounds allow, and these bounds."""
+    """Return the relations that all but the tightest bounds allow, and these bounds."""
     kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
     return feasible(kept, everything(line.x0, max_drift)), kept

@@ -37,7 +37,7 @@ class Text(enum.Enum):
     """What can be said. The value is the template in English."""
 
     def __call__(self, **fields: Any) -> Message:
-        """Return it as a message about something."""
+        """Return the message made of this template and the fields."""
         return Message(self, tuple(fields.items()))
 
     # -- estimators, pairs --------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Text(enum.Enum):
         "its rate, on the way"
     )
     BEGIN_FITS_ELSEWHERE = (
-        "{matches} events match, and {more} more at the begin match at another place: a clock was set"
+        "{matches} events match, and {more} more at the start match at another place: a clock was set"
     )
     END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another place: a clock was set"
     REASON_AND_WHY = "{reason}; {why}"
@@ -93,11 +93,11 @@ class Text(enum.Enum):
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
     LINES_ARE_UNCLEAR = "it is not clear how"
-    REST_FITS_NOWHERE = "what comes {after:short} after the begin fits nowhere for certain"
+    REST_FITS_NOWHERE = "what comes {after:short} after the start fits nowhere for certain"
     TIMES_OCCURRED_TWICE = "a clock was set back by {by:short}, so that some of its times occurred twice"
-    SET_AHEAD_THERE = "a clock was set ahead by {by:short} {at:short} after the begin"
-    SET_BACK_THERE = "a clock was set back by {by:short} {at:short} after the begin"
-    DRIFT_CHANGED = "the drift changed from {before:+.2f} to {after:+.2f} ppm {at:short} after the begin"
+    SET_AHEAD_THERE = "a clock was set ahead by {by:short} {at:short} after the start"
+    SET_BACK_THERE = "a clock was set back by {by:short} {at:short} after the start"
+    DRIFT_CHANGED = "the drift changed from {before:+.2f} to {after:+.2f} ppm {at:short} after the start"
 
     # -- durations, duration_layout, duration_placement ---------------------------------------------------------------
     DURATIONS_ARE_MEANS = "durations of {which} are means of several runs, which are like no run; profile single runs"
@@ -397,7 +397,7 @@ class Text(enum.Enum):
     )
     EARLY_WORK_WARNING = "the clocks of {host} and {device} contradict their events: {early}"
     MOVE = "{move:move}"
-    MOVES = "{begin:move} at its begin and {end:move} at its end"
+    MOVES = "{begin:move} at its start and {end:move} at its end"
     FITS_BETTER = "its events and those of {other} fit better {where}, though that is {verdict}: {reason}"
     BELONGS_ELSEWHERE = (
         "its events and those of {other} say that it belongs {where} ({n} matches, within {within:time})"
@@ -434,7 +434,7 @@ class Text(enum.Enum):
     # -- inputs, placement --------------------------------------------------------------------------------------------
     ONE_BOOT = "both count from the boot of one machine, as --same-machine says"
     NO_TIMES = "no times in the file: placed at its first timed event"
-    TOTALS = "totals have no times: placed at the begin of the trace"
+    TOTALS = "totals have no times: placed at the start of the trace"
     DURATIONS_IN = "durations of the same work in {file}"
     IN_THE_SAME_SLICES = "it lies in the same slices as {other}, so one of the two must be of another run"
     TWO_CLOCKS_IN_ONE_FILE = "{file} holds times of two clocks that nothing relates: {one}, and {other}"

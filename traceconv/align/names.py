@@ -68,18 +68,18 @@ class NameMap:
         return re.compile("|".join(f"({group})" for group in groups))
 
     def class_of(self, name: str) -> str | None:
-        """The class of a name; None if no pattern takes it."""
+        """Return the class of a name; None if no pattern takes it."""
         fitting = self._class.fullmatch(name.lower())
         if fitting is None:
             return name if name in self._patterns else None
         return list(self._patterns)[(fitting.lastindex or 1) - 1]
 
     def kind(self, name: str) -> str:
-        """The class of a name, or the name itself."""
+        """Return the class of a name, or the name itself."""
         return self.class_of(name) or name
 
     def check_extra(self, names: Sequence[AbstractSet[str]]) -> None:
-        """Whether what the user gave has an effect.
+        """Check that what the user gave has an effect.
 
         Args:
             names: for each input all names that its events may be known by.
@@ -101,7 +101,7 @@ class NameMap:
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The values of `--map`, such as "convolution=Conv*,*FusedConv*".
+    """Return the values of `--map`, such as "convolution=Conv*,*FusedConv*".
 
     Raises:
         UsageError: a value has another form.

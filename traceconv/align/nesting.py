@@ -97,7 +97,7 @@ class _Allowed:
 
     @classmethod
     def near(cls, nest: ThreadStretches, calls: Events, line: Line, reach: float) -> _Allowed:
-        """The stretches that are not further away from a call than this, and neither too short nor of another kind."""
+        """Return the stretches that are no further from a call than this, not too short, and of its kind."""
         first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
         slack = 2 * nest.quantum_ns + calls.quantum_ns
         found = []
@@ -130,7 +130,7 @@ class Grid:
 
     @classmethod
     def around(cls, line: Line, reach: float, drifts: tuple[float, float], half_span: float, step: float) -> Grid:
-        """All shifts up to a reach on either side and drifts between two, so that neighbours differ by about a step.
+        """Return all shifts up to a reach on either side and drifts between two; neighbours differ by about a step.
 
         Args:
             half_span: from x0 to the ends of the evidence, ns.
@@ -141,7 +141,7 @@ class Grid:
         return cls(line, shifts, np.linspace(low, high, count))
 
     def fitting(self, nest: ThreadStretches, calls: Events) -> npt.NDArray[np.int32]:
-        """How many calls lie in a stretch, for each drift and each shift."""
+        """Return how many calls lie in a stretch, for each drift and each shift."""
         ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
         turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
         allowed = _Allowed.near(nest, calls, self.line, float(self.shifts[-1]) + turned)
@@ -172,14 +172,14 @@ class Grid:
 
 
 def _shifts(nest: ThreadStretches, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
-    """From where to where a line may be moved for a call to lie in a stretch, with times as they are printed."""
+    """Return how far a line may be moved for a call to lie in a stretch, with times as they are printed."""
     start = calls.start[allowed.call]
     low = start + calls.dur[allowed.call] - line.map(allowed.end + 2 * max(nest.quantum_ns, 1.0))
     return low, start + max(calls.quantum_ns, 1.0) - line.map(allowed.begin)
 
 
 def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
-    """For some calls, whether each lies in a stretch on a line."""
+    """Return for some calls, whether each lies in a stretch on a line."""
     calls = nest.calls.take(rows)
     allowed = _Allowed.near(nest, calls, line, 3 * max(nest.quantum_ns, calls.quantum_ns))
     low, high = _shifts(nest, calls, allowed, line)
@@ -189,7 +189,7 @@ def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bo
 
 
 def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
-    """For each call on the outer clock by how much it sticks out of the best stretch of its kind near it, ns.
+    """Return for each call on the outer clock by how much it sticks out of the best stretch of its kind near it, ns.
 
     Returns:
         0.0 for a call that lies in one; inf where no thread has a stretch of its kind.
@@ -210,7 +210,7 @@ def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
 
 
 def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[int, float]:
-    """How many of the calls on the outer clock lie in a stretch at the best move within reach, and that move, ns.
+    """Return how many calls on the outer clock lie in a stretch at the best move within reach, and that move, ns.
 
     The later the move, the later the calls; of equally good moves the least one counts.
     """
@@ -227,7 +227,7 @@ def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[in
 
 
 def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
-    """The line with the most calls in a stretch: in the middle of those with as many, near another line.
+    """Return the line with the most calls in a stretch: in the middle of those with as many, near another line.
 
     Args:
         nest: what contains what.
@@ -245,7 +245,7 @@ def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drif
 
 
 def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], region: Region) -> Region | None:
-    """What is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
+    """Return what is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
 
     Args:
         nest: what contains what.
@@ -269,7 +269,7 @@ def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], regio
 
 
 def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: float) -> Region | None:
-    """The lines of a region, as far as they are told apart, on which nearly as many calls fit as on the best one."""
+    """Return the distinct lines of a region on which nearly as many calls fit as on the best one."""
     low, high = float(np.min(region.offsets)), float(np.max(region.offsets))
     drifts = float(np.min(region.drifts)), float(np.max(region.drifts))
     centre = Line((low + high) / 2, (drifts[0] + drifts[1]) / 2, region.x0)

@@ -72,8 +72,8 @@ class Loop:
 
     Attributes:
         edges: the numbers of its edges; the last one closes it.
-        clocks: what it leads through, the begin again at the end.
-        misclosure_ns: how far from the begin it ends, in the middle of where the last edge is known from.
+        clocks: what it leads through, the start again at the end.
+        misclosure_ns: how far from the start it ends, in the middle of where the last edge is known from.
         bound_ns: the sum of the bounds: how far it may be.
         bounded: whether all bounds are known.
     """
@@ -121,7 +121,7 @@ class Solution:
 
     @property
     def worst(self) -> Loop:
-        """The loop that misses its begin by most, in units of what it may."""
+        """The loop that misses its start by most, in units of what it may."""
         return max(self.loops, key=lambda loop: abs(loop.misclosure_ns) / max(loop.bound_ns, 1))
 
 
@@ -179,7 +179,7 @@ class _Network:
     reference: int
 
     def tree(self, rows: Iterable[int]) -> dict[int, _Reached]:
-        """For each clock the path to the reference with the smallest bound."""
+        """Return for each clock the path to the reference with the smallest bound."""
         beside: dict[int, list[tuple[int, int]]] = {}
         for row in rows:
             edge = self.edges[row]
@@ -203,7 +203,7 @@ class _Network:
         return found
 
     def _residuals(self, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[F64, F64, int]:
-        """For each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns.
+        """Return for each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns.
 
         Times count from one of the reference in the middle of all evidence, which comes third.
         """
@@ -215,7 +215,7 @@ class _Network:
         return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in here], np.float64), epoch
 
     def fit(self, rows: Sequence[int]) -> _Fit:
-        """Least squares over all clocks but the reference."""
+        """Fit all clocks but the reference by least squares."""
         tree = self.tree(rows)
         unknown = {node: i for i, node in enumerate(sorted(set(tree) - {self.reference}))}
         limit = _limit(len(rows), len(rows) - len(unknown))
@@ -244,7 +244,7 @@ class _Network:
         )
 
     def single_explanation(self, rows: Sequence[int], on_loops: set[int]) -> int | None:
-        """The edge without which everything agrees, if there is only one such edge and it may be dropped."""
+        """Return the edge without which everything agrees, if there is only one such edge and it may be dropped."""
         tried = sorted(
             (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row in on_loops
         )
@@ -254,13 +254,13 @@ class _Network:
         return culprit if alone and best <= limit and not self.edges[culprit].exact else None
 
     def loops(self, rows: Sequence[int]) -> tuple[Loop, ...]:
-        """A loop for each edge that no best path takes."""
+        """Return a loop for each edge that no best path takes."""
         tree = self.tree(rows)
         on_paths = {row for place in tree.values() for row in place.path}
         return tuple(self._loop(row, tree) for row in rows if row not in on_paths)
 
     def _loop(self, row: int, tree: dict[int, _Reached]) -> Loop:
-        """From one clock of an edge to the other one along the best paths, and back by the edge."""
+        """Return the way from one clock of an edge to the other one along the best paths, and back by the edge."""
         edge = self.edges[row]
         one, other = tree[edge.a], tree[edge.b]
         both = zip(one.path, other.path, strict=False)
@@ -275,7 +275,7 @@ class _Network:
         return Loop(edges, clocks, apart, bound, bounded)
 
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
-        """The maps along the best paths, corrected."""
+        """Return the maps along the best paths, corrected."""
         tree = self.tree(rows)
         return {
             node: self._corrected(node, place.way, rows, tree, fit) if fit.offset.get(node) else place.way
@@ -285,7 +285,7 @@ class _Network:
     def _corrected(
         self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
     ) -> ClockMap:
-        """A map moved to where all relations together put it, but not out of what they allow, with what is left."""
+        """Return a map moved to where all relations together put it, within what they allow, with what is left."""
         offset, drift = fit.offset[node], fit.drift[node]
         allowed = self._allowed(node, rows, tree)
         if allowed is not None:
@@ -306,7 +306,7 @@ class _Network:
         return replace(moved, bound_ns=int(np.ceil(bound + turned)) + 1)
 
     def _allowed(self, node: int, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[float, float] | None:
-        """Between what the correction of a clock must be if all bounds hold; None if they cannot all.
+        """Return the range of the correction of a clock within all bounds; None if they contradict each other.
 
         Each relation says that the corrections of its two clocks differ by no more than its residual and bound; the
         shortest path through these differences is the tightest that follows.
@@ -322,7 +322,7 @@ class _Network:
 
 
 def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -> dict[int, float] | None:
-    """The lengths of the shortest paths (Bellman-Ford); None if there is a way around of negative length."""
+    """Return the lengths of the shortest paths (Bellman-Ford); None if there is a way around of negative length."""
     reached = {start: 0.0}
     for _ in range(nodes + 1):
         changed = False
@@ -335,7 +335,7 @@ def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -
 
 
 def _limit(edges: int, loops: int) -> float:
-    """How large a sum of squares may be.
+    """Return how large a sum of squares may be.
 
     Bounds that hold let it be as large as the number of edges; most are only probable ones, so what one right network
     in a thousand exceeds by chance comes on top (the quantile of chi^2 by Wilson and Hilferty).

@@ -52,7 +52,7 @@ class PairEstimate:
         return self.a.key, self.b.key
 
     def carries(self, found: ClockMap) -> bool:
-        """Whether a map rests on it."""
+        """Return whether a map rests on it."""
         return self.taken and frozenset(self.keys) in found.rests_on
 
     @property
@@ -71,15 +71,15 @@ class PairEstimate:
         return replace(self.way.inverse(), bound_ns=self.back_bound_ns)
 
     def bound_of(self, side: ClockInput) -> int | None:
-        """How wrong the events of one of the two clocks are at most where they are moved to the other one."""
+        """Return how wrong the events of one of the two clocks are at most where they are moved to the other one."""
         return self.way.bound_ns if side.key == self.a.key else self.back_bound_ns
 
     def rival_offsets(self) -> list[int]:
-        """The other places where the traces fit, as differences to the best one, ns."""
+        """Return the other places where the traces fit, as differences to the best one, ns."""
         return [round(rival.offset_ns - self.estimate.line.offset) for rival in self.estimate.rivals]
 
     def why_refused(self) -> Message | str:
-        """The reason, with the strongest rivals."""
+        """Return the reason, with the strongest rivals."""
         rivals = self.rival_offsets()[:_MOST_NAMED]
         return Text.OTHER_PLACES(reason=self.estimate.reason, rivals=rivals) if rivals else self.estimate.reason
 
@@ -144,7 +144,7 @@ def narrowing(pair: PairEstimate, no_more: Text) -> PairEstimate:
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
-    """Whether traces are put together on it; `same_run`: the user says that they are of one run."""
+    """Return whether traces are put together on it; `same_run`: the user says that they are of one run."""
     return estimate.verdict is Verdict.OK or (same_run and estimate.verdict is Verdict.UNVERIFIED)
 
 
@@ -156,12 +156,12 @@ def stated_outer(a: ClockInput, b: ClockInput) -> ClockInput | None:
 
 
 def rests_on(a: ClockInput, b: ClockInput) -> frozenset[frozenset[Key]]:
-    """What a map rests on that is estimated from two clocks."""
+    """Return what a map rests on that is estimated from two clocks."""
     return frozenset({frozenset({a.key, b.key})})
 
 
 def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
-    """The map that an estimate means, in integers."""
+    """Return the map that an estimate means, in integers."""
     begin, *later = estimate.chain.lines
     first = _line(begin, begin.x0, zero_a, zero_b)
     bends = tuple(_line(line, line.begin, zero_a, zero_b) for line in later)
@@ -170,13 +170,15 @@ def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
 
 
 def _line(line: Line, at: float, zero_a: int, zero_b: int) -> Bend:
-    """A line in integers, with the offset that holds at a time of clock a from its zero."""
+    """Return a line in integers, with the offset that holds at a time of clock a from its zero."""
     offset = line.offset + line.drift * (round(at) - line.x0)
     return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(line.drift / DRIFT_UNIT))
 
 
 def _bound(chain: Chain, x: F64) -> int | None:
-    """How wrong a relation is at most at times of clock x, and between the first and the last; None without a region.
+    """Return how wrong a relation is at most at times of clock x, and between the first and the last.
+
+    None without a region.
 
     Beside a jump it may be as wrong as that is high, if there is an event whose side of it nothing tells.
     """

@@ -1,6 +1,6 @@
 """Two clocks that one line does not relate: one of them was slewed, or set, while both recorded.
 
-The begin of the two logs fits along a line, and the rest does not. From there on the events are followed block by
+The start of the two logs fits along a line, and the rest does not. From there on the events are followed block by
 block, each along the line of the one before it: a clock that runs at another rate strays slowly. Where a block does not
 fit at all, a clock was set: what comes after it is aligned anew. Between such steps the lines are found by dynamic
 programming over medians of blocks, as few as the noise allows (a penalty after Schwarz for each further one). Each line
@@ -57,7 +57,7 @@ _PENALTY = 6
 
 
 def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
-    """The relation from the begin of b on, and the row of b where it is lost."""
+    """Return the relation from the start of b on, and the row of b where it is lost."""
     matcher = Matcher(a, b)
     first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
     lines = [line]
@@ -73,18 +73,18 @@ def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
 
 
 def last_time(a: Events, line: Line) -> float:
-    """Until when events of b may lie in events of a, ns of b."""
+    """Return the time until which events of b may lie in events of a, ns of b."""
     return float(line.map(np.array([a.span[1]]))[0]) + _STRAYED_NS
 
 
 def next_block(b: Events, first: int) -> Events:
-    """The next events: enough of them for a line, over a time in which no clock strays far."""
+    """Return the next events: enough of them for a line, over a time in which no clock strays far."""
     until = int(np.searchsorted(b.start, b.start[first] + _BLOCK_NS, "right"))
     return b.take(slice(first, max(min(until, first + _BLOCK_EVENTS), first + LEAST_PAIRS)))
 
 
 def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | None:
-    """The line of a block near to that of the block before it; None if it does not fit."""
+    """Return the line of a block near to that of the block before it; None if it does not fit."""
     within = matcher.part(block)
     for tolerance in (_STRAYED_NS, NEAR_NS):
         pairs = Pairs.of(a, block, within.holding(line, tolerance), line)
@@ -99,16 +99,16 @@ def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | Non
 
 
 def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
-    """How much later the middle of what contains what lies: latencies are one-sided."""
+    """Return how much later the middle of what contains what lies: latencies are one-sided."""
     early = b.start[pairs.b] - line.map(a.start[pairs.a])
     late = line.map(a.end[pairs.a]) - b.end[pairs.b]
     return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
 
 
 def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
-    """Between which times of clock x the one line ends and the other begins, and by how much y jumps there, ns.
+    """Return the times of clock x between which one line ends and the other begins, and the step of y there, ns.
 
-    A clock may have been set at any time after the end of the last event on the old line, and before the begin of the
+    A clock may have been set at any time after the end of the last event on the old line, and before the start of the
     first one on the new line.
     """
     part = b.take(rows)
@@ -128,7 +128,10 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
 
 
 def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
-    """The lines of a stretch without steps, each with its region; none if one of them has too little evidence."""
+    """Return the lines of a stretch without steps, each with its region.
+
+    None if one of them has too little evidence.
+    """
     pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
@@ -148,7 +151,7 @@ def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
 
 
 def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float) -> Line | None:
-    """A line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
+    """Return a line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
     if len(pairs) < LEAST_PAIRS:
         return None
     region, _ = sure_region(containment(a, b, pairs), line, 2 * SLEWED_DRIFT)
@@ -165,7 +168,7 @@ def _line(x: F64, apart: F64) -> Line:
 
 
 def _knot(x: F64, at: int, one: Line, other: Line) -> float:
-    """Where two lines meet, near the first pair of the second one; that pair if they do not."""
+    """Return where two lines meet, near the first pair of the second one; that pair if they do not."""
     around = x[max(at - _BLOCK_EVENTS, 0)], x[min(at + _BLOCK_EVENTS, len(x) - 1)]
     if one.drift != other.drift:
         # one.offset + one.drift * (t - one.x0) = other.offset + other.drift * (t - other.x0)
@@ -177,7 +180,10 @@ def _knot(x: F64, at: int, one: Line, other: Line) -> float:
 
 
 def _borders(x: F64, apart: F64) -> list[int]:
-    """The rows at which lines begin, and the number of rows behind them: exact dynamic programming over blocks."""
+    """Return the rows at which lines begin, and the number of rows behind them.
+
+    They are found by exact dynamic programming over blocks.
+    """
     size = max(len(x) // _MOST_MEDIANS, min(_PAIRS_OF_MEDIAN, len(x) // _LEAST_MEDIANS))
     starts = np.arange(0, len(x) - size + 1, size)
     blocks = np.split(np.arange(len(x)), starts[1:])
@@ -202,7 +208,10 @@ def _borders(x: F64, apart: F64) -> list[int]:
 
 
 def _noise(t: F64, y: F64) -> float:
-    """The standard deviation of the medians about a smooth curve: from second differences, which no line adds to."""
+    """Return the standard deviation of the medians about a smooth curve.
+
+    It follows from second differences, which no line adds to.
+    """
     if len(t) < 4:
         return 0.0
     share = (t[1:-1] - t[:-2]) / np.maximum(t[2:] - t[:-2], 1.0)
@@ -211,7 +220,7 @@ def _noise(t: F64, y: F64) -> float:
 
 
 def _costs(t: F64, y: F64) -> F64:
-    """For each first and last-but-one block the sum of squares about their line; infinite for too few blocks."""
+    """Return for each first and last-but-one block the sum of squares about their line; infinite for too few blocks."""
     sums = [np.concatenate(([0.0], np.cumsum(values))) for values in (np.ones(len(t)), t, y, t * t, t * y, y * y)]
     n, st, sy, stt, sty, syy = (total[None, :] - total[:, None] for total in sums)
     with np.errstate(divide="ignore", invalid="ignore"):

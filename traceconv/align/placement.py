@@ -49,7 +49,7 @@ class Placed:
 
 
 def related_ways(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
-    """The maps of all clocks that are related to trace time, without what --offset adds."""
+    """Return the maps of all clocks that are related to trace time, without what --offset adds."""
     related = graph.maps_to(inputs.target)
     found: dict[Key, ClockMap] = {}
     for one in inputs.clocks:
@@ -104,13 +104,13 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
 
 
 def is_related(inputs: Inputs, ways: Ways, index: int) -> bool:
-    """Whether any clock of an input that has events lies somewhere; True of one without events."""
+    """Return whether any clock of an input that has events lies somewhere; True of one without events."""
     clocks = inputs.of(index)
     return not clocks or any(one.key in ways for one in clocks)
 
 
 def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
-    """Tracks without times, beside others of the same file that have times: from the first of these on."""
+    """Place tracks without times at the first of the tracks with times of the same file."""
     found = dict(ways)
     for one in inputs.clocks:
         if one.key not in ways and one.domain.synthetic:
@@ -121,7 +121,7 @@ def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
 
 
 def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
-    """Tables without times stand at the start of everything that has times."""
+    """Place tables without times at the start of everything that has times."""
     totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
     starts = [ways[one.key].at(one.span()[0]) for one in inputs.clocks if one.key in ways and one not in totals]
     if not starts or not totals:
@@ -191,6 +191,6 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
 
 
 def _may_be_monotonic(side: ClockInput) -> bool:
-    """Whether the user may say so of a clock."""
+    """Return whether the user may say so of a clock."""
     may_be = side.domain.zero in (Zero.BOOT, Zero.UNKNOWN) and side.domain.run is not Run.WALL
     return may_be and against_clock(side.trace, side.domain, side.span(), ClockFact(ClockKind.MONOTONIC)) is None

@@ -25,7 +25,7 @@ _MOST_ASKED = 16
 
 
 def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]:
-    """A check of all collectives that inputs of several ranks recorded; none if there are none.
+    """Return a check of all collectives that inputs of several ranks recorded; none if there are none.
 
     Args:
         traces: the inputs.
@@ -52,7 +52,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]
 
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
-    """Which collective was left before it was entered, and where both stand."""
+    """Return which collective was left before it was entered, and where both stand."""
     seen, rows = wrong.of, (wrong.early[0], wrong.late[0])
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
@@ -78,7 +78,7 @@ class _Hosts:
         self._host = np.array([numbers[host] for host in self.of], np.int64)
 
     def impossible(self, seen: Occurrences) -> list[Impossible]:
-        """What is impossible within each host, and then between hosts; nothing that is empty."""
+        """Return what is impossible within each host, and then between hosts; nothing that is empty."""
         host = self._host[seen.input]
         within = [seen.where(host == number).impossible() for number in np.unique(host).tolist()]
         # Of two hosts no bound is known: what is more than each of two profilers may be off by itself is said.
@@ -87,12 +87,12 @@ class _Hosts:
         return [one for one in (*within, between) if one.count]
 
     def are_apart(self, one: int, other: int) -> bool:
-        """Whether the wall clocks of two inputs are those of two hosts."""
+        """Return whether the wall clocks of two inputs are those of two hosts."""
         return self.of[one] != self.of[other]
 
 
 def _contradictions(traces: Sequence[Trace], related: _Hosts, seen: Occurrences) -> Iterator[Contradiction]:
-    """What impossible collectives say against the clocks: of one host, of two hosts, or against the user.
+    """Yield what impossible collectives say against the clocks: of one host, of two hosts, or against the user.
 
     Clocks of one host, and such that are related within a bound, are wrong then. Of those of two hosts it was assumed
     that they agree.
@@ -113,7 +113,7 @@ def _contradictions(traces: Sequence[Trace], related: _Hosts, seen: Occurrences)
 
 
 def _of_odd(traces: Sequence[Trace], related: _Hosts, odd: Odd) -> Contradiction:
-    """What is said of two ranks that did the same in the same order and fit in no way.
+    """Return what is said of two ranks that did the same in the same order and fit in no way.
 
     Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single
     step explains all, this is what is to be believed.
@@ -128,7 +128,7 @@ def _of_odd(traces: Sequence[Trace], related: _Hosts, odd: Odd) -> Contradiction
 
 
 def _inputs(wrong: Impossible, seen: Occurrences) -> tuple[int, int]:
-    """The two inputs that contradict each other most, last the one that contradicts more of the others, too."""
+    """Return the two inputs that contradict each other most, last the one that contradicts more of the others, too."""
     first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
     others = np.setdiff1d(seen.input, (first, second))[:_MOST_ASKED].tolist()
     against = [
@@ -147,7 +147,7 @@ def _contradiction(
     *,
     hosts: bool = False,
 ) -> Contradiction:
-    """What is wrong, said of the last of some inputs, and what can be done.
+    """Return what is wrong, said of the last of some inputs, and what can be done.
 
     Args:
         traces: the inputs.
@@ -167,7 +167,10 @@ def _contradiction(
 
 
 def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
-    """What can be done: the move of the second of two inputs that lets all of their collectives happen, if one does."""
+    """Return what can be done.
+
+    The move of the second of two inputs that lets all of their collectives happen, if one does.
+    """
     stay = Text.LEAVE_IT(name=name)
     pair = seen.where(np.isin(seen.input, (first, second)))
     both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
@@ -181,7 +184,7 @@ def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
 
 
 def _short(least: int, most: int) -> int:
-    """A time between two others, near to the middle, with few digits."""
+    """Return a time between two others, near to the middle, with few digits."""
     middle, step = (least + most) // 2, 1
     while most - least > _MOST_STEPS * step:
         step *= 10

@@ -29,7 +29,7 @@ class ReceiptLine:
         method: where the relation is known from.
         offset_ns: what was added to each time of that clock.
         bound_ns: how wrong the position can be at most, the resolution of the clock included; None: not known.
-        verdict: "ok" when the file says so; "assumed" when it rests on the word of the user or on an assumption, or
+        verdict: "ok" when the file says so; "assumed" when it rests on what the user states or on an assumption, or
             when positions are synthetic; that of the estimate when its best place was taken though it is not certain;
             "separate" when it was not aligned at all.
         drift_ppm: how much faster trace time runs than the clock.
@@ -66,7 +66,7 @@ class ReceiptLine:
         return str((Text.BOUND_OF_TWO_HOSTS if self.two_hosts else Text.BOUND)(bound=self.bound_ns))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for metadata; what does not apply is left out."""
+        """Return the members for metadata, without those that do not apply."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}

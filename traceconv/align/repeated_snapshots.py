@@ -29,12 +29,14 @@ class _Reading:
     file: str
 
     def ahead(self) -> int:
-        """By how much the second clock is ahead, ns."""
+        """Return by how much the second clock is ahead, ns."""
         return self.other_ts - self.ts
 
 
 def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
-    """The traces; readings of two clocks of which one was set or stood still in between are less sure, which is said.
+    """Return the traces with wider bounds for readings of clocks that were set, and a warning for these.
+
+    A clock that was set, or stood still, between readings of two clocks makes these readings less sure.
 
     Nobody knows when it was set, so the readings through which no line goes are all good only to what it moved by. It
     does not matter which of the files comes first.
@@ -67,7 +69,7 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
 def warnings_of_set_clocks(
     traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, Message]
 ) -> Iterator[Said]:
-    """What to say of the inputs whose events are related to others by way of clocks that were set.
+    """Yield what to say of the inputs whose events are related to others by way of clocks that were set.
 
     Args:
         traces: the inputs, without the snapshots that lines stand for.
@@ -84,7 +86,7 @@ def warnings_of_set_clocks(
 
 
 def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
-    """Two clocks that were read several times, each time within a bound, are related by a line with a drift.
+    """Relate two clocks that were read several times, each time within a bound, by a line with a drift.
 
     The snapshots of these are taken out of the traces. The bound holds over all events on the first clock, and at least
     from as long before the first reading as the last one is after it, to as long after the last one.
@@ -111,7 +113,7 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
 
 
 def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
-    """For each two clocks what all inputs read of them, in order of time, each reading once."""
+    """Return for each two clocks what all inputs read of them, in order of time, each reading once."""
     found: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
     for trace in traces:
         for snap in filter(_is_reading, trace.snapshots):
@@ -131,7 +133,7 @@ def _is_reading(snap: ClockSnapshot) -> bool:
 
 
 def _clocks(snap: ClockSnapshot) -> Clocks:
-    """The two clocks of a snapshot in the order that all files have in common: the wall clock comes last."""
+    """Return the two clocks of a snapshot in the order that all files have in common: the wall clock comes last."""
     one, other = sorted(
         map(as_one, (snap.clock, snap.other)),
         key=lambda clock: (clock.is_wall_clock, clock.name, clock.machine, clock.owner),
@@ -140,7 +142,10 @@ def _clocks(snap: ClockSnapshot) -> Clocks:
 
 
 def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
-    """The line through readings in order of time, good for all times between some ends; None if there is none."""
+    """Return the line through readings in order of time, good for all times between some ends.
+
+    None if there is none.
+    """
     first, last = group[0].ts, group[-1].ts
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
@@ -151,6 +156,9 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
-    """The first and the last time of events on a clock, by whatever resolution its file has; empty without any."""
+    """Return the first and the last time of events on a clock, by whatever resolution its file has.
+
+    Empty without any.
+    """
     same = [number for number, domain in enumerate(trace.clocks) if domain == clock or domain.same_timebase(clock)]
     return [end for number, span in spans(trace).items() if number in same for end in span]

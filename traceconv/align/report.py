@@ -39,7 +39,7 @@ _PAGES = (".html", ".htm")
 
 
 def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> dict[str, Any]:
-    """The report of traces that were put on one time axis.
+    """Return the report of traces that were put on one time axis.
 
     Args:
         traces: the inputs, as the alignment got them.
@@ -64,7 +64,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
 
 
 def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Causality | None = None) -> dict[str, Any]:
-    """The report of traces that were refused, with what their events said.
+    """Return the report of traces that were refused, with what their events said.
 
     Args:
         traces: the inputs.
@@ -84,7 +84,7 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Cau
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
-    """Raises UsageError for a name that ends in neither .json nor .html."""
+    """Raise UsageError for a name that ends in neither .json nor .html."""
     if not os.fspath(path).lower().endswith((".json", *_PAGES)):
         raise UsageError(
             f"--report {os.fspath(path)}: the name ends in neither .json nor .html",
@@ -93,7 +93,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a report for a file: JSON, or a page that shows it, as the ending of its name says.
+    """Return the bytes of a report for a file: JSON, or a page that shows it, as the ending of its name says.
 
     Raises:
         UsageError: the name ends in neither .json nor .html.
@@ -174,7 +174,7 @@ def _map(
 def _bound_at(
     side: ClockInput, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]
 ) -> int | None:
-    """How wrong a map is at most at one time: less than over all times, if it rests on a region of relations."""
+    """Return how wrong a map is at most at one time: less than over all times, if it rests on a region of relations."""
     for pair in pairs:
         if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
             continue
@@ -189,13 +189,13 @@ def _bound_at(
 
 
 def _x_and_y(pair: PairEstimate) -> tuple[tuple[ClockInput, int], tuple[ClockInput, int]]:
-    """The two clocks of an estimate with their zeros, clock x first."""
+    """Return the two clocks of an estimate with their zeros, clock x first."""
     a, b = (pair.a, pair.zero_a), (pair.b, pair.zero_b)
     return (b, a) if pair.turned else (a, b)
 
 
 def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
-    """A time of one of the two clocks as a time of clock x from its zero, ns."""
+    """Return a time of one of the two clocks as a time of clock x from its zero, ns."""
     (x, zero_x), (_, zero_y) = _x_and_y(pair)
     estimate = pair.estimate
     if side.key == x.key:
@@ -204,7 +204,7 @@ def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
 
 
 def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
-    """How far the truth may be from the line at a time of clock x: a difference below and one above, ns."""
+    """Return how far the truth may be from the line at a time of clock x: a difference below and one above, ns."""
     chain = pair.estimate.chain
     low, high = chain.bounds(x)
     line = float(chain.map(np.array([x]))[0]) - x
@@ -247,7 +247,7 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
 
 
 def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
-    """The lines of an estimate that has several, each with its own bound; none where one is enough."""
+    """Return the lines of an estimate that has several, each with its own bound; none where one is enough."""
     found = []
     chain = pair.estimate.chain
     if len(chain.lines) == 1:
@@ -271,7 +271,7 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
 
 
 def _finite(value: float) -> float | None:
-    """A number for JSON, which knows neither infinity nor NaN."""
+    """Return a number for JSON, which knows neither infinity nor NaN."""
     return round(float(value), 6) if np.isfinite(value) else None
 
 
@@ -296,7 +296,7 @@ def _region(estimate: Estimate) -> list[dict[str, float]] | None:
 
 
 def _landscape(estimate: Estimate) -> dict[str, Any] | None:
-    """All offsets that were tried, coarsely, and those around the best one, finely."""
+    """Return all offsets that were tried, coarsely, and those around the best one, finely."""
     if estimate.landscape is None:
         return None
     offsets, scores = estimate.landscape[0] - estimate.line.offset, estimate.landscape[1]
@@ -316,14 +316,14 @@ def _landscape(estimate: Estimate) -> dict[str, Any] | None:
 
 
 def _near_reach(estimate: Estimate, offsets: F64) -> float:
-    """How far around the best offset a picture shows it with its strongest rivals."""
+    """Return how far around the best offset a picture shows it with its strongest rivals."""
     away = [abs(rival.offset_ns - estimate.line.offset) for rival in estimate.rivals[:2]]
     step = float(np.diff(offsets[:2])[0]) if len(offsets) > 1 else 1.0
     return max(1.4 * max(away), 40 * step) if away else 200 * step
 
 
 def _curve(offsets: F64, scores: F64, points: int) -> dict[str, list[Any]]:
-    """No more than that many points: in each stretch the one with the highest score."""
+    """Return a curve of at most `points` points: of each stretch the one with the highest score."""
     rows = np.arange(len(scores))
     if len(scores) > points:
         rows = np.array([part[np.argmax(scores[part])] for part in np.array_split(rows, points)])
@@ -345,7 +345,7 @@ def _residuals(estimate: Estimate) -> dict[str, list[int]] | None:
 
 
 def _thinned(values: F64) -> Array:
-    """Rows for a picture: evenly spaced ones, and those with the greatest values."""
+    """Return rows for a picture: evenly spaced ones, and those with the greatest values."""
     if len(values) <= _POINTS:
         return np.arange(len(values))
     even = np.linspace(0, len(values) - 1, _POINTS - _FARTHEST).astype(np.int64)

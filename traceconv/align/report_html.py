@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from traceconv.align.estimate import Method
 from traceconv.model.clocks import Verdict
@@ -32,14 +32,7 @@ _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 def page(report: Json) -> str:
     """Return the page for a report as `document` or `refusal_document` makes it."""
-    environment = Environment(
-        loader=PackageLoader("traceconv", "align"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = templates("align")
     environment.filters.update(
         short=_short,
         exact=format_time,
@@ -51,6 +44,18 @@ def page(report: Json) -> str:
     pictures = {"timeline": timeline, "residuals": residuals, "landscape": landscape, "region": region}
     environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of)
     return environment.get_template("report.html.j2").render(report=report)
+
+
+def templates(*folders: str) -> Environment:
+    """Return the templates of some packages of traceconv; what they are filled with is escaped."""
+    return Environment(
+        loader=ChoiceLoader([PackageLoader("traceconv", folder) for folder in folders]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
 
 
 def _short(ns: float | None) -> str:
@@ -230,7 +235,7 @@ def _peaks(curve: Json, rivals: Sequence[int], *, labelled: bool) -> Json:
 
 
 def _apart(places: Sequence[tuple[int, Point]], best: float) -> list[tuple[int, Point]]:
-    """Return those of the places, the strongest first, that have room for a label."""
+    """Return the places that have room for a label; they are given strongest first."""
     taken, found = [best], []
     for value, (x, y) in places:
         if all(abs(x - other) > _ROOM for other in taken):

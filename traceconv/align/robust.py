@@ -23,12 +23,12 @@ _NATS_OF_A_SIGMA = 4.0
 
 
 def spread_of(deviations: F64) -> float:
-    """The standard deviation of values about 0, from their median size; 0 if there are none."""
+    """Return the standard deviation of values about 0, from their median size; 0 if there are none."""
     return _TO_SIGMA * float(np.median(np.abs(deviations))) if len(deviations) else 0.0
 
 
 def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
-    """A line y = a + b * (x - mean(x)) by iterated reweighting (Tukey), with a ridge on the slope.
+    """Return a line y = a + b * (x - mean(x)) by iterated reweighting (Tukey), with a ridge on the slope.
 
     Args:
         x: ns.
@@ -64,7 +64,7 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
 
 
 def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
-    """By how many standard deviations one explanation beats another one, from what each event says for it, nats.
+    """Return by how many standard deviations one explanation beats another one, from what each event says for it, nats.
 
     The spread is that of sums over blocks, since what lies side by side is alike. Two explanations that are equal but
     for rounding differ by next to nothing, and by that everywhere alike: such a spread says nothing. So it counts as no
@@ -82,7 +82,7 @@ def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
 
 
 def null_margin(best: float, others: Sequence[float], events: int, spread_of_one: float) -> float:
-    """By how many standard deviations a score beats those of random places; floors as in `margin_of`.
+    """Return by how many standard deviations a score beats those of random places; floors as in `margin_of`.
 
     Args:
         best: nats.
@@ -96,7 +96,7 @@ def null_margin(best: float, others: Sequence[float], events: int, spread_of_one
 
 
 def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
-    """By how much each value differs from the last one of its kind, kind by kind.
+    """Return by how much each value differs from the last one of its kind, kind by kind.
 
     What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
     apart.
@@ -111,25 +111,25 @@ def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
 
 
 def vary_alike(x: F64, y: F64) -> tuple[float, int]:
-    """The rank correlation of two sides, and how many values tell: the equal ones of a coarse clock do not."""
+    """Return the rank correlation of two sides, and how many values tell: the equal ones of a coarse clock do not."""
     return rank_correlation(x, y), min(_varying(x), _varying(y))
 
 
 def _varying(values: F64) -> int:
-    """How many values are not the commonest one."""
+    """Return how many values are not the commonest one."""
     counts = np.unique(values, return_counts=True)[1]
     return len(values) - (int(np.max(counts)) if len(values) else 0)
 
 
 def rank_correlation(x: F64, y: F64) -> float:
-    """The rank correlation (Spearman's) of values of any unit; 0 if all of one side are equal."""
+    """Return the rank correlation (Spearman's) of values of any unit; 0 if all of one side are equal."""
     if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
     return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
 
 
 def _ranks(values: F64) -> F64:
-    """The rank of each value; equal ones share the mean of theirs."""
+    """Return the rank of each value; equal ones share the mean of theirs."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     shared: F64 = (np.cumsum(count) - (count - 1) / 2)[place]
     return shared

@@ -95,7 +95,7 @@ class _Differences:
         return len(self.difference)
 
     def close(self, middle: float, drift: float, low: float, size: int, close: float) -> F64:
-        """How many samples are close to a reading at each offset, in steps from a lowest one on."""
+        """Return how many samples are close to a reading at each offset, in steps from a lowest one on."""
         at = self.difference - drift * (self.at - middle)
         begin, end = at - close, at + close
         begin[1:] = np.where(self.follows, np.maximum(begin[1:], end[:-1]), begin[1:])
@@ -107,7 +107,7 @@ class _Differences:
 def align_interruptions(
     sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
 ) -> Estimate:
-    """How the clock of readings (x) relates to that of samples (y).
+    """Return how the clock of readings (x) relates to that of samples (y).
 
     Args:
         sampled: the readings and the samples of each thread.
@@ -136,7 +136,7 @@ def align_interruptions(
 def _all_windows(
     sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
-    """What each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
+    """Return what each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
     looked = list(windows[:_MOST_WINDOWS])
     tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
@@ -152,14 +152,14 @@ def _all_windows(
 
 
 def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Gap]:
-    """The best places that are not the best one, the best first."""
+    """Return the best places that are not the best one, the best first."""
     others = [*best.places[1:], *(place for one in tried if one is not best for place in one.places)]
     apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART_NS]
     return sorted(apart, key=lambda one: -one.surprise)
 
 
 def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
-    """A rival that comes too near to the best place.
+    """Return a rival that comes too near to the best place.
 
     A whole number of sampling periods away each sample finds the gap of the one before: such an echo is nearly as good
     as its origin, and worse wherever the thread did not run all the time.
@@ -211,7 +211,7 @@ def _grid(middle: float, reach: float, step: float) -> F64:
 def _search(
     sampled: SampledThreads, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
 ) -> _Tried:
-    """All offsets of a window at each drift, for the samples that are within a span of a middle."""
+    """Return all offsets of a window at each drift, for the samples that are within a span of a middle."""
     around, near = round(_AROUND * close / _STEP_NS), round(2 * close / _STEP_NS)
     size = max(int((window[1] - window[0]) / _STEP_NS), 1) + 2 * around
     begin = window[0] - around * _STEP_NS
@@ -265,7 +265,10 @@ def _answer(
 
 
 def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: float) -> Region | None:
-    """The lines through the gap: above nearly all differences that lie below it, below nearly all that lie above it."""
+    """Return the lines through the gap.
+
+    Above nearly all differences that lie below it, below nearly all that lie above it.
+    """
     x0 = middle - place.offset
     found = []
     for reads, samples in sampled.threads:
@@ -281,7 +284,7 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
 
 
 def _in_reach(reads: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
-    """Pairs of a sample and a reading whose difference is between two values, as rows; of a sample it ascends."""
+    """Return pairs of a sample and a reading whose difference is between two values, as rows; samples ascend."""
     first, last = np.searchsorted(reads, samples - high), np.searchsorted(reads, samples - low)
     count = last - first
     which = np.repeat(np.arange(len(samples)), count)

@@ -126,7 +126,10 @@ class Chunk:
 
     @classmethod
     def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
-        """The begin of one side: enough events to tell iterations apart, few enough for the drift not to smear them."""
+        """Return the start of one side.
+
+        Enough events to tell iterations apart, few enough for the drift not to smear them.
+        """
         whole = b if of_b else a
         few, many = (min(len(whole), count) - 1 for count in (_LEAST_CHUNK_EVENTS, _MOST_CHUNK_EVENTS))
         until = min(max(float(whole.start[0]) + _CHUNK_NS, float(whole.start[few])), float(whole.start[many]))
@@ -136,24 +139,27 @@ class Chunk:
         return cls(a, b, of_b, width, Matcher(a, b), a.span)
 
     def thinned(self) -> Chunk:
-        """With some of the inner events only: enough to see which places are worth a closer look."""
+        """Return the chunk with some of its inner events: enough to see which places are worth a closer look."""
         return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FIRST_LOOK_EVENTS)))
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
-        """What matches on a line; rows of b count from its first event."""
+        """Return what matches on a line; rows of b count from its first event."""
         begin, b, match = self.match(line, tolerance)
         found = Pairs.of(self.a, b, match, line)
         return replace(found, b=found.b + begin)
 
     def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
-        """The first row of b that can match, all that can, and the row in a for each."""
+        """Return the first row of b that can match, all that can, and the row in a for each."""
         first, last = line.map(np.array(self.span))
         begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
         b = self.b.take(slice(begin, end))
         return begin, b, self.matcher.part(b).holding(line, tolerance)
 
     def score(self, line: Line, scale: float) -> F64:
-        """The log-likelihood of each event of the chunk: near the usual place of its class, or matched by chance."""
+        """Return the log-likelihood of each event of the chunk.
+
+        Near the usual place of its class, or matched by chance.
+        """
         tolerance = 2 * self.bin
         pairs = self.pairs(line, tolerance)
         chance = np.log(_BY_CHANCE) - np.log(2 * tolerance) - np.log(_CHANCE_END_NS)
@@ -170,7 +176,7 @@ class Chunk:
 
 
 def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
-    """How many events of a kind fall together for each offset, in steps of a bin, within what the prior allows."""
+    """Return how many events of a kind fall together for each offset, in steps of a bin, within the prior."""
     a, b = _within(chunk, prior)
     if not len(a) or not len(b):
         return np.empty(0), np.empty(0)
@@ -196,7 +202,7 @@ def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
 
 
 def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
-    """The events that can meet others at all, where the prior says something."""
+    """Return the events that can meet others at all, where the prior says something."""
     a, b = chunk.a, chunk.b
     if not prior.known:
         return a, b
@@ -208,7 +214,7 @@ def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
 
 
 def _peaks(offsets: F64, heights: F64) -> F64:
-    """The offsets of the highest peaks, each higher than what is within three bins of it."""
+    """Return the offsets of the highest peaks, each higher than what is within three bins of it."""
     around = np.pad(heights, 3, constant_values=-np.inf)
     within = heights
     for shift in range(7):
@@ -223,7 +229,7 @@ def _peaks(offsets: F64, heights: F64) -> F64:
 
 
 def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64) -> list[Candidate]:
-    """The refined places, the best first, each once.
+    """Return the refined places, the best first, each once.
 
     Work begins later than its operator, so that a peak lies too late; where operators follow closely, refining may then
     end with each event in the next one. So the best places are tried from before, too.
@@ -250,7 +256,7 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
 
 
 def _distinct(places: list[Candidate | None]) -> list[Candidate]:
-    """The best first, without those near to a better one."""
+    """Return the best first, without those near to a better one."""
     found: list[Candidate] = []
     for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
         if all(abs(place.line.offset - other.line.offset) > SAME_PLACE_NS for other in found):
@@ -259,7 +265,7 @@ def _distinct(places: list[Candidate | None]) -> list[Candidate]:
 
 
 def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> Candidate | None:
-    """The place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
+    """Return the place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
     scale = _LEAST_SPREAD_NS
     for tolerance in (*(count * chunk.bin for count in bins), _NEARER_NS, NEAR_NS):
         pairs = chunk.pairs(line, tolerance)
@@ -272,7 +278,7 @@ def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) 
 
 
 def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
-    """The drift that lets events of a class lie alike, the offset in the middle of what containment allows."""
+    """Return the drift that lets events of a class lie alike, the offset in the middle of what containment allows."""
     step = len(pairs) // _FIT_PAIRS + 1
     x = a.start[pairs.a[::step]]
     spread = min(PRIOR_DRIFT, max(prior.max_drift, 1e-9))
@@ -285,21 +291,21 @@ def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tupl
 
 
 def centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
-    """The middle of what the pairs allow; where they allow nothing, the line as it is."""
+    """Return the middle of what the pairs allow; where they allow nothing, the line as it is."""
     bounds = bounds_of(a, b, pairs)
     region = sure_region(bounds, line, DRIFT_SLACK * prior.max_drift)[0] if bounds is not None else None
     return line if region is None else Line(*region.middle(overlap(a, b, line)), line.x0)
 
 
 def overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
-    """The times of clock a at which both have events."""
+    """Return the times of clock a at which both have events."""
     first_b, last_b = line.back(np.array(b.span))
     first_a, last_a = a.span
     return max(first_a, first_b), max(min(last_a, last_b), max(first_a, first_b) + 1)
 
 
 def margin_over(best: F64, rival: F64) -> float:
-    """By how many standard deviations the best place beats another one, over blocks of events.
+    """Return by how many standard deviations the best place beats another one, over blocks of events.
 
     With few blocks their spread is not well known: the margin counts less, about as in Student's distribution.
     """
@@ -309,7 +315,7 @@ def margin_over(best: F64, rival: F64) -> float:
 
 
 def margin_over_random(chunk: Chunk, best: Candidate, offsets: F64) -> float:
-    """By how many standard deviations the best place beats random ones; 0 if there are too few others.
+    """Return by how many standard deviations the best place beats random ones; 0 if there are too few others.
 
     Only places count at which the two overlap: where nothing can match, all scores are the same.
     """

@@ -5,10 +5,10 @@ on either side, and an outer event may hold several inner ones. All places where
 iterations repeat:
 
 1. Impulses of each kind are correlated by FFT, over a chunk that is short enough for a drift not to smear it. The
-   chunk is the begin of b, or the begin of a: if the two overlap, one of the two begins inside the other.
+   chunk is the start of b, or the start of a: if the two overlap, one of the two begins inside the other.
 2. The best peaks are refined: each inner event is given to the outer one that holds it, within ever smaller distances.
 3. Each candidate is scored event by event: how near an inner event is to the usual place of its class in the outer one,
-   at its begin and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
+   at its start and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
    after Vuong): repetition makes wrong places fit nearly as well as the right one.
 4. The window grows by doubling, so that the drift is known from the whole trace and never smears.
 5. What contains what (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
@@ -124,7 +124,7 @@ _COMPARED_EVENTS = 2000
 def align_sequences(
     a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = True
 ) -> Estimate:
-    """How the clock of a relates to that of b.
+    """Return how the clock of a relates to that of b.
 
     Args:
         a: the outer events.
@@ -143,7 +143,7 @@ def align_sequences(
 def _by_places(
     a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = False
 ) -> Estimate:
-    """Where the two fit, be they of one run or not."""
+    """Return where the two fit, be they of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
         return insufficient(Method.SEQUENCE, few)
@@ -189,7 +189,7 @@ def _from_chunk(
     begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights), nest)
     if begin.verdict is not Verdict.OK:
         return found
-    # The begin fits and the rest does not: the clocks are not related by one line.
+    # The start fits and the rest does not: the clocks are not related by one line.
     along, why = _along_lines(a, b, found, best.line)
     span = chunk.b.span if chunk.of_b else chunk.span
     reason = Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=found.matches)
@@ -203,7 +203,10 @@ def _inconsistent(found: Estimate, reason: Message, why: Message | None) -> Esti
 
 
 def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
-    """The answer along one line, unless what it leaves over of both at one end fits together: a clock was set there."""
+    """Return the answer along one line, unless what it leaves over of both at one end fits together.
+
+    A clock was set there.
+    """
     line = found.line
     for at_begin in (True, False):
         over_a, over_b = _left_over(a, b, found, line, at_begin=at_begin)
@@ -219,7 +222,7 @@ def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
 
 
 def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: bool) -> tuple[Events, Events]:
-    """The events of both before most of b matches, or after that: one match by chance ends no such stretch."""
+    """Return the events of both before most of b matches, or after that: one match by chance ends no such stretch."""
     matched = np.full(len(b), -_LEAST_OF_SHARE)
     if found.pairs is not None:
         matched[np.asarray(found.pairs[1])] += 1
@@ -235,7 +238,7 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
 
 
 def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
-    """The answer along several lines, the first of which is near one at the begin of b; None with the reason."""
+    """Return the answer along several lines, the first of which is near one at the start of b; None with the reason."""
     lines, why = _lines(a, b, line)
     if len(lines) < 2:
         return None, why
@@ -259,7 +262,10 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
 
 
 def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message | None]:
-    """The lines that relate two clocks one after the other, from one at the begin of b; none, with why, if unclear."""
+    """Return the lines that relate two clocks one after the other, from one at the start of b.
+
+    None, with why, if unclear.
+    """
     rough, end = followed(a, b, line)
     lines = lines_of(a, b.take(slice(0, end)), rough)
     if not lines:
@@ -282,7 +288,7 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message 
 
 
 def _change(one: Line, other: Line) -> Message:
-    """What happened between two lines."""
+    """Return what happened between two lines."""
     knot = np.array(other.begin)
     step = float(other.map(knot) - one.map(knot))
     if abs(step) > CONTINUOUS_NS:
@@ -314,7 +320,7 @@ class _Rivalry:
 
 
 def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Candidate]:
-    """The rivals that can be the right place; all of them where the best place does not hold nearly all calls.
+    """Return the rivals that can be the right place; all of them where the best place does not hold nearly all calls.
 
     Calls lie inside of operators. Where nearly all do so in one place, another one where many calls lie in none is not
     possible, however few they are: a short recording has too few blocks for their spread to be known.
@@ -334,7 +340,7 @@ def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Ca
 def _margins_by_nesting(
     chunk: Chunk, places: list[Candidate], margins: list[float], nest: ThreadStretches, prior: Prior
 ) -> list[float]:
-    """The margins of the best place over the others, by what holds the calls there, where that tells more.
+    """Return the margins of the best place over the others, by what holds the calls there, where that tells more.
 
     Each place may move to where the most calls fit. A rival that is beaten by far in this way is beaten, unless it fits
     better by its names and durations.
@@ -358,7 +364,7 @@ def _margins_by_nesting(
 
 
 def _grown(a: Events, b: Events, seed: Candidate, until: float, prior: Prior) -> Line:
-    """The line through all of b, from that through its first part, by doubling."""
+    """Return the line through all of b, from that through its first part, by doubling."""
     line = seed.line
     matcher = Matcher(a, b)
     first = float(line.map(a.start[0]))
@@ -379,7 +385,7 @@ def _grown(a: Events, b: Events, seed: Candidate, until: float, prior: Prior) ->
 
 
 def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, float]:
-    """The pairs, the share of the events of b that could match and do, and the least share along the way."""
+    """Return the pairs, the share of the events of b that could match and do, and the least share along the way."""
     pairs = Pairs.of(a, b, Matcher(a, b).holding(line, NEAR_NS), line)
     possible = could_match(a, b, line)
     hit = np.zeros(len(b), bool)
@@ -394,7 +400,7 @@ def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, fl
 
 
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
-    """The relations that the pairs allow, and how many of their bounds were left out.
+    """Return the relations that the pairs allow, and how many of their bounds were left out.
 
     Those bounds are left out that contradict the middle of what is surely possible, and as many more as contradict it
     by less than half of its width: a wrong pair is as likely to miss the middle by a little on this side as on that.
@@ -426,7 +432,7 @@ def _judged(
     landscape: tuple[F64, F64],
     nest: ThreadStretches | None,
 ) -> Estimate:
-    """The verdict over the best place."""
+    """Return the estimate for the best candidate, with its verdict."""
     pairs, share, least = _matched(a, b, line)
     region, dropped = _region(a, b, pairs, line, prior)
     if region is not None:
@@ -457,7 +463,7 @@ def _judged(
 
 
 def _central(a: Events, pairs: Pairs, line: Line, region: Region, span: tuple[float, float], prior: Prior) -> Line:
-    """The line in the middle of a region.
+    """Return the line in the middle of a region.
 
     How the usual places move along the trace tells the drift, better than the bounds do if there are many pairs that
     lie alike. The offset is never taken from there: latencies are one-sided.
@@ -493,7 +499,7 @@ def _verdict(
 
 
 def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
-    """The answer, if it does not look like that of two runs that were given their work at the same times.
+    """Return the estimate, no more than unverified if it may be of two runs with work at the same times.
 
     Where few events match, or the best place beats others only since they are impossible, closeness alone does not tell
     two runs apart that hardly vary: that they are one has to be shown.
@@ -519,12 +525,12 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
 
 
 def _surely(same: float, count: int) -> bool:
-    """Whether so many values vary alike as those of two runs do not."""
+    """Return whether so many values vary alike as those of two runs do not."""
     return same >= _CHANCE_ALIKE and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
 
 
 def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
-    """The answer, if calls take longer where the work that matched them does; else it may run in no call at all.
+    """Return the estimate, unverified unless calls take longer where their matched work does.
 
     The place is about right then, but nothing bounds how far off it is.
     """

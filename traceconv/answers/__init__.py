@@ -10,11 +10,15 @@ from dataclasses import dataclass
 
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.device import DISPATCH_LIMIT, device
-from traceconv.answers.operations import check_key, operations
+from traceconv.answers.logs import logs
+from traceconv.answers.memory import memory
+from traceconv.answers.operations import check_key, operations, sorted_by
 from traceconv.answers.overview import overview
+from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Section
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
+from traceconv.answers.where import holds, parse
 from traceconv.errors import UsageError
 from traceconv.model.trace import Trace
 
@@ -28,30 +32,42 @@ class Questions:
         by: what operations are grouped by.
         step_name: a pattern of the whole names of steps; "" for what the formats mark.
         dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
+        sort: the column that operations are sorted by.
+        where: a condition for the slices that are counted; "" for all.
     """
 
     sections: Sequence[str] = ()
     by: Sequence[str] = ("name",)
     step_name: str = ""
     dispatch_limit: int = DISPATCH_LIMIT
+    sort: str = "self_ns"
+    where: str = ""
 
     def check(self) -> None:
-        """Raise UsageError if a section or key is not known, or the pattern cannot be read."""
+        """Raise UsageError if a section, key or column is not known, or a pattern or condition cannot be read."""
         for name in self.sections:
             if name not in _SECTIONS:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
         for key in self.by:
             check_key(key)
+        sorted_by(self.sort, self.by)
+        if self.where:
+            parse(self.where)
         check_pattern(self.step_name)
 
 
 _SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Section]] = {
     "overview": lambda table, receipt, _: overview(table.trace, receipt),
-    "operations": lambda table, _, asked: operations(table, asked.by),
+    "operations": lambda table, _, asked: operations(table, asked.by, asked.sort),
     "steps": lambda table, _, asked: steps(table, asked.step_name),
     "device": lambda table, _, asked: device(table, asked.dispatch_limit),
+    "memory": lambda table, *_: memory(table),
+    "logs": lambda table, *_: logs(table),
+    "primitives": lambda table, *_: primitives(table),
 }
 SECTIONS = tuple(_SECTIONS)
+#: The sections whose rows are slices that a condition can choose.
+_OF_CHOSEN = ("operations", "steps")
 
 
 def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> list[Section]:
@@ -63,8 +79,21 @@ def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> l
         asked: what to answer.
 
     Raises:
-        UsageError: a section or key is not known, or a pattern cannot be read.
+        UsageError: a section or key is not known, or a pattern or condition cannot be read.
     """
     asked.check()
-    table = SliceTable(trace)
-    return [answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)]
+    if not asked.where:
+        table = SliceTable(trace)
+    else:
+        condition = parse(asked.where)
+        table = SliceTable(trace, lambda of: holds(of, condition))
+    found = [
+        answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)
+    ]
+    for section in found if asked.where else ():
+        section.notes.append(
+            f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"
+            if section.name in _OF_CHOSEN
+            else "--where does not apply to this section: it is about all that was recorded"
+        )
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -26,15 +26,47 @@ def arg_values(
         length: how many bytes they have; 0 for an event without args.
         keys: the members to decode; the others are passed over.
     """
-    names = [f"key_{number}" for number in range(len(keys))]
-    chosen = msgspec.defstruct(
-        "Chosen", [(name, Any, ABSENT) for name in names], rename=dict(zip(names, keys, strict=True))
-    )
-    decode = msgspec.json.Decoder(chosen).decode
+    read = _reader(keys)
     places, first, numbers = np.unique(np.where(length > 0, at, -1), return_index=True, return_inverse=True)
     nothing = (ABSENT,) * len(keys)
     values = [
-        nothing if place < 0 else msgspec.structs.astuple(decode(args.view(place, size)))
+        nothing if place < 0 else read(args.view(place, size))
         for place, size in zip(places.tolist(), length[first].tolist(), strict=True)
     ]
     return numbers.reshape(-1), values
+
+
+def as_text(value: Any) -> str:
+    """Return a value of an arg as people read it: a text as it is, JSON of anything else."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _reader(keys: Sequence[str]) -> Callable[[memoryview], tuple[Any, ...]]:
+    """Return a function that decodes the values of the keys from a JSON object."""
+    names = [f"key_{number}" for number in range(len(keys))]
+    fields = [(name, Any, ABSENT) for name in names]
+    try:
+        chosen = msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)))
+    except ValueError:  # no field may have quotes, backslashes, control characters or what is no text in its name
+        return lambda text: _each_value(text, keys)
+    decode = msgspec.json.Decoder(chosen).decode
+
+    def read(text: memoryview) -> tuple[Any, ...]:
+        try:
+            return msgspec.structs.astuple(decode(text))
+        except msgspec.ValidationError:  # a number that is too large
+            return _each_value(text, keys)
+
+    return read
+
+
+def _each_value(text: memoryview, keys: Sequence[str]) -> tuple[Any, ...]:
+    """Return the values of the keys; a number that is too large to decode as its text."""
+    values: list[Any] = []
+    members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    for key in keys:
+        try:
+            values.append(msgspec.json.decode(members[key]) if key in members else ABSENT)
+        except msgspec.ValidationError:
+            values.append(bytes(members[key]).decode())
+    return tuple(values)

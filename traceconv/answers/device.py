@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.intervals import Intervals, gaps, subtract
-from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.intervals import Intervals, gaps, shares, subtract
+from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, NO_TRACK, TrackKind
@@ -42,6 +42,7 @@ _COLUMNS = (
 )
 #: A device that starts work within this time of the end of its launch call picked it up at once, ns.
 DISPATCH_LIMIT = 10_000
+_PLOTTED = 200  # parts of the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,14 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
         return section
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
     owner = np.array([_device_of(table, track) for track in queue.tolist()], np.int64)
+    start, end = int(np.min(table.trace.slices.ts[work.rows])), int(np.max(table.ends[work.rows]))
     for one in np.unique(owner).tolist():
         of_device = owner == one
         queues = np.unique(queue[of_device]).tolist()
         section.rows.append(_row(table, work, np.flatnonzero(of_device), (table.path(one), ""), dispatch_limit))
+        if end > start:
+            busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
+            section.over_time.append(Activity(table.path(one), end - start, busy))
         for other in queues if len(queues) > 1 else []:
             name = table.path(other).removeprefix(table.path(one)).removeprefix(" / ") or table.path(other)
             section.rows.append(

@@ -27,10 +27,12 @@ def _write_parquet(table: pyarrow.Table, path: Path) -> None:
 def _write_csv(table: pyarrow.Table, path: Path) -> None:
     """Write texts as they are: one that begins with =, +, - or @ is a formula to a spreadsheet."""
     pa = needed("pyarrow", "arrow")
-    plain = [
-        pa.field(field.name, pa.string()) if pa.types.is_dictionary(field.type) else field for field in table.schema
-    ]
-    needed("pyarrow.csv", "arrow").write_csv(table.cast(pa.schema(plain)), path)
+    text, is_text = pa.large_string(), pa.types.is_dictionary
+    schema = pa.schema([field.with_type(text) if is_text(field.type) else field for field in table.schema])
+    with needed("pyarrow.csv", "arrow").CSVWriter(path, schema) as writer:
+        # Some rows at a time: each repeats its texts, which the table holds once.
+        for start in range(0, table.num_rows, _ROW_GROUP):
+            writer.write_table(table.slice(start, _ROW_GROUP).cast(schema))
 
 
 def _write_arrow(table: pyarrow.Table, path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.receipt import ReceiptLine
-from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.tabular import Tabular, needed
 from traceconv.errors import UsageError
@@ -91,7 +91,7 @@ class _Builder:
     """Makes the tables of one trace; what several of them need is computed once."""
 
     def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine], args: tuple[str, ...]) -> None:
-        if len(set(args)) < len(args) or "" in args:
+        if len(set(args)) < len(args) or any(not arg or _valid(arg) != arg for arg in args):
             raise UsageError("args that become columns must have names, each given once")
         self.trace = trace
         self.receipt = receipt
@@ -122,8 +122,8 @@ class _Builder:
     def _metadata(self) -> dict[str, str]:
         from traceconv import __version__
 
-        inputs = [{"name": source.name, "format": source.format} for source in self.trace.sources]
-        clocks = [domain.name for domain in self.trace.clocks]
+        inputs = [{"name": _valid(source.name), "format": source.format} for source in self.trace.sources]
+        clocks = [_valid(domain.name) for domain in self.trace.clocks]
         return {
             "traceconv.schema": SCHEMA_VERSION,
             "traceconv.version": __version__,
@@ -133,20 +133,20 @@ class _Builder:
         }
 
     def _column(self, values: Any) -> Any:
-        """Return a column: an Arrow array as it is, numpy columns shared, lists of texts or of numbers converted."""
+        """Return a column: an Arrow array as it is, numpy columns shared, lists of texts converted."""
         pa = self.pa
         if isinstance(values, pa.Array):
             return values
         if isinstance(values, np.ndarray):
             return pa.array(values)
-        return pa.array(values, pa.string() if not values or isinstance(values[0], str) else pa.int64())
+        return pa.array([_valid(value) for value in values], pa.string())
 
     def texts(self, numbers: npt.NDArray[Any], text_of: Callable[[int], str]) -> Any:
         """Return numbers of texts as a dictionary column that holds only the texts that occur, each once."""
         used = occurring(numbers)
         known: dict[str, int] = {}
         of_number = np.zeros(max(used, default=0) + 1, np.int32)
-        of_number[used] = [known.setdefault(text_of(number), len(known)) for number in used]
+        of_number[used] = [known.setdefault(_valid(text_of(number)), len(known)) for number in used]
         dictionary = self.pa.array(list(known), self.pa.string())
         return self.pa.DictionaryArray.from_arrays(of_number[numbers], dictionary)
 
@@ -155,11 +155,10 @@ class _Builder:
         pa, args, sizes = self.pa, self.trace.args, length.astype(np.int64)
         chunks = []
         for rows in pieces(len(at)):
-            views = [args.view(*place) for place in zip(at[rows].tolist(), length[rows].tolist(), strict=True)]
             ends = np.append(0, np.cumsum(sizes[rows]))
             valid = np.packbits(length[rows] > 0, bitorder="little")
-            buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(b"".join(views))]
-            chunks.append(pa.Array.from_buffers(pa.large_string(), len(views), buffers))
+            buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(args.joined(at[rows], sizes[rows]))]
+            chunks.append(pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers))
         return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
 
     def chosen_args(self, at: I64, length: npt.NDArray[np.int32]) -> Columns:
@@ -237,12 +236,22 @@ def _typed(pa: Any, values: Sequence[Any]) -> Any:
     known = [None if value is ABSENT else value for value in values]
     if kinds == {int} and all(value in _INT64 for value in present):
         return pa.array(known, pa.int64())
-    if kinds and kinds <= {int, float} and all(float(value) == value for value in present):
+    if kinds and kinds <= {int, float} and all(map(_is_double, present)):
         return pa.array([None if value is None else float(value) for value in known], pa.float64())
-    texts = [
-        value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode() for value in known
-    ]
-    return pa.array(texts, pa.string())
+    return pa.array([None if value is None else as_text(value) for value in known], pa.string())
+
+
+def _is_double(value: float) -> bool:
+    """Return whether a double holds the number exactly."""
+    try:
+        return float(value) == value
+    except OverflowError:
+        return False
+
+
+def _valid(text: str) -> str:
+    """Return a text that UTF-8 can hold: halves of surrogate pairs, as bytes of a file name become, are U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _recordings(of: _Builder) -> Columns:

@@ -66,3 +66,14 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     if not len(a.starts):
         return NOTHING
     return intersect(a, gaps(b, int(a.starts[0]), int(a.ends[-1])))
+
+
+def shares(a: Intervals, start: int, end: int, parts: int) -> list[float]:
+    """Return of each of the equal parts of [start, end), at least 1 ns long, the share that lies in the set."""
+    parts = min(parts, end - start)
+    edges = np.array([start + (end - start) * number // parts for number in range(parts + 1)], np.int64)
+    before = np.append(0, np.cumsum(a.ends - a.starts))
+    begun = np.searchsorted(a.starts, edges, "right")
+    behind = np.maximum(np.append(0, a.ends)[begun] - edges, 0)  # of the last interval that has begun
+    found: list[float] = (np.diff(before[begun] - np.where(begun > 0, behind, 0)) / np.diff(edges)).tolist()
+    return found

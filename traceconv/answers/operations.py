@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import msgspec
 import numpy as np
 
-from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
@@ -29,22 +28,24 @@ KEYS = ("name", "category", "track", "thread", "process", "rank")
 _ARG = "arg:"
 
 
-def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
-    """Return a row for each value of the keys, the one with the most self time first.
+def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "self_ns") -> Section:
+    """Return a row for each value of the keys, sorted by a column: the largest number or the first text first.
 
     Args:
         table: the slices.
         by: some of KEYS, or `arg:KEY` for the value of an arg.
+        sort: the name or the title of a column.
 
     Raises:
-        UsageError: a key is not known.
+        UsageError: a key or the column is not known.
     """
     slices = table.trace.slices
-    columns = tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
+    columns = _columns(by)
+    at = sorted_by(sort, by)
     section = Section("operations", columns)
-    codes, values = _combined([_key(table, key) for key in by])
+    codes, values = _combined([key_of(table, key) for key in by])
     if not len(table.counted):
-        section.notes.append("the inputs hold no slices")
+        section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
     busy = sum(one.length for one in table.busy_by_track(table.counted).values())
     outermost = _outermost(table, codes)
@@ -69,11 +70,16 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     for code, (count, outer, own, whole, p50, p99, most) in zip(
         codes[order][first].tolist(), columns_of_numbers, strict=True
     ):
-        mean = _rounded(whole, count)
+        mean = rounded(whole, count)
         rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
-    at = len(by) + 2
-    section.rows = sorted(rows, key=lambda row: (-int(row[at] or 0), str(row[0])))
-    left_out = len(slices.ts) - len(order)
+
+    def place(row: tuple[Cell, ...]) -> tuple[float, str, str]:
+        """Return what rows are sorted by: a column, and the first one where that is the same."""
+        value = row[at]
+        return (0, value, str(row[0])) if isinstance(value, str) else (-(value or 0), "", str(row[0]))
+
+    section.rows = sorted(rows, key=place)
+    left_out = len(slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"{left_out} slices are not counted: they repeat others or describe the recording itself")
     if not all(table.drawn_in_time[slices.track]):
@@ -85,26 +91,41 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     return section
 
 
+def _columns(by: Sequence[str]) -> tuple[Column, ...]:
+    return tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
+
+
+def sorted_by(sort: str, by: Sequence[str]) -> int:
+    """Return the number of the column with a name or title; raise UsageError if there is none."""
+    columns = _columns(by)
+    for number, column in enumerate(columns):
+        if sort in (column.name, column.title):
+            return number
+    raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns: {', '.join(one.name for one in columns)}")
+
+
 def check_key(key: str) -> None:
     """Raise UsageError if operations cannot be grouped by the key."""
     if key not in KEYS and not (key.startswith(_ARG) and key != _ARG):
         raise UsageError(f"--by: {key!r} is no key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
 
 
-def _rounded(whole: int, count: int) -> int:
+def rounded(whole: int, count: int) -> int:
     """Return a mean of whole ns, rounded half to even."""
     quotient, rest = divmod(whole, count)
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
 
 
 def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which slices lie in no other slice of the same group."""
+    """Return which slices lie in no other slice of the same group that is counted."""
     parent = table.nesting.parent
+    counted = np.zeros(len(codes), bool)
+    counted[table.counted] = True
     found = np.ones(len(codes), bool)
     above = parent.copy()
     open_rows = np.flatnonzero(above != NO_PARENT)
     while len(open_rows):
-        same = codes[above[open_rows]] == codes[open_rows]
+        same = (codes[above[open_rows]] == codes[open_rows]) & counted[above[open_rows]]
         found[open_rows[same]] = False
         open_rows = open_rows[~same]
         above[open_rows] = parent[above[open_rows]]
@@ -128,7 +149,7 @@ def _combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int
     return codes, texts_of
 
 
-def _key(table: SliceTable, key: str) -> tuple[I64, list[str]]:
+def key_of(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     """Return the value of a key for each slice, as the number of a text, and the texts."""
     check_key(key)
     trace = table.trace
@@ -160,9 +181,6 @@ def _args(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     """Return an arg of each slice as the number of a text, and the texts; "" for slices that do not have it."""
     slices = table.trace.slices
     numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, [key])
-    texts = [
-        "" if value is ABSENT else value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for (value,) in values
-    ]
+    texts = ["" if value is ABSENT else as_text(value) for (value,) in values]
     of_text, texts = _numbered(texts)
     return of_text[numbers], texts

@@ -1,4 +1,4 @@
-"""Sections as text for a terminal, Markdown, CSV and JSON."""
+"""Sections as text for a terminal, Markdown, CSV, JSON and a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(sections: Sequence[Section], top: int) -> str:
 
 def _text(section: Section, top: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
-    cells = [[_shown(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows]
+    cells = [[shown_cell(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows]
     titles = [column.title for column in section.columns]
     lines = [section.name]
     if len(titles) > _MOST_COLUMNS:
@@ -45,16 +45,18 @@ def _text(section: Section, top: int) -> list[str]:
     return lines + [f"  {one_line(note)}" for note in section.notes]
 
 
-def _shown(cell: Cell, unit: Unit) -> str:
-    """Return a cell for people; "" for what is not known."""
+def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
+    """Return a cell for people, texts of at most `longest` letters; "" for what is not known."""
     if cell is None:
         return ""
     if unit is Unit.NS:
         return format_short(float(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
+    if unit is Unit.RATE:
+        return f"{float(cell):.4g}"
     shown = one_line(str(cell))
-    return shown if len(shown) <= _LONGEST_TEXT else f"{shown[: _LONGEST_TEXT - 3]}..."
+    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
 
 
 def markdown(sections: Sequence[Section], top: int) -> str:
@@ -64,7 +66,7 @@ def markdown(sections: Sequence[Section], top: int) -> str:
         rows = section.rows[:top] if top else section.rows
         lines = [[column.title for column in section.columns], ["---"] * len(section.columns)]
         lines += [
-            [_shown(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows
+            [shown_cell(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows
         ]
         table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
         parts += [f"## {section.name}", table, *(f"- {one_line(note)}" for note in section.notes)]
@@ -94,9 +96,17 @@ def json(sections: Sequence[Section], top: int) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 
+def html(sections: Sequence[Section], top: int) -> str:
+    """Return a page with plots and tables that can be sorted; the first `top` rows, 0 is all."""
+    from traceconv.answers.page import page  # with Jinja
+
+    return page(sections, top)
+
+
 RENDERERS: dict[str, Callable[[Sequence[Section], int], str]] = {
     "text": text,
     "markdown": markdown,
     "csv": comma_separated,
     "json": json,
+    "html": html,
 }

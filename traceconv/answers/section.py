@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from traceconv.answers.tabular import Tabular, needed
+from traceconv.answers.tabular import Tabular, html_table, needed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,6 +22,7 @@ class Unit(enum.Enum):
     COUNT = "count"
     NS = "ns"
     SHARE = "share"
+    RATE = "rate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,21 @@ class Column:
     unit: Unit
 
 
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """How busy something was over time, for a plot.
+
+    Attributes:
+        name: what was busy.
+        window_ns: the length of the time that is shown, ns.
+        shares: of its equal parts in order, the share that was busy, from 0 to 1.
+    """
+
+    name: str
+    window_ns: int
+    shares: list[float]
+
+
 @dataclass(slots=True)
 class Section(Tabular):
     """One table.
@@ -41,12 +58,18 @@ class Section(Tabular):
         columns: in order; they stay, new ones are added behind them.
         rows: a cell for each column; None is not known.
         notes: sentences about what the table counts and what it leaves out.
+        over_time: what pages plot beside the table.
     """
 
     name: str
     columns: tuple[Column, ...]
     rows: list[tuple[Cell, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    over_time: list[Activity] = field(default_factory=list)
+
+    def place(self, column: str) -> int:
+        """Return where a column is."""
+        return next(at for at, one in enumerate(self.columns) if one.name == column)
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as objects, for programs."""
@@ -60,6 +83,18 @@ class Section(Tabular):
             UsageError: pyarrow is not installed.
         """
         pa = needed("pyarrow", "arrow")
-        types = {Unit.TEXT: pa.string(), Unit.COUNT: pa.int64(), Unit.NS: pa.int64(), Unit.SHARE: pa.float64()}
+        types = {
+            Unit.TEXT: pa.string(),
+            Unit.COUNT: pa.int64(),
+            Unit.NS: pa.int64(),
+            Unit.SHARE: pa.float64(),
+            Unit.RATE: pa.float64(),
+        }
         schema = pa.schema([(column.name, types[column.unit]) for column in self.columns])
         return pa.Table.from_pylist(self.records(), schema=schema)
+
+    def _repr_html_(self) -> str:
+        """Return the name, the first rows and the notes as HTML, for notebooks; without pyarrow, too."""
+        table = html_table([column.name for column in self.columns], self.rows, len(self.rows))
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<h4>{escape(self.name)}</h4>{table}{notes}"

@@ -41,7 +41,8 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     check_pattern(pattern)
     section = Section("steps", _COLUMNS)
     is_step = table.named(pattern) if pattern else _marked(table)
-    rows = table.counted[is_step[table.counted]]
+    rows = table.recorded[is_step[table.recorded]]
+    shown = set(table.counted[is_step[table.counted]].tolist())
     if not len(rows):
         section.notes.append("no steps found: the input marks none, or name them by --step-name REGEX")
         return section
@@ -62,6 +63,8 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         inside = [_inside(table, row) for row in own] if any(far) else []
         usual = _usual(inside)
         for number, row in enumerate(own):
+            if row not in shown:
+                continue
             start, duration = int(slices.ts[row]), durations[number]
             interval = int(slices.ts[own[number + 1]]) - start if number + 1 < len(own) else None
             why = _slower(table, inside[number], usual) if far[number] and duration > middle else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,9 +24,17 @@ class SliceTable:
 
     Attributes:
         trace: the trace; of several inputs it is on one clock.
+        chosen: tells which slices tables count; None for all.
     """
 
     trace: Trace
+    chosen: Callable[[SliceTable], npt.NDArray[np.bool_]] | None = None
+
+    @cached_property
+    def start(self) -> int:
+        """Return the first instant of the trace, ns on its clock."""
+        span = self.trace.span()
+        return span[0] if span else 0
 
     @cached_property
     def nesting(self) -> Nesting:
@@ -54,7 +62,12 @@ class SliceTable:
 
     @cached_property
     def counted(self) -> Rows:
-        """Return the rows of the slices that tables count: all but what a format calls an aside."""
+        """Return the rows of the slices that tables count: of the recorded ones those that are chosen."""
+        return self.recorded if self.chosen is None else self.recorded[self.chosen(self)[self.recorded]]
+
+    @cached_property
+    def recorded(self) -> Rows:
+        """Return the rows of all slices but what a format calls an aside."""
         aside = np.zeros(len(self.ends), bool)
         for number, source in enumerate(self.trace.sources):
             if source.marks.asides:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.errors import UsageError
@@ -67,12 +69,17 @@ class Tabular:
     def _repr_html_(self) -> str:
         """Return the first rows as an HTML table, for notebooks."""
         table = self.to_arrow()
-        head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
-        rows = zip(*(column.to_pylist() for column in table.slice(0, _MOST_HTML_ROWS).columns), strict=True)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
-            for row in rows
-        )
-        more = table.num_rows - _MOST_HTML_ROWS
-        rest = f"<p>{more} more rows</p>" if more > 0 else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+        shown = table.slice(0, _MOST_HTML_ROWS).columns
+        rows = zip(*(column.to_pylist() for column in shown), strict=True)
+        return html_table(table.column_names, rows, table.num_rows)
+
+
+def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
+    """Return the first rows, of so many, as an HTML table; their texts are escaped."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in islice(rows, _MOST_HTML_ROWS)
+    )
+    rest = f"<p>{count - _MOST_HTML_ROWS} more rows</p>" if count > _MOST_HTML_ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"

@@ -81,7 +81,7 @@ class Edges:
                     found.add(END_EARLY, f"packet {self._packets[end]}")
 
     def _pair(self, order: range | list[int], found: Diagnostics) -> dict[int, int]:
-        """Row of the end by row of the begin."""
+        """Return the row of the end by the row of the start."""
         pairs: dict[int, int] = {}
         stack: list[int] = []
         kinds = self._kinds

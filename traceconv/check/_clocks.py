@@ -46,7 +46,7 @@ class Clocks:
             self._offsets[clock] = readings.get(self._timeline, ns) - ns
 
     def _read(self, entry: Fields, sequence: int) -> tuple[Clock, int]:
-        """A clock and its reading in ns; also notes how the clock counts."""
+        """Return a clock and its reading in ns; also notes how the clock counts."""
         clock, reading = _clock(entry.get("clock_id", 0), sequence), entry.get("timestamp", 0)
         self._multipliers[clock] = entry.get("unit_multiplier_ns") or 1
         if entry.get("is_incremental"):
@@ -60,7 +60,7 @@ class Clocks:
         self._known = {self._timeline}.union(*(group for group in self._groups if self._timeline in group))
 
     def to_timeline(self, timestamp: int, clock_id: int | None, sequence: int, packet: int) -> int:
-        """The time in ns on the timeline, as far as known; None as clock means the timeline's own."""
+        """Return the time in ns on the timeline, as far as known; None as clock means the timeline's own."""
         if clock_id is None:
             return timestamp
         clock = _clock(clock_id, sequence)

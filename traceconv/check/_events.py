@@ -37,7 +37,7 @@ class Events:
         self._text, self._begin, self._end = text, begin, end
 
     def batches(self) -> Iterator[list[msgspec.Raw]]:
-        """The events, undecoded, some at a time; each of them has at least one.
+        """Yield the events, undecoded, some at a time; each of them has at least one.
 
         Raises one of UNREADABLE with its place in the text if it is no list of JSON.
         """
@@ -53,7 +53,7 @@ class Events:
                 size *= 2
 
     def _some(self, at: int, size: int) -> tuple[int, list[msgspec.Raw]]:
-        """The events up to a comma, which is told, or to the end; none if none were found in so many bytes."""
+        """Return the events up to a comma, which is told, or to the end; none if none were found in so many bytes."""
         if at + size >= self._end:
             try:
                 events = self._decode(at, self._end)
@@ -72,7 +72,7 @@ class Events:
         return at, []
 
     def _cuts(self, at: int, size: int) -> Iterator[int]:
-        """Commas that may stand between events: what precedes one is a list of JSON if it does."""
+        """Yield commas that may stand between events: what precedes one is a list of JSON if it does."""
         for part in range(_PARTS, 0, -1):
             end = at + size * part // _PARTS
             begin = max(at, end - _TAIL_BYTES)
@@ -87,7 +87,10 @@ class Events:
 
 
 def list_of(text: memoryview) -> tuple[Events, bool]:
-    """The events of a text that is a list, and whether it is closed. Raises one of UNREADABLE for other texts."""
+    """Return the events of a text that is a list, and whether it is closed.
+
+    Raises one of UNREADABLE for other texts.
+    """
     begin = _first_place(text) + 1
     end = _without_space(text, len(text))
     try:
@@ -103,30 +106,30 @@ def list_of(text: memoryview) -> tuple[Events, bool]:
 
 
 def is_list(text: memoryview) -> bool:
-    """Whether a text begins as a list does."""
+    """Return whether a text begins as a list does."""
     begin = _first_place(text)
     return bytes(text[begin : begin + 1]) == b"["
 
 
 def _first_place(text: memoryview) -> int:
-    """Where the white space at the begin of a text ends."""
+    """Return where the white space at the start of a text ends."""
     found = _SPACE.match(text)
     return found.end() if found else 0
 
 
 def byte_of(error: Exception) -> int | None:
-    """The place that the decoder names."""
+    """Return the place that the decoder names."""
     found = _BYTE_IN_MESSAGE.search(str(error))
     return int(found[1]) if found else None
 
 
 def _shifted(error: msgspec.DecodeError, by: int) -> msgspec.DecodeError:
-    """The error of a piece of the text, with its place in the text."""
+    """Return the error of a piece of the text, with its place in the text."""
     return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda found: f"(byte {int(found[1]) + by})", str(error)))
 
 
 def _without_space(text: memoryview, end: int) -> int:
-    """Where the white space before a place begins."""
+    """Return where the white space before a place begins."""
     while end:
         begin = max(0, end - _TAIL_BYTES)
         kept = len(bytes(text[begin:end]).rstrip())

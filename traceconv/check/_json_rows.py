@@ -40,7 +40,7 @@ class Slices:
         self.positions.append(position)
 
     def overlapping(self) -> Iterator[int]:
-        """Positions of slices that begin inside another one and end after it."""
+        """Yield positions of slices that begin inside another one and end after it."""
         starts = np.array(self.starts, np.int64)
         ends = np.array(self.ends, np.int64)
         order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
@@ -56,7 +56,7 @@ class Slices:
                     stack.append(end)
 
     def without_slice(self, hooks: Rows) -> Iterator[int]:
-        """Positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
+        """Yield positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
         starts = np.sort(np.array(self.starts, np.int64))
         ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
         times, positions, to_next = map(hooks.column, range(3))
@@ -68,7 +68,10 @@ class Slices:
 
 
 def flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
-    """The problems of one flow id. A finish at the very time of the start, but before it in the file, is in order."""
+    """Yield the problems of one flow id.
+
+    A finish at the very time of the start, but before it in the file, is in order.
+    """
     first = starts.find(1)
     if first < 0:
         yield from ((FLOW_NO_START, position) for position in positions)
@@ -88,7 +91,7 @@ class Tasks:
         self._first: dict[bytes, bytes] = {}
 
     def thread(self, pid: bytes, tid: bytes) -> tuple[bytes | None, bool]:
-        """A name of the thread, and whether another process or thread of the file has it, or its process, too.
+        """Return a name of the thread, and whether another process or thread of the file has it, or its process, too.
 
         There is none for threads that come when there are too many.
         """
@@ -105,7 +108,7 @@ class Tasks:
 
 
 def _number(task: bytes) -> bytes:
-    """A pid or tid as Perfetto has it."""
+    """Return a pid or tid as Perfetto has it."""
     if task[:1] == b'"':
         return task
     try:
@@ -116,7 +119,7 @@ def _number(task: bytes) -> bytes:
 
 
 def is_task(text: bytes) -> bool:
-    """Whether Perfetto keeps a pid or tid; any text is a name."""
+    """Return whether Perfetto keeps a pid or tid; any text is a name."""
     if text.isdigit() and len(text) < 10:
         return True
     digits = text.removeprefix(b"-")

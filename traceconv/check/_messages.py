@@ -179,7 +179,7 @@ class Decoder:
         return numbers
 
     def _shape(self, message: str) -> dict[int, _Field]:
-        """The fields of a message by tag (number * 8 + wire type), from its line of the table."""
+        """Return the fields of a message by tag (number * 8 + wire type), from its line of the table."""
         shape: dict[int, _Field] = {}
         for word in self._lines[message].split():
             name, _, rest = word.partition("=")
@@ -201,7 +201,7 @@ class Decoder:
 
 
 def _long_tag(data: bytes, begin: int) -> tuple[int, int]:
-    """The tag at a place, and where it ends."""
+    """Return the tag at a place, and where it ends."""
     tag, at = varint(data, begin)
     if at - begin > _MAX_TAG_BYTES or tag > _MAX_UINT32:
         raise BadWire("a tag beyond 32 bits")
@@ -209,7 +209,10 @@ def _long_tag(data: bytes, begin: int) -> tuple[int, int]:
 
 
 def _behind_group(data: bytes, at: int, tag: int, depth: int) -> int:
-    """Where a group ends, which begins with the tag; what is in it has no names. Raises BadWire, or IndexError."""
+    """Return where a group ends, which begins with the tag.
+
+    What is in it has no names. Raises BadWire, or IndexError.
+    """
     opened: list[int] = []
     while True:
         wire = tag & 7

@@ -57,12 +57,12 @@ class CheckReport:
 
 
 def make_report(format: Format, found: Diagnostics, counts: dict[str, int], *, is_trace: bool = True) -> CheckReport:
-    """A report of the diagnostics; equal severities stay in the order of first occurrence."""
+    """Return a report of the diagnostics; equal severities stay in the order of first occurrence."""
     return CheckReport(format, _worst_first(_problems(found)), counts, is_trace)
 
 
 def extend_report(report: CheckReport, found: Diagnostics) -> CheckReport:
-    """The report with more diagnostics, before its own ones of the same severity."""
+    """Return the report with more diagnostics, before its own ones of the same severity."""
     return replace(report, problems=_worst_first([*_problems(found), *report.problems]))
 
 

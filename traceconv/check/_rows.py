@@ -22,14 +22,14 @@ class Texts:
         self._known: dict[int, bytes] = {0: b""}
 
     def number(self, text: bytes) -> int:
-        """The same number for the same text; 0 for an empty one."""
+        """Return the same number for the same text; 0 for an empty one."""
         number = hash(text)
         if number not in self._known and len(self._known) < _MOST_TEXTS:
             self._known[number] = text
         return number
 
     def text(self, number: int) -> bytes:
-        """The text, if it is known."""
+        """Return the text, if it is known."""
         return self._known.get(number, b"...")
 
 
@@ -48,11 +48,11 @@ class Rows:
             column.append(value)
 
     def column(self, number: int) -> I64:
-        """The values of a column in the order in which they came."""
+        """Return the values of a column in the order in which they came."""
         return np.frombuffer(self._columns[number], np.int64)
 
     def in_order(self) -> Iterator[tuple[int, ...]]:
-        """The rows by their times, those of one time as they came."""
+        """Return the rows by their times, those of one time as they came."""
         return self._some(np.argsort(self.column(0), kind="stable"))
 
     def _some(self, order: I64) -> Iterator[tuple[int, ...]]:
@@ -62,7 +62,10 @@ class Rows:
             yield from zip(*columns, strict=True)
 
     def groups(self) -> Iterator[Iterator[tuple[int, ...]]]:
-        """The rows of each group, which the last column tells, by their times; the group that came first is first."""
+        """Yield the rows of each group, which the last column tells, by their times.
+
+        The group that came first is first.
+        """
         if not len(self):
             return
         _, first, group = np.unique(self.column(-1), return_index=True, return_inverse=True)

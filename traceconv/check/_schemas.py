@@ -12,7 +12,7 @@ import msgspec
 
 
 def schema_file(name: str) -> Traversable:
-    """The file of a schema, such as "chrome_trace.schema.json"."""
+    """Return the file of a schema, such as "chrome_trace.schema.json"."""
     package = importlib.resources.files("traceconv")
     packaged = package / "schemas" / name
     if packaged.is_file():
@@ -23,6 +23,6 @@ def schema_file(name: str) -> Traversable:
 
 @functools.cache
 def load_schema(name: str) -> dict[str, Any]:
-    """The decoded schema; it is shared, so leave it as it is."""
+    """Return the decoded schema; it is shared, so leave it as it is."""
     schema: dict[str, Any] = msgspec.json.decode(schema_file(name).read_bytes())
     return schema

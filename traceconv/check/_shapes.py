@@ -45,7 +45,7 @@ _EMPTY_OF = {ord("{"): b"{}", ord("["): b"[]", ord('"'): b'""'}
 
 
 def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
-    """An empty value of the same kind, or 0; of a text with an escape that stops viewers the escape is left."""
+    """Return an empty value of the same kind, or 0; of a text with an escape that stops viewers the escape is left."""
     view = memoryview(value)
     if view[0] == _QUOTE and SURROGATE_ESCAPE.search(view):
         return msgspec.Raw(_ESCAPED)
@@ -53,7 +53,7 @@ def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
 
 
 def members_of(raw: msgspec.Raw, size: int) -> tuple[RawEvent, bool]:
-    """The members of an event, and whether it is so large that they are not all, and large ones are abbreviated."""
+    """Return the members of an event, and whether it is too large to list them all and in full."""
     if size <= LARGE_BYTES:
         return {key: bytes(value) for key, value in raw_members.decode(raw).items()}, False
     values = msgspec.structs.asdict(_known_members().decode(raw))
@@ -64,7 +64,7 @@ def members_of(raw: msgspec.Raw, size: int) -> tuple[RawEvent, bool]:
 
 @cache
 def _known_members() -> msgspec.json.Decoder[Any]:
-    """Decodes the members that the schema knows, undecoded, and passes over others."""
+    """Decode the members that the schema knows to raw JSON, and pass over others."""
     names = load_schema(_SCHEMA_NAME)["$defs"]["event"]["properties"]
     fields = [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names]
     return msgspec.json.Decoder(msgspec.defstruct("Event", fields))
@@ -84,7 +84,7 @@ class Shapes:
         self.all_seen = True
 
     def verdict(self, event: RawEvent) -> str:
-        """What is wrong with the event, or an empty text."""
+        """Return what is wrong with the event, or an empty text."""
         shape: object = tuple([(key, _kind(key, value)) for key, value in event.items() if key in self._known])
         if event.get("ph") in _ARGS_MATTER:
             name = event.get("name")
@@ -109,19 +109,19 @@ class Shapes:
 
 
 def top_level_problems(facts: dict[str, Any]) -> Iterator[str]:
-    """What the schema has against the object around the events (given with an empty list of events)."""
+    """Yield what the schema has against the object around the events (given with an empty list of events)."""
     for error in Draft202012Validator(_part("traceObject")).iter_errors(facts):
         yield _sentence(error)
 
 
 def _part(name: str) -> dict[str, Any]:
-    """One definition of the schema as a schema of its own."""
+    """Return one definition of the schema as a schema of its own."""
     definitions = load_schema(_SCHEMA_NAME)["$defs"]
     return {**definitions[name], "$defs": definitions}
 
 
 def _kind(key: str, value: bytes) -> object:
-    """What the schema can tell apart in a value, as far as its key makes it matter."""
+    """Return what the schema can tell apart in a value, as far as its key makes it matter."""
     first = value[0]
     if first == 0x22:  # a text
         if key in _COMPARED_KEYS:
@@ -144,7 +144,7 @@ def _inner_shape(event: RawEvent, member: str) -> object:
 
 
 def _sentence(error: ValidationError) -> str:
-    """A short text for a violation; the library's own quotes the whole instance."""
+    """Return a short text for a violation; the library's own quotes the whole instance."""
     where = ".".join(str(part) for part in error.absolute_path) or "event"
     if error.validator == "required":
         return f"{where}: {error.message}"[:160]

@@ -113,7 +113,7 @@ class Tracks:
         return track
 
     def for_slice(self, uuid: int, packet: int) -> Track:
-        """The track of a slice or instant."""
+        """Return the track of a slice or instant."""
         track = self._at(uuid)
         if track.first_slice < 0:
             track.first_slice = packet
@@ -138,7 +138,7 @@ class Tracks:
         return sum(track.declared >= 0 for track in self._tracks.values()), slices
 
     def _check_rows(self) -> None:
-        """Siblings with equal keys are one row, whatever their names; counters and what has a number never are."""
+        """Report siblings of different names that are drawn as one row, since their merge keys are equal."""
         names: dict[tuple[int, object], object] = {}
         for uuid, track in self._tracks.items():
             if track.kind in ("plain", "state") and track.merge_key is not None:
@@ -175,7 +175,7 @@ class Tracks:
 
 
 def _merge_key(descriptor: Fields) -> object:
-    """Without the behavior that asks for it, a key is ignored."""
+    """Return the key that merges siblings; None without the behavior that asks for it."""
     if descriptor.get("sibling_merge_behavior") != _MERGE_BY_KEY:
         return None
     field = descriptor.get("sibling_merge_key_field")

@@ -323,7 +323,7 @@ class _Checker:
             self._bind(position, event)
 
     def _time(self, position: int, event: RawEvent, key: str) -> int | None:
-        """A time in ns; None (and a problem, unless the schema has said so) when there is none."""
+        """Return a time in ns; None (and a problem, unless the schema has said so) when there is none."""
         text = event.get(key)
         if text is None:
             return None
@@ -339,7 +339,7 @@ class _Checker:
         return ns
 
     def _thread(self, position: int, event: RawEvent) -> bytes | None:
-        """The thread that Perfetto takes that of the event for; None if there are too many of them."""
+        """Return the thread that Perfetto takes that of the event for; None if there are too many of them."""
         thread, is_another = self._tasks.thread(event.get("pid", b""), event.get("tid", b""))
         if thread is None:
             self._found.add(MANY_THREADS, f"event {position}")
@@ -416,7 +416,7 @@ class _Checker:
             self._hooks[thread].add(ts, position, to_next)
 
     def _bind(self, position: int, event: RawEvent) -> None:
-        """Flows of the second version: slices that name the flow they are part of."""
+        """Note a flow of the second version, which a slice names that is part of it."""
         if b"true" not in (event.get("flow_in"), event.get("flow_out")):
             self._found.add(FLOW_NO_DIRECTION, f"event {position}")
         goes, comes = event.get("flow_out") == b"true", event.get("flow_in") == b"true"
@@ -425,7 +425,7 @@ class _Checker:
     # What needs all events.
 
     def _pair(self, edges: Rows, slices: Slices) -> None:
-        """Begins and ends of a thread: an end closes the innermost open slice."""
+        """Pair the starts and ends of a thread: an end closes the innermost open slice."""
         starts, positions, names = array("q"), array("q"), array("q")  # of the open ones
         for ts, position, is_begin, name in edges.in_order():
             if is_begin:
@@ -447,7 +447,7 @@ class _Checker:
             self._found.add(BEGIN_ALONE, f"event {position}")
 
     def _pair_async(self, edges: Iterable[tuple[int, ...]]) -> None:
-        """Begins and ends of an async id: an end closes the innermost open slice of its name."""
+        """Pair the starts and ends of an async id: an end closes the innermost open slice of its name."""
         open_names, open_positions = array("q"), array("q")
         names: Counter[int] = Counter()
         other = 0

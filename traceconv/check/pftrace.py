@@ -133,7 +133,7 @@ class _Inflating:
         self.error = ""
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end only."""
+        """Return at most so many bytes; none at the end only."""
         piece = b""
         while not piece and not self.error and not self._inflate.eof:
             try:
@@ -316,7 +316,7 @@ class _Checker:
         return ts
 
     def _name(self, event: Fields, sequence: _Sequence) -> int:
-        """A number for the name of an event; 0 without one."""
+        """Return a number for the name of an event; 0 without one."""
         name: object = event.get("name")
         iid = event.get("name_iid")
         if iid:
@@ -397,7 +397,7 @@ class _Checker:
 
 
 def _flow_problems(points: list[tuple[int, int, bool]]) -> Iterator[tuple[Any, int]]:
-    """A terminated id may be used again, as another flow."""
+    """Yield a terminated id may be used again, as another flow."""
     members = 0
     for _, position, terminates in points:
         members += 1

@@ -85,7 +85,7 @@ class _Commands(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """The root of all commands."""
+    """Turn recordings into timelines: the root of all commands."""
 
 
 def _show_version(context: click.Context) -> None:

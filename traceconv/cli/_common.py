@@ -60,7 +60,7 @@ class Recordings:
     options: tuple[str, ...] = ()
 
     def inputs(self) -> tuple[list[Input], dict[str, str]]:
-        """The inputs with what was said about each, and the importer options that were given without a file.
+        """Return the inputs with what was said about each, and the importer options that were given without a file.
 
         Raises:
             UsageError: a value has another form, names no input, or is given twice.
@@ -77,7 +77,7 @@ class Recordings:
         return inputs, shared
 
     def facts(self) -> Facts:
-        """What is known of them. Raises UsageError for a value of another form."""
+        """Return the constraints that the options state. Raises UsageError for a value of another form."""
         given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
         return replace(parse_facts(self.files, **given), same_machine=self.same_machine)
 
@@ -212,13 +212,13 @@ policy_options = grouped(
 
 
 def options_for(file: str, options: tuple[str, ...]) -> dict[str, OptionValue]:
-    """The importer options of a single input."""
+    """Return the importer options of a single input."""
     (one,), shared = Recordings((file,), options=options).inputs()
     return shared | dict(one.options)
 
 
 def _ns(text: str) -> tuple[int, int]:
-    """A time as typed, and what its last digit counts, ns."""
+    """Return a time as typed, and what its last digit counts, ns."""
     try:
         ns = parse_duration(text)
         return ns, step_of(text, ns)
@@ -227,7 +227,7 @@ def _ns(text: str) -> tuple[int, int]:
 
 
 def console() -> Console:
-    """Standard error; wide when nobody looks, so that lines stay whole in logs."""
+    """Return a console on standard error; wide when nobody looks, so that lines stay whole in logs."""
     from rich.console import Console  # costs more to import than small conversions take
 
     return Console(
@@ -265,7 +265,7 @@ def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool)
 
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
-    """How each input was placed, what speaks against it, what is one, and whether causes come before effects then."""
+    """Print how each input was placed, what speaks against it, what is one, and the checks of cause and effect."""
     screen, cells = console(), receipt_cells(receipt, files)
     if sum(least_widths(cells).values()) <= screen.width:
         with screen.capture() as table:
@@ -289,7 +289,7 @@ def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Toget
 
 
 def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:
-    """The balance, the notes and the diagnostics of one input."""
+    """Print the balance, the notes and the diagnostics of one input."""
     place = " on ".join(filter(None, (source.place_in_job, host)))
     about = f"{source.format}, {place}" if source.place_in_job else source.format
     say(f"{source.name} ({about}): {source.balance.describe()}")
@@ -307,7 +307,9 @@ def _describe(entry: Diagnostic) -> str:
 
 
 def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str, str]]:
-    """The receipt for people: for each clock of each input what to say by title; what would stay empty is left out.
+    """Return the receipt for people.
+
+    For each clock of each input what to say by title; what would stay empty is left out.
 
     Args:
         receipt: how the inputs with events were placed.
@@ -339,7 +341,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
 
 
 def receipt_table(cells: list[dict[str, str]]) -> Table:
-    """The receipt as a table; only names and methods are broken, and no narrower than they can be read."""
+    """Return the receipt as a table; only names and methods are broken, and no narrower than they can be read."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="")
@@ -351,13 +353,13 @@ def receipt_table(cells: list[dict[str, str]]) -> Table:
 
 
 def least_widths(cells: list[dict[str, str]]) -> dict[str, int]:
-    """How narrow the columns of the receipt can be, with the gap behind them."""
+    """Return how narrow the columns of the receipt can be, with the gap behind them."""
     widest = {title: max(len(title), *(len(row[title]) for row in cells)) for title in (cells[0] if cells else ())}
     return {title: min(width, _LEAST_WIDTH.get(title, width)) + _GAP for title, width in widest.items()}
 
 
 def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
-    """The receipt for a narrow terminal: the lines of one block for each row."""
+    """Return the receipt for a narrow terminal: the lines of one block for each row."""
     lines = []
     for row in cells:
         file, *others = row.items()

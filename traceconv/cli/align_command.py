@@ -46,7 +46,7 @@ def command(
 
 
 def _what_events_say(pair: PairEstimate) -> str:
-    """What the events of two files say, and whether they were placed by it."""
+    """Return what the events of two files say, and whether they were placed by it."""
     names, found = (pair.a.name, pair.b.name), pair.estimate
     verdict = f"not used ({found.verdict})" if found.verdict.refused and not pair.taken else found.verdict
     return f"{' and '.join(names)}: {pair.way.method}: {verdict}: {found.reason}"

@@ -66,7 +66,7 @@ class Clock:
 
 
 def clocks() -> list[Clock]:
-    """The clocks of this machine; the first one is that against which the others are read."""
+    """Return the clocks of this machine; the first one is that against which the others are read."""
     found = []
     for name in _LINUX if sys.platform == "linux" else ():
         number = getattr(time, name, None)
@@ -86,12 +86,12 @@ def _reader(number: int) -> Callable[[], int]:
 
 
 def take_readings(known: Sequence[Clock], tries: int = _TRIES) -> list[dict[str, Any]]:
-    """Each clock against the first one."""
+    """Return each clock against the first one."""
     return [_reading(known[0], other, tries) for other in known[1:]]
 
 
 def _reading(one: Clock, other: Clock, tries: int) -> dict[str, Any]:
-    """The narrowest of many tries to read two clocks at one instant."""
+    """Return the narrowest of many tries to read two clocks at one instant."""
     read, read_other = one.read, other.read
     best = (2**62, 0, 0)
     for _ in range(tries):
@@ -111,7 +111,7 @@ def _reading(one: Clock, other: Clock, tries: int) -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Which machine this is, and since which boot."""
+    """Return which machine this is, and since which boot."""
     found = {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.release()}",
@@ -155,7 +155,7 @@ def record(command: Sequence[str]) -> tuple[dict[str, Any], int]:
 
 
 def _text(word: str) -> str:
-    """A word of a command line as text; bytes that are none are replaced."""
+    """Return a word of a command line as text; bytes that are none are replaced."""
     return os.fsencode(word).decode("utf-8", "replace")
 
 
@@ -201,12 +201,12 @@ def _signals() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
 
 
 def _can_be_handled(number: int) -> bool:
-    """Whether the signal is not ignored already, as under nohup: then the command ignores it as well."""
+    """Return whether the signal is not ignored already, as under nohup: then the command ignores it as well."""
     return signal.getsignal(number) not in (signal.SIG_IGN, None)
 
 
 def _in_foreground() -> bool:
-    """Whether a terminal sends its signals to this process, and so to the command."""
+    """Return whether a terminal sends its signals to this process, and so to the command."""
     if not hasattr(os, "tcgetpgrp"):
         return True  # Windows: the console sends Ctrl+C to all
     try:

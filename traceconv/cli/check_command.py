@@ -48,7 +48,10 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
 
 
 def _format_of(file: str, limits: Limits) -> str:
-    """The format of a file that is no trace; "" if nobody knows it, or if it was standard input, which is read."""
+    """Return the format of a file that is no trace.
+
+    "" if nobody knows it, or if it was standard input, which is read.
+    """
     try:
         return "" if file == "-" else identify(file, limits=limits)[0]
     except TraceconvError:

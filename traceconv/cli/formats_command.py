@@ -52,7 +52,7 @@ def _column(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _option_help(cls: type[Importer], option: str) -> str:
-    """The words of the class docstring on an option: what stands behind its name under `Attributes:`."""
+    """Return the words of the class docstring on an option: what stands behind its name under `Attributes:`."""
     words: list[str] = []
     for line in (cls.__doc__ or "").splitlines():
         text = line.strip()

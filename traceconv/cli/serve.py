@@ -57,7 +57,7 @@ def serve(
     on_ready: Callable[[str], None] | None = None,
     port: int = UI_PORT,
 ) -> bool:
-    """Serves one file to ui.perfetto.dev until it was fetched once.
+    """Serve one file to ui.perfetto.dev until it was fetched once.
 
     Args:
         path: the file, in any format that the UI reads.
@@ -138,7 +138,7 @@ class _Server(socketserver.ThreadingTCPServer):
         return f"{UI_ORIGIN}/#!/?url={quote(f'http://{self.host}{self.path}', safe=':/')}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a client or a file that went away."""
+        """Ignore a client or a file that went away."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -172,7 +172,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._head(HTTPStatus.NO_CONTENT, None, extra)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answers without a body; also called by the base class, with 501 for an unknown method."""
+        """Answer without a body; also called by the base class, with 501 for an unknown method."""
         self.close_connection = True
         if code != HTTPStatus.NOT_IMPLEMENTED:
             self._head(code, 0)
@@ -180,10 +180,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._head(HTTPStatus.METHOD_NOT_ALLOWED, 0, {"Allow": METHODS})
 
     def log_message(self, format: str, *args: Any) -> None:
-        """No log."""
+        """Write no log."""
 
     def _is_for_us(self) -> bool:
-        """Whether the request names our host and path and does not come from a foreign site; else it gets a 404."""
+        """Return whether the request names our host and path and does not come from a foreign site.
+
+        Else it gets a 404.
+        """
         ours = (
             secrets.compare_digest(self.path.encode(), self.server.path.encode())
             and self.headers.get_all("Host") == [self.server.host]
@@ -207,14 +210,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send_file(self) -> bool:
-        """Sends the whole file; False if it became shorter meanwhile."""
+        """Send the whole file; return False if it became shorter meanwhile."""
         with self.server.file.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             self._head(HTTPStatus.OK, size)
             return size == 0 or self.connection.sendfile(file, count=size) == size
 
     def _client_has_it_all(self) -> bool:
-        """True, unless the client broke off: then the connection is reset, which raises ConnectionError."""
+        """Return True, unless the client broke off: then the connection is reset, which raises ConnectionError."""
         self.connection.shutdown(socket.SHUT_WR)
         self.connection.settimeout(LINGER_S)
         with contextlib.suppress(TimeoutError):

@@ -26,7 +26,7 @@ _MANGLED = re.compile(r"_?_Z[A-Za-z0-9_]")
 
 @lru_cache(maxsize=1 << 14)
 def demangle(name: str) -> str:
-    """The name as in the source, or `name` itself where that is not known."""
+    """Return the name as in the source, or `name` itself where that is not known."""
     if not _MANGLED.match(name) or len(name) > MAX_LENGTH:
         return name
     try:

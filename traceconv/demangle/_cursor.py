@@ -21,7 +21,7 @@ class Type(NamedTuple):
         return self.before + self.after
 
     def declared(self, mark: str) -> Type:
-        """A pointer or reference to it."""
+        """Return a pointer or reference to it."""
         if self.wraps:
             gap = "" if self.before.endswith((" ", "(", "*", "&")) else " "
             return Type(f"{self.before}{gap}({mark}", f"){self.after}")
@@ -33,7 +33,7 @@ Arg = Type | list["Arg"]
 
 
 def flat(arg: Arg) -> list[str]:
-    """The texts of all types in nested packs."""
+    """Return the texts of all types in nested packs."""
     if isinstance(arg, Type):
         return [str(arg)] if str(arg) else []
     return [text for one in arg for text in flat(one)]
@@ -47,15 +47,15 @@ class Cursor:
         self.at = at
 
     def rest(self) -> str:
-        """All from here on."""
+        """Return all from here on."""
         return self.text[self.at :]
 
     def peek(self, size: int = 1) -> str:
-        """The next characters, fewer at the end."""
+        """Return the next characters, fewer at the end."""
         return self.text[self.at : self.at + size]
 
     def take(self, *words: str) -> str:
-        """The first of the words that comes next, "" for none."""
+        """Return the first of the words that comes next, "" for none."""
         for word in words:
             if self.text.startswith(word, self.at):
                 self.at += len(word)
@@ -68,7 +68,7 @@ class Cursor:
             raise Unknown
 
     def match(self, pattern: str) -> str:
-        """What fits an expression, which has to."""
+        """Return what fits an expression, which has to."""
         found = re.compile(pattern).match(self.text, self.at)
         if found is None:
             raise Unknown
@@ -76,12 +76,12 @@ class Cursor:
         return found[0]
 
     def index(self) -> int:
-        """A number: _ is 0, 0_ is 1, and so on."""
+        """Return a number: _ is 0, 0_ is 1, and so on."""
         digits = self.match(r"\d{0,4}_")[:-1]
         return int(digits) + 1 if digits else 0
 
     def source_name(self) -> str:
-        """An identifier behind its length."""
+        """Return an identifier behind its length."""
         size = int(self.match(r"\d{1,5}"))
         found = self.peek(size)
         if len(found) < size or not size:

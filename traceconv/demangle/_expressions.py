@@ -19,11 +19,11 @@ class Expressions:
         self._grammar = grammar
 
     def value(self) -> Type:
-        """An expression that stands where a type could."""
+        """Return an expression that stands where a type could."""
         return Type(self.expression())
 
     def literal(self) -> str:
-        """A value: 4, true, 3ul, (Mode)1."""
+        """Return a value: 4, true, 3ul, (Mode)1."""
         self._text.need("L")
         if self._text.take("_Z", "Z"):
             args, self._grammar.args = self._grammar.args, []
@@ -46,7 +46,7 @@ class Expressions:
         return f"({kind}){f'[{value}]' if kind in ('float', 'double') else value}"
 
     def expression(self) -> str:
-        """The text of an expression."""
+        """Return the text of an expression."""
         if self._text.peek() == "L":
             return self.literal()
         if self._text.peek() == "T":
@@ -85,7 +85,7 @@ class Expressions:
         raise Unknown
 
     def _bracketed(self) -> str:
-        """An operand; those that are no plain parameter stand in parentheses."""
+        """Return an operand; those that are no plain parameter stand in parentheses."""
         is_plain = self._text.peek(2) == "fp"
         found = self.expression()
         return found if is_plain else f"({found})"

@@ -36,7 +36,7 @@ class Grammar:
         self._lambdas = 0
 
     def whole(self) -> str:
-        """The text of the whole name."""
+        """Return the text of the whole name."""
         found = self._encoding()
         rest = self._text.rest()
         if rest and not rest.startswith("."):
@@ -52,7 +52,7 @@ class Grammar:
     # -- functions ----------------------------------------------------------------------------------------------
 
     def _encoding(self, with_result: bool = True) -> str:
-        """A function with its parameters, or a variable."""
+        """Return a function with its parameters, or a variable."""
         name, is_template, ending = self.name(of_function=True)
         if self._text.peek() in ("", "E", "."):
             return name
@@ -64,7 +64,7 @@ class Grammar:
         return f"{result.before}{'' if result.after else ' '}{text}{result.after}"
 
     def parameters(self) -> str:
-        """Types up to the end of the function."""
+        """Return the types up to the end of the function."""
         found: list[str] = []
         while self._text.peek() not in ("", "E", ".") and not re.match("[RO]E", self._text.peek(2)):
             found += flat(self._type_or_pack())
@@ -73,7 +73,7 @@ class Grammar:
     # -- names ----------------------------------------------------------------------------------------------------
 
     def name(self, of_function: bool = False) -> tuple[str, bool, str]:
-        """A name, whether template arguments end it, and the qualifiers of a member function."""
+        """Return a name, whether template arguments end it, and the qualifiers of a member function."""
         if self._text.take("N"):
             return self._nested(of_function)
         if self._text.take("Z"):
@@ -91,7 +91,7 @@ class Grammar:
         return _before_args(found) + self.template_args(of_function), True, ""
 
     def _nested(self, of_function: bool) -> tuple[str, bool, str]:
-        """A name in namespaces and classes."""
+        """Return a name in namespaces and classes."""
         qualifiers = self._text.match("r?V?K?")
         ending = "".join(word for letter, word in (("K", " const"), ("V", " volatile")) if letter in qualifiers)
         ending += {"R": " &", "O": " &&", "": ""}[self._text.take("R", "O")]
@@ -120,7 +120,7 @@ class Grammar:
         return found, is_template and returns, ending
 
     def _local(self, of_function: bool) -> tuple[str, bool, str]:
-        """Something inside a function."""
+        """Return the name of something inside a function."""
         args = self.args
         inside = self._encoding(with_result=False)
         self.args = args
@@ -136,7 +136,7 @@ class Grammar:
         return f"{inside}::{name}", is_template, ending
 
     def unqualified(self, scope: str) -> str:
-        """One component of a name; `scope` is what stands before it."""
+        """Return one component of a name; `scope` is what stands before it."""
         letter = self._text.peek()
         if letter.isdigit():
             found = self._text.source_name()
@@ -169,7 +169,7 @@ class Grammar:
         return self._expansion(self.type) if self._text.take("Dp") else self.type()
 
     def type(self, keep: bool = True) -> Type:
-        """One type; `keep` if a later part of the name may refer to it."""
+        """Return one type; `keep` if a later part of the name may refer to it."""
         start, uses = self._text.at, self._uses
         self._budget -= 1
         found, is_new = self._new_type()
@@ -178,7 +178,7 @@ class Grammar:
         return self._keep(found, start if self._uses > uses else -1) if is_new and keep else found
 
     def _new_type(self) -> tuple[Type, bool]:
-        """A type, and whether it can be referred to later."""
+        """Return a type, and whether it can be referred to later."""
         letter = self._text.peek()
         if letter in "rVK" and letter:
             return self._qualified(), True
@@ -286,7 +286,7 @@ class Grammar:
     # -- templates --------------------------------------------------------------------------------------------------
 
     def template_args(self, of_function: bool) -> str:
-        """<...>; those of the function are what T_ stands for from here on."""
+        """Return template arguments, <...>; those of the function are what T_ stands for from here on."""
         self._text.need("I")
         args: list[Arg] = []
         if of_function:
@@ -333,7 +333,7 @@ class Grammar:
         return one if isinstance(one, Type) else Type(", ".join(flat(one)))
 
     def _expansion(self, read: Callable[[], Type]) -> Arg:
-        """A pattern, once for each element of the pack in it."""
+        """Return a pattern, once for each element of the pack in it."""
         outer, start, known = (self._pack, self._pack_size), self._text.at, None
         found: list[Arg] = []
         number = 0
@@ -353,7 +353,7 @@ class Grammar:
 
 
 def _collapsed(inner: Type, mark: str) -> Type:
-    """A pointer or reference; a reference to a reference is one."""
+    """Return a pointer or reference; a reference to a reference is one."""
     end = inner.before
     if mark != "*" and end.endswith("&"):
         return Type(end.removesuffix("&"), inner.after) if mark == "&" and end.endswith("&&") else inner
@@ -361,12 +361,12 @@ def _collapsed(inner: Type, mark: str) -> Type:
 
 
 def _before_args(name: str) -> str:
-    """operator<< <int>, not operator<<<int>."""
+    """Return a name before template arguments: operator<< <int>, not operator<<<int>."""
     return f"{name} " if name.endswith("<") else name
 
 
 def _last_component(scope: str) -> str:
-    """The name of a class without namespaces and template arguments, for its constructors."""
+    """Return the name of a class without namespaces and template arguments, for its constructors."""
     depth, start, end = 0, 0, len(scope)
     for at, letter in enumerate(scope):
         if letter in "<({[":

@@ -101,7 +101,7 @@ class _Reader(msgspec.Struct, frozen=True):
     content: _File
 
     def read(self) -> None:
-        """The clocks, their readings, the command."""
+        """Read the clocks, their readings, the command."""
         content = self.content
         self.out.clocks.set_default(
             self._domain(content.command.clock if content.command else content.readings[0].clock)
@@ -129,7 +129,7 @@ class _Reader(msgspec.Struct, frozen=True):
                 self.out.metadata[key] = value
 
     def _domain(self, name: str) -> ClockDomain:
-        """The domain of a clock by the name in the file, on the machine of the file."""
+        """Return the domain of a clock by the name in the file, on the machine of the file."""
         about = self.content.clocks.get(name, _About())
         of_system = _SYSTEM_CLOCK.match(about.implementation)
         known = _CLOCKS.get(of_system[1] if of_system else name) or _CLOCKS.get(about.implementation)
@@ -148,7 +148,7 @@ class _Reader(msgspec.Struct, frozen=True):
             self.out.clocks.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, reading.within_ns, method))
 
     def _command(self, command: _Command) -> None:
-        """A slice from the start to the end of the command."""
+        """Draw a slice from the start to the end of the command."""
         self.out.balance.read += 1
         dur = command.end_ns - command.start_ns
         if dur < 0 or max(abs(command.start_ns), abs(command.end_ns)) > LIMIT_NS:
@@ -166,7 +166,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _plain(text: str) -> str:
-    """A text without halves of surrogates."""
+    """Return a text without halves of surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -192,14 +192,14 @@ class ClockAnchor:
     lost: ClassVar[tuple[str, ...]] = ("What the clocks did between the readings: they are taken to run evenly.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for an object with the mark, wherever it stands among the members."""
+        """Return YES for an object with the mark, wherever it stands among the members."""
         members = head.json.members
         if _MARK in members or (members and not head.complete and _MARK_AT_END.search(head.tail)):
             return Match.yes("the mark of traceconv anchor")
         return Match.no("no mark of an anchor")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All readings. Raises MalformedInput if the file is no whole object of that form."""
+        """Read all readings. Raises MalformedInput if the file is not a whole object of that form."""
         out.info.real_ids = True
         out.info.unit, out.balance.unit = "reading", "readings"
         with source.open() as stream:

@@ -39,7 +39,7 @@ class Format(NamedTuple):
     most: Certainty = Certainty.YES
 
     def fits(self, text: bytes) -> bool:
-        """Whether an input may be of this format, by the text of its head (see `searched`)."""
+        """Return whether an input may be of this format, by the text of its head (see `searched`)."""
         found = any(
             word in text if isinstance(word, bytes) else all(one in text for one in word) for word in self.words
         )
@@ -174,7 +174,7 @@ _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
 
 
 def searched(head: Head) -> bytes:
-    """Where the marks of formats are looked for: all that importers can see of an input, in lower case.
+    """Return where the marks of formats are looked for: all that importers can see of an input, in lower case.
 
     As it is, without the control sequences of terminals, and without escapes of JSON.
     """

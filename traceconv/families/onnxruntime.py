@@ -121,7 +121,12 @@ class OnnxRuntime:
     versions = "0.3 to 1.31; the fork with perf counters for each layer"
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(launch_arrows="launch", libraries="onnxruntime", steps="model_run")
+    marks = FormatMarks(
+        launch_arrows="launch",
+        libraries="onnxruntime",
+        steps="model_run",
+        memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
+    )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
     line_up = (
         "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with -O "
@@ -138,7 +143,7 @@ class OnnxRuntime:
     lost = ("The start time of the profile is not in the file itself.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
+        """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
         events = head.json.objects
         own = [event for event in events if _is_event(event)]  # the others are pieces of damaged ones
         if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
@@ -148,7 +153,7 @@ class OnnxRuntime:
         return Match.no("no events, or not only such with the fields and categories of ONNX Runtime")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.info.real_ids = True
         zone = zone_of(self.name, self.utc_offset)
         reader = ChromeReader(source, out)
@@ -188,7 +193,7 @@ class OnnxRuntime:
 
 
 def _is_event(event: dict[str, Any]) -> bool:
-    """Whether an event can be of this profiler: its args are texts, or shapes and statistics, never numbers."""
+    """Return whether an event can be of this profiler: its args are texts, or shapes and statistics, never numbers."""
     args = event.get("args")
     return (
         event.keys() == _FIELDS
@@ -201,7 +206,7 @@ def _is_event(event: dict[str, Any]) -> bool:
 
 
 def _time_in_name(name: str, zone: timezone) -> tuple[int, int, str] | None:
-    """The start in the name of a profile: Unix ns, the step of the digits in ns, and the step in words."""
+    """Return the start in the name of a profile: Unix ns, the step of the digits in ns, and the step in words."""
     match = _NAME_TIME.search(name)
     if match is None:
         return None
@@ -255,11 +260,11 @@ class OnnxRuntimeEvents(ChromeEvents):
         self._truncated = False
 
     def new_process(self, pid: int | str) -> TrackId:
-        """The process that ran the session."""
+        """Return the process that ran the session."""
         return self.out.tracks.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: anything that the profiler records."""
+        """Read X: anything that the profiler records."""
         raw = args_of(self.out, event, number)
         args = _decode_object(raw) if raw else {}
         if bytes(event.pid) == _DEVICE and bytes(event.tid) == _DEVICE:
@@ -285,7 +290,7 @@ class OnnxRuntimeEvents(ChromeEvents):
         self._last_host = (row, event.name, op_name)
 
     def _node(self, event: Event, args: dict[str, Raw], track: TrackId, ts: int, dur: int, number: int) -> str:
-        """The name of a node to show; its counters are taken note of."""
+        """Return the name of a node to show; its counters are taken note of."""
         self._perf_counters(args, track, ts, dur, number)
         if self._draw_counters:
             self._memory(args, self.process(bytes(event.pid)), ts + dur, number)
@@ -316,7 +321,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             self._layers.setdefault(track, []).append(_Layer(ts, ts + dur, values, number))
 
     def _memory(self, args: dict[str, Raw], process: TrackId, ts: int, number: int) -> None:
-        """The levels of memory after a node (since 1.28)."""
+        """Draw the levels of memory after a node (since 1.28)."""
         provider = bytes(args.get("provider", b""))
         for key in _LEVELS:
             raw = bytes(args.get(key, b""))
@@ -333,7 +338,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     # -- devices ----------------------------------------------------------------------------------------------
 
     def _device_event(self, event: Event, args: dict[str, Raw], ts: int, number: int) -> None:
-        """A kernel or a copy: pid and tid are -1, the stream is among the args."""
+        """Draw a kernel or a copy: pid and tid are -1, the stream is among the args."""
         track = self._stream(text_of(bytes(args.get("stream", b""))))
         parent = text_of(bytes(args.get("parent_name", b'""')))
         op_name = bytes(args.get("op_name", b""))
@@ -375,14 +380,14 @@ class OnnxRuntimeEvents(ChromeEvents):
             self._join_devices()
 
     def _draw_layers(self, thread: TrackId, layers: list[_Layer]) -> None:
-        """One counter track for each counter of a thread."""
+        """Draw one counter track for each counter of a thread."""
         for key in sorted({key for layer in layers for key in layer.values}):
             track = self.out.tracks.counter(key, thread, description=_COUNTER_HELP)
             for ts, value, at in _steps([layer for layer in layers if key in layer.values], key):
                 self.out.counter(track, ts, value, at)
 
     def _join_devices(self) -> None:
-        """Arrows from the nodes to what they ran on the GPU."""
+        """Add flows from the nodes to what they ran on the GPU."""
         nodes = _Nodes(self.out, [self._gpu, *self._streams.values()])
         joined: list[tuple[int, _DeviceEvent]] = []
         for event in self._device_events:
@@ -410,7 +415,7 @@ class _Nodes:
         self._rows: dict[str, npt.NDArray[np.int64]] = {}
 
     def latest(self, name: str, ts: int) -> int:
-        """The last slice of that name that begins at or before `ts`, or -1."""
+        """Return the last slice of that name that begins at or before `ts`, or -1."""
         if not name:
             return -1
         if name not in self._rows:
@@ -422,7 +427,7 @@ class _Nodes:
 
 
 def _typed(args: dict[str, Raw]) -> bytes:
-    """The args as JSON, with numbers where ONNX Runtime wrote numbers as text."""
+    """Return the args as JSON, with numbers where ONNX Runtime wrote numbers as text."""
     for key in args.keys() & _NUMBERS:
         raw = bytes(args[key])
         if _INTEGER.fullmatch(raw):
@@ -433,7 +438,7 @@ def _typed(args: dict[str, Raw]) -> bytes:
 
 
 def _steps(layers: list[_Layer], key: str) -> Iterator[tuple[int, int, int]]:
-    """The steps of a counter: the value of the innermost layer at each time, 0 outside of all.
+    """Yield the steps of a counter: the value of the innermost layer at each time, 0 outside of all.
 
     Layers of a loop or a branch lie inside the layer of the loop. A layer that ends after the one around it (times are
     cut to microseconds) is cut to its end.

@@ -30,7 +30,7 @@ class PluginWarning(UserWarning):
 
 @cache
 def plugins() -> dict[str, type[Importer]]:
-    """The importers of other packages, by name.
+    """Return the importers of other packages, by name.
 
     Warns:
         PluginWarning: one of them cannot be used.
@@ -57,7 +57,10 @@ def plugins() -> dict[str, type[Importer]]:
 
 
 def _load(point: EntryPoint) -> type[Importer]:
-    """The importer of an entry point. Raises ValueError if it lacks what importers have, or anything on import."""
+    """Return the importer of an entry point.
+
+    Raises ValueError if it lacks what importers have, or anything on import.
+    """
     from traceconv.families.registry import Importer
 
     cls: type[Importer] = point.load()
@@ -74,7 +77,10 @@ def _load(point: EntryPoint) -> type[Importer]:
 
 
 def _may_be_any() -> bool:
-    """Whether a package may have such an entry point: `importlib.metadata` takes as long to import as all else here."""
+    """Return whether a package may have such an entry point.
+
+    `importlib.metadata` takes as long to import as all else here.
+    """
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")

@@ -41,22 +41,22 @@ class Match:
 
     @classmethod
     def yes(cls, reason: str) -> Match:
-        """It is this format and nothing else."""
+        """Say that it is this format and nothing else."""
         return cls(Certainty.YES, reason)
 
     @classmethod
     def maybe(cls, reason: str) -> Match:
-        """It can be read as this format; a more specific one may claim it."""
+        """Say that it can be read as this format; a more specific one may claim it."""
         return cls(Certainty.MAYBE, reason)
 
     @classmethod
     def fallback(cls, reason: str) -> Match:
-        """It can be read by its most general traits, if nothing else claims it."""
+        """Say that it can be read by its most general traits, if nothing else claims it."""
         return cls(Certainty.FALLBACK, reason)
 
     @classmethod
     def no(cls, reason: str) -> Match:
-        """It is not this format."""
+        """Say that it is not this format."""
         return cls(Certainty.NO, reason)
 
 
@@ -90,7 +90,7 @@ class Importer(Protocol):
     lost: ClassVar[tuple[str, ...]]
 
     def sniff(self, head: Head) -> Match:
-        """Whether the input is of this format: pure, sees the head only (and asks for its tail).
+        """Return whether the input is of this format: pure, sees the head only (and asks for its tail).
 
         It is not to raise. If it does, `answers` takes it for NO with a warning, so that the input can still be read by
         the importer that it is for; in tests that warning is an error.
@@ -105,12 +105,12 @@ OptionValue = str | int | bool | os.PathLike[str]
 
 
 def names() -> list[str]:
-    """The names of all formats that can be read, in alphabetical order."""
+    """Return the names of all formats that can be read, in alphabetical order."""
     return sorted([*FORMATS, *plugins()])
 
 
 def importers() -> dict[str, type[Importer]]:
-    """All importers by name, in alphabetical order."""
+    """Return all importers by name, in alphabetical order."""
     return {name: importer_class(name) for name in names()}
 
 
@@ -127,7 +127,7 @@ def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
 
 
 def importer_class(name: str) -> type[Importer]:
-    """The importer of that name. Raises UsageError with the known names."""
+    """Return the importer of that name. Raises UsageError with the known names."""
     if name in FORMATS:
         module, _, attribute = FORMATS[name].importer.partition(":")
         cls: type[Importer] = getattr(importlib.import_module(f"traceconv.families.{module}"), attribute)
@@ -138,7 +138,7 @@ def importer_class(name: str) -> type[Importer]:
 
 
 def identify(source: Source) -> tuple[type[Importer], Match]:
-    """The importer that an input is for.
+    """Return the importer that an input is for.
 
     Raises:
         UnrecognizedFormat: nobody claims it.
@@ -161,14 +161,14 @@ def identify(source: Source) -> tuple[type[Importer], Match]:
 
 
 def _candidates(head: Head) -> list[tuple[str, Certainty]]:
-    """The formats that an input may be of, and how sure each may be of it, the surest first."""
+    """Return the formats that an input may be of, and how sure each may be of it, the surest first."""
     text = searched(head)
     found = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
     return sorted([*found, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
 
 
 def answers(source: Source) -> dict[str, Match]:
-    """What each importer says about an input, by name, whatever the index says of its format.
+    """Return what each importer says about an input, by name, whatever the index says of its format.
 
     Warns:
         SniffWarning: an importer failed; its answer is NO.
@@ -177,7 +177,7 @@ def answers(source: Source) -> dict[str, Match]:
 
 
 def answer_of(cls: type[Importer], source: Source) -> Match:
-    """What an importer says about an input.
+    """Return what an importer says about an input.
 
     Warns:
         SniffWarning: it failed; the answer is NO.
@@ -214,17 +214,17 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
 
 
 def options_of(cls: type[Importer]) -> dict[str, Any]:
-    """The options of an importer with their defaults."""
+    """Return the options of an importer with their defaults."""
     return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
 
 
 def option_names(cls: type[Importer]) -> list[str]:
-    """The names of the options of an importer."""
+    """Return the names of the options of an importer."""
     return list(options_of(cls))
 
 
 def option_texts(options: Mapping[str, OptionValue] | None) -> dict[str, str]:
-    """Options as the command line gives them: {"pid": 42, "counters": False} as {"pid": "42", "counters": "false"}.
+    """Return options as text, such as {"pid": 42, "counters": False} as {"pid": "42", "counters": "false"}.
 
     Raises:
         UsageError: a value is of another type.
@@ -243,7 +243,7 @@ def _option_text(key: str, value: OptionValue) -> str:
 
 
 def configure(cls: type[Importer], options: Mapping[str, str]) -> Importer:
-    """An importer with options given as text, such as {"pid": "42"}.
+    """Return an importer with options given as text, such as {"pid": "42"}.
 
     Raises:
         UsageError: an unknown option or a value of the wrong type, with what is known.

@@ -40,8 +40,8 @@ from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
 BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
-MENDED = repaired(
-    "tensorrt.mended", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
+REPAIRED_JSON = repaired(
+    "tensorrt.repaired", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
 )
 
 _OBJECT = re.compile(rb"\{[^{}]*\}")
@@ -72,13 +72,13 @@ Record = dict[str, bytes]
 
 
 def _records(data: bytes, out: Builder) -> Iterator[Record]:
-    """The members of each object as they are written; names are decoded."""
+    """Yield the members of each object as they are written; names are decoded."""
     try:
         for members in msgspec.json.decode(data, type=list[dict[str, msgspec.Raw]]):
             yield {key: _plain(bytes(value)) for key, value in members.items()}
         return
     except (msgspec.DecodeError, UnicodeDecodeError):
-        out.problem(MENDED, out.info.name)
+        out.problem(REPAIRED_JSON, out.info.name)
     for line in data.splitlines():
         layer = _LAYER.search(line)
         if layer is not None:
@@ -145,7 +145,7 @@ class _Times(msgspec.Struct):
             )
 
     def _placed(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
-        """Like `_spans`, but what rounded times put a step too early begins when what it follows has ended."""
+        """Yield what `_spans` does; where rounding put a start a step too early, it moves to the end before."""
         before = 0
         for track, name, start, end in self._spans(record):
             known = max(self.ends[track], before if track != _ENQUEUE else 0)
@@ -155,7 +155,7 @@ class _Times(msgspec.Struct):
             yield track, name, start + shift, end + shift
 
     def _spans(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
-        """Track, name, begin and end of what is known of an inference."""
+        """Yield track, name, start and end of what is known of an inference."""
         for track, (_, name, new, old) in enumerate(_PHASES):
             for start, end in (new, old):
                 if start in record and end in record:
@@ -174,7 +174,7 @@ def _span(record: Record, start: str, end: str) -> tuple[int, int]:
 
 
 def _step(ts: int) -> int:
-    """The distance in ns of two times of that size that are printed differently."""
+    """Return the distance in ns of two times of that size that are printed differently."""
     return int(10 ** max(len(str(abs(ts))) - _DIGITS, 0))
 
 
@@ -213,22 +213,22 @@ class _Profile(msgspec.Struct):
 
 
 def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
-    """The JSON object of a file, mended where names hold quotes. Raises MalformedInput if it does not end."""
+    """Return the JSON object of a file, repaired where names hold quotes. Raises MalformedInput if it does not end."""
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     try:
-        mended, _ = repair_value(data, 0, Counter())
-        document = msgspec.json.decode(mended, type=dict[str, Any])
+        text, _ = repair_value(data, 0, Counter())
+        document = msgspec.json.decode(text, type=dict[str, Any])
     except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise source.malformed("no whole list of layers", hint="was the file copied whole? Export it again") from None
-    out.problem(MENDED, out.info.name)
+    out.problem(REPAIRED_JSON, out.info.name)
     return document
 
 
 def _read_layers(source: Source, data: bytes, out: Builder) -> None:
-    """The layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
+    """Read the layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
     document = _document(source, data, out)
     layers = document.get("Layers")
     out.clocks.set_default(NO_TIME)
@@ -249,7 +249,7 @@ def _read_layers(source: Source, data: bytes, out: Builder) -> None:
 
 
 def _has_layers(head: Head) -> bool:
-    """Whether a file is of `--exportLayerInfo`: layers with names and types, or names only beside bindings."""
+    """Return whether a file is of `--exportLayerInfo`: layers with names and types, or names only beside bindings."""
     layers = head.json.members.get("Layers")
     if not isinstance(layers, list) or not layers:
         return False
@@ -275,7 +275,7 @@ class Tensorrt:
         "trtexec --loadEngine=model.engine --profilingVerbosity=detailed --exportLayerInfo=layers.json"
     )
     line_up: ClassVar[str] = (
-        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the begin of the first "
+        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the start of the first "
         "inference in an Nsight Systems recording of the same run (nsys profile trtexec ...), for instance."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -299,7 +299,7 @@ class Tensorrt:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the members that only trtexec writes."""
+        """Return YES by the members that only trtexec writes."""
         if _TIMES.match(head.text):
             return Match.yes("inference times of trtexec")
         if _has_layers(head):

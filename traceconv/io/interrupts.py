@@ -17,19 +17,19 @@ EXIT_CODE = 130
 
 
 def end_at_once() -> None:
-    """From here on Ctrl-C ends the process at once, unless it is ignored (as in the background) or handled."""
+    """Let Ctrl-C end the process at once from here on, unless it is ignored (as in the background) or handled."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def raise_again() -> None:
-    """From here on Ctrl-C is an exception again, if `end_at_once` has changed that."""
+    """Let Ctrl-C be an exception again from here on, if `end_at_once` has changed that."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_silently() -> None:
-    """From here on Ctrl-C ends the process without a word, if it was an exception: all is done, Python shuts down."""
+    """Let Ctrl-C end the process without a word, if it was an exception: all is done, Python shuts down."""
     if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

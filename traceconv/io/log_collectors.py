@@ -80,7 +80,7 @@ class _Parted:
         self._pieces: defaultdict[bytes, list[_Piece]] = defaultdict(list)
 
     def pieces(self, writer: bytes) -> Iterator[tuple[array[int], bytes]]:
-        """The lines of a writer: the numbers of some, and their text without marks."""
+        """Yield the lines of a writer: the numbers of some, and their text without marks."""
         if self._file is None:
             self._file = self._part()
         for piece in self._pieces[writer]:
@@ -116,7 +116,7 @@ class _Parted:
 
 
 def _texts_of_writers(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """The lines of a log, each marked one with those behind it that are not.
+    """Yield the lines of a log, each marked one with those behind it that are not.
 
     Yields:
         The number of the first one, how many they are, their writer, and their text.
@@ -186,21 +186,21 @@ class Stream(Source):
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The lines as one text."""
+        """Yield a file that reads the lines as one text."""
         yield io.BufferedReader(cast(io.RawIOBase, _Pieces(text for _, text in self._own())), buffer_size=1 << 18)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
-        """The lines, with their numbers in the log."""
+        """Yield the lines, with their numbers in the log."""
         for numbers, lines in self.batches():
             for number, text in zip(numbers, lines, strict=True):
                 yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
     def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """The text in pieces of whole lines with their ends, and the numbers of these lines in the log."""
+        """Return the text in pieces of whole lines with their ends, and the numbers of these lines in the log."""
         return ((numbers, text) for numbers, text in self._own() if text)
 
     def _own(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """The lines, some at a time: their numbers, and their text."""
+        """Yield the lines, some at a time: their numbers, and their text."""
         if self._parted is None or self._writer is None:
             numbers, lines = array("q"), bytearray()
             for first, count, writer, text in _texts_of_writers(self._whole, self._mark):
@@ -239,7 +239,7 @@ class _Pieces(io.RawIOBase):
 
 
 def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Stream]:
-    """The streams of a log whose lines bear one of these marks, none if they do not."""
+    """Return the streams of a log whose lines bear one of these marks, none if they do not."""
     lines = [line for line in source.head().data.splitlines()[:400] if line.strip()]
     if len(lines) < _LEAST_LINES or b"\0" in source.head().data[:4096]:
         return []
@@ -255,7 +255,7 @@ def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Strea
 
 
 def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | None:
-    """The writers in the order in which they appear; None if there are too many of them for the lines.
+    """Return the writers in the order in which they appear; None if there are too many of them for the lines.
 
     Args:
         sure: so many are never too many.
@@ -287,7 +287,7 @@ class Collected(NamedTuple):
 
 
 def collected(source: Source) -> Iterator[Collected]:
-    """What an input may be read as, if nearly all of its lines bear marks."""
+    """Yield what an input may be read as, if nearly all of its lines bear marks."""
     for marks in (_WRITERS, _NUMBERS, _ARRIVALS):
         if streams := _streams(source, marks):
             yield Collected(streams, marks is _WRITERS, marks is _ARRIVALS)

@@ -42,7 +42,7 @@ class Outline(Struct, frozen=True):
 
 
 def outline(head: bytes) -> Outline:
-    """The outline of a text of which the first bytes are given. Raises nothing."""
+    """Return the outline of a text of which the first bytes are given. Raises nothing."""
     text = head.decode("utf-8", "replace")
     start = _skip(text, 0)
     opening = text[start : start + 1]
@@ -63,7 +63,7 @@ def outline(head: bytes) -> Outline:
 
 
 def _members(text: str, at: int) -> dict[str, Any]:
-    """The members of an object that does not end in the text, from behind its bracket on."""
+    """Return the members of an object that does not end in the text, from behind its bracket on."""
     members: dict[str, Any] = {}
     while _is_at(text, at, '"'):
         key, at = _value(text, _skip(text, at))
@@ -82,7 +82,10 @@ def _members(text: str, at: int) -> dict[str, Any]:
 
 
 def _elements(text: str, at: int) -> tuple[list[Any], int]:
-    """The elements of an array from behind its bracket on, and where it ends; what cannot be read is passed over."""
+    """Return the elements of an array from behind its bracket on, and where it ends.
+
+    What cannot be read is passed over.
+    """
     found: list[Any] = []
     tries = _TRIES
     while tries and (at := _skip(text, at)) < len(text) and text[at] != "]":
@@ -102,7 +105,10 @@ def _next_object(text: str, at: int) -> int:
 
 
 def _next_alike(text: str, at: int) -> int:
-    """Where the next object begins that has the same first key as the one here; the end of the text if none does."""
+    """Return where the next object begins that has the same first key as the one here.
+
+    The end of the text if none does.
+    """
     key = _FIRST_KEY.match(text, at)
     if key is None:
         return len(text)
@@ -114,7 +120,10 @@ def _objects(values: list[Any]) -> list[dict[str, Any]]:
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """The value here and where it ends; None and `at` itself if there is none, or it does not end in the text."""
+    """Return the value here and where it ends.
+
+    None and `at` itself if there is none, or it does not end in the text.
+    """
     try:
         return _decoder.raw_decode(text, at)
     except (ValueError, RecursionError):

@@ -47,7 +47,7 @@ def check_target(target: str, *, binary: bool, force: bool) -> None:
 
 
 def _mode_of(path: Path) -> int | None:
-    """What the path names, and its permissions; None for nothing yet, in a folder that exists."""
+    """Return what the path names, and its permissions; None for nothing yet, in a folder that exists."""
     try:
         with contextlib.suppress(FileNotFoundError):
             return path.stat().st_mode
@@ -175,8 +175,8 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
             os.rename(final, old)
         try:
             os.rename(new, final)
-        except OSError:
-            if old.exists():
+        except BaseException:  # an interruption, too, or the old tables would go with the temporary folder
+            if old.exists() and not os.path.exists(final):
                 os.rename(old, final)
             raise
     except OSError as error:
@@ -205,7 +205,7 @@ def _take_free_name(temporary: str, final: str) -> str | None:
 
 
 def _usual_mode() -> int:
-    """The permissions that a new file would have; temporary files are private."""
+    """Return the permissions that a new file would have; temporary files are private."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

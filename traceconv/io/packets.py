@@ -23,7 +23,7 @@ class Readable(Protocol):
     """A file, or what is like one."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; none at the end only."""
+        """Return at most so many bytes; none at the end only."""
 
 
 class Damage(NamedTuple):
@@ -69,7 +69,7 @@ class PacketBuffer:
 
 
 def read_packets(file: Readable, empty: Callable[[int], None] | None = None) -> Generator[bytes, None, Damage | None]:
-    """The packets in file order, without their frame; the value of the generator is what is wrong with the rest.
+    """Yield the packets in file order, without their frame; the value of the generator is what is wrong with the rest.
 
     Args:
         file: what they are in.

@@ -13,12 +13,12 @@ _NOT_ON_PAGES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028
 
 
 def one_line(text: str) -> str:
-    """The text as one line."""
+    """Return the text as one line."""
     return _NOT_SHOWN.sub(_escape, text)
 
 
 def lines(text: str) -> str:
-    """The same for a text that has lines and tabs of its own, such as a page."""
+    """Return the same for a text that has lines and tabs of its own, such as a page."""
     return _NOT_ON_PAGES.sub(_escape, text)
 
 

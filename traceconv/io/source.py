@@ -165,7 +165,7 @@ class Source:
             return _is_packed(_magic(self._open_raw(stack), self.display))
 
     def is_same_file(self, path: str | os.PathLike[str]) -> bool:
-        """Whether `path` names this very file (so that an output never replaces an input)."""
+        """Return whether `path` names this very file (so that an output never replaces an input)."""
         try:
             return self.path is not None and os.path.exists(path) and os.path.samefile(self.path, path)
         except OSError:
@@ -173,7 +173,7 @@ class Source:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """The plain bytes from the start.
+        """Return the plain bytes from the start.
 
         Raises:
             InputError: also later, while reading, when a compressed file turns out to be broken.
@@ -223,7 +223,7 @@ class Source:
         )
 
     def head(self) -> Head:
-        """The first bytes, read once."""
+        """Return the first bytes, read once."""
         if self._head is None:
             with self.open() as stream:
                 data = stream.read(HEAD_BYTES + 1)
@@ -233,7 +233,7 @@ class Source:
         return self._head
 
     def _tables(self) -> tuple[str, ...]:
-        """The names of the tables, () if the database is too damaged to tell."""
+        """Return the names of the tables, () if the database is too damaged to tell."""
         try:
             with sqlite.open_database(self.database()) as database:
                 return tuple(database.tables)
@@ -241,7 +241,7 @@ class Source:
             return ()
 
     def database(self) -> sqlite.DatabaseFile:
-        """The input itself for SQLite, or a copy of what is compressed, came through a pipe or was not closed.
+        """Return the input itself for SQLite, or a copy of what is compressed, came through a pipe or was not closed.
 
         A copy is made once, and goes with this source.
 
@@ -274,7 +274,7 @@ class Source:
         return found
 
     def _tail(self) -> bytes:
-        """The last bytes, up to HEAD_BYTES; empty if they cannot be read."""
+        """Return the last bytes, up to HEAD_BYTES; empty if they cannot be read."""
         tail = b""
         try:
             with contextlib.ExitStack() as stack:
@@ -299,7 +299,7 @@ class Source:
         return True
 
     def chunks(self) -> Iterator[bytes]:
-        """The text in pieces of whole lines with their ends; the lines of all of them are numbered from 1."""
+        """Yield the text in pieces of whole lines with their ends; the lines of all of them are numbered from 1."""
         rest: list[bytes] = []  # of a line that is not complete
         length, number, limit = 0, 1, self.limits.length  # of that line
         with self.open() as stream:
@@ -323,7 +323,7 @@ class Source:
             yield b"".join(rest)
 
     def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """The text in pieces of whole lines with their ends, and the numbers of the lines of each."""
+        """Yield the text in pieces of whole lines with their ends, and the numbers of the lines of each."""
         number = 1
         for chunk in self.chunks():
             count = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
@@ -331,7 +331,7 @@ class Source:
             number += count
 
     def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
-        """The lines with their ends, some at a time, and their numbers."""
+        """Yield the lines with their ends, some at a time, and their numbers."""
         for numbers, text in self.blocks():
             stream, at = io.BytesIO(text), 0
             while lines := stream.readlines(BATCH_BYTES):
@@ -339,7 +339,7 @@ class Source:
                 at += len(lines)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
-        """The lines, numbered from 1; line ends may be \\n or \\r\\n.
+        """Yield the lines, numbered from 1; line ends may be \\n or \\r\\n.
 
         With `keep_ends` they stay in the text: whether the last line has one says whether it is complete.
         """
@@ -408,7 +408,7 @@ class _Recoded(io.RawIOBase):
 
 
 def _magic(raw: IO[bytes], display: str) -> bytes:
-    """The first four bytes of an open file, which stays at its begin."""
+    """Return the first four bytes of an open file, which stays at its start."""
     try:
         magic = raw.read(4)
     except OSError as error:
@@ -418,14 +418,14 @@ def _magic(raw: IO[bytes], display: str) -> bytes:
 
 
 def _size(raw: IO[bytes]) -> int:
-    """The bytes of an open file, which stays at its begin."""
+    """Return the bytes of an open file, which stays at its start."""
     size = raw.seek(0, os.SEEK_END)
     raw.seek(0)
     return size
 
 
 def _end_of_line(stream: IO[bytes]) -> bytes:
-    """The end of the line here, which is passed over."""
+    """Return the end of the line here, which is passed over."""
     while piece := stream.readline(_COPIED):
         if piece[-1:] == b"\n":
             return b"\n"
@@ -450,7 +450,7 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
 
 
 def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
-    """A copy of a pipe or process substitution, which can be read only once; None for an ordinary file."""
+    """Return a copy of a pipe or process substitution, which can be read only once; None for an ordinary file."""
     try:
         if path.is_dir():
             raise InputError(f"{display}: is a directory, expected a file", hint="name the files inside it")

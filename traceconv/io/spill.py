@@ -48,7 +48,7 @@ _CGROUP_FILES = (
 
 
 def parse_size(text: str, option: str = "--memory") -> int:
-    """Bytes of a size such as "2G", "500M" or "1.5GiB"; the units are powers of 1024.
+    """Return the bytes of a size such as "2G", "500M" or "1.5GiB"; the units are powers of 1024.
 
     Args:
         text: the size.
@@ -65,7 +65,10 @@ def parse_size(text: str, option: str = "--memory") -> int:
 
 
 def free_bytes() -> int | None:
-    """How much memory a command may still take on this machine and in its group of processes; None if not known."""
+    """Return how much memory a command may still take on this machine and in its group of processes.
+
+    None if not known.
+    """
     free = [_of_machine(), *_of_groups()]
     return min((size for size in free if size is not None), default=None)
 
@@ -82,7 +85,7 @@ def _of_machine() -> int | None:
 
 
 def _of_groups() -> Iterator[int | None]:
-    """What the group of this process leaves free, and each group around it."""
+    """Yield what the group of this process leaves free, and each group around it."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -136,26 +139,26 @@ class Memory:
         self._inputs.append(size)
 
     def parts(self) -> Parts:
-        """A place for the args of one more input, which also tells how many rows that input has."""
+        """Return a place for the args of one more input, which also tells how many rows that input has."""
         self._users.append(Parts(self))
         return self._users[-1]
 
     def is_short(self) -> bool:
-        """Whether args have to go to a file."""
+        """Return whether args have to go to a file."""
         return self._is_exceeded_by(sum(user.kept for user in self._users))
 
     def is_short_for_columns(self) -> bool:
-        """Whether columns have to go to a file: they are too many even where all args are in one."""
+        """Return whether columns have to go to a file: they are too many even where all args are in one."""
         return self._is_exceeded_by(0)
 
     def _is_exceeded_by(self, args: int) -> bool:
-        """Whether so many bytes of args are too much beside the rows."""
+        """Return whether so many bytes of args are too much beside the rows."""
         work = _WORK_BYTES + (_JOINED_BYTES if len(self._inputs) > 1 else 0)
         rows = sum(user.row_bytes + work * user.rows for user in self._users)
         return args + rows > self._least and _BASE_BYTES + args + rows > self._allowed(args)
 
     def _allowed(self, args: int) -> int:
-        """The budget; `args` is how many bytes of them are in memory."""
+        """Return the budget; `args` is how many bytes of them are in memory."""
         if self._budget is not None:
             return self._budget
         if self._free is None:
@@ -192,7 +195,7 @@ class Parts:
             self._spill()
 
     def so_far(self) -> list[bytes | bytearray | mmap.mmap]:
-        """All pieces, to be read while others are added.
+        """Return all pieces, to be read while others are added.
 
         Raises:
             OutputError: the temporary file cannot be written.
@@ -204,7 +207,7 @@ class Parts:
             return [mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)]
 
     def take(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Likewise, for good: no others come, but what is in memory counts on."""
+        """Return all pieces for good: no others come, but what is in memory counts on."""
         pieces = self.so_far()
         self._pieces = []
         if self._file is not None:
@@ -240,7 +243,7 @@ def _folder() -> str:
 
 
 def temporary_file() -> IO[bytes]:
-    """A new file without a name, open for reading and writing; to be called within `failures`."""
+    """Return a new file without a name, open for reading and writing; to be called within `failures`."""
     _allow_many_files()
     return tempfile.TemporaryFile(prefix="traceconv-", dir=_folder())
 
@@ -257,7 +260,7 @@ def _allow_many_files() -> None:
 
 
 def spooled_file() -> IO[bytes]:
-    """Likewise, but in memory until it is large."""
+    """Return a temporary file that is in memory until it is large."""
     spooled = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, prefix="traceconv-", dir=_folder())  # noqa: SIM115
     return cast(IO[bytes], spooled)
 
@@ -270,7 +273,7 @@ def close(file: IO[bytes]) -> None:
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
-    """What goes wrong with a temporary file, as an OutputError that tells what can be done."""
+    """Raise what goes wrong with a temporary file as an OutputError that tells what can be done."""
     try:
         yield
     except OSError as error:

@@ -47,7 +47,7 @@ class Kind(enum.Enum):
 
 
 def typed(rows: Sequence[Row], kinds: Sequence[Kind], report: Callable[[int, int, object], None]) -> Sequence[Row]:
-    """The same rows with nothing but what is wanted, and None in the place of what is something else.
+    """Return the same rows with nothing but what is wanted, and None in the place of what is something else.
 
     Args:
         rows: some rows.
@@ -72,14 +72,14 @@ def typed(rows: Sequence[Row], kinds: Sequence[Kind], report: Callable[[int, int
 
 
 def _all_fit(rows: Sequence[Row], checked: Sequence[tuple[int, Kind]]) -> bool:
-    """Whether all values of some columns fit all of their kinds: looks at all of them at once."""
+    """Return whether all values of some columns fit all of their kinds: looks at all of them at once."""
     places = [place for place, _ in checked]
     values = map(itemgetter(*places, places[0]), rows)  # always of two columns, so that it gives tuples
     return set(map(type, chain.from_iterable(values))) <= frozenset.intersection(*(kind.value for _, kind in checked))
 
 
 def as_text(value: object) -> str:
-    """A value as a text."""
+    """Return a value as a text."""
     return _text(value) if isinstance(value, bytes) else str(value)
 
 
@@ -113,7 +113,7 @@ class Database:
             self.tables[table] = [name for name, hidden in columns if not hidden]
 
     def row_id(self, table: str) -> str:
-        """What numbers the rows of a table, as it stands in a statement; NULL if nothing does."""
+        """Return what numbers the rows of a table, as it stands in a statement; NULL if nothing does."""
         for name in _ROW_IDS:
             if name not in self._names[table]:
                 with contextlib.suppress(InputError):
@@ -124,7 +124,7 @@ class Database:
     def batches(
         self, table: str, columns: Sequence[str], size: int, *, rest: str = "", order: Sequence[str] = ()
     ) -> Iterator[list[Row]]:
-        """The rows of a table, some at once. No index is used: it may be damaged where the table is not.
+        """Yield the rows of a table, some at once. No index is used: it may be damaged where the table is not.
 
         Args:
             table: one of the tables.
@@ -187,7 +187,7 @@ class Database:
             yield [row[: len(columns)] for row in found]
 
     def rows(self, sql: str, *parameters: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query.
+        """Yield the rows of a query.
 
         Raises:
             InputError: the database is damaged; rows before the damage have been handed on.
@@ -212,7 +212,7 @@ class Database:
 
 
 def _sort_key(place: int, row: Row) -> tuple[int, Any]:
-    """A value of a row in the order of SQLite: NULL, numbers, texts, blobs."""
+    """Return a value of a row in the order of SQLite: NULL, numbers, texts, blobs."""
     value = row[place]
     if value is None:
         return 0, 0
@@ -220,12 +220,12 @@ def _sort_key(place: int, row: Row) -> tuple[int, Any]:
 
 
 def quoted(name: str) -> str:
-    """The name of a table or column as it stands in a statement."""
+    """Return the name of a table or column as it stands in a statement."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _authorize(action: int, one: str | None, other: str | None, database: str | None, inner: str | None) -> int:
-    """Only reads; `inner` names the view or trigger that wants something."""
+    """Allow only reads; `inner` names the view or trigger that wants something."""
     allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and one == "shrink_memory")
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
@@ -246,7 +246,7 @@ class DatabaseFile(NamedTuple):
 
 @contextlib.contextmanager
 def open_database(file: DatabaseFile) -> Iterator[Database]:
-    """The database in a file.
+    """Yield the database in a file.
 
     Raises:
         InputError: it is none, or is damaged.
@@ -267,7 +267,7 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
 
 
 def _refuse_cut(path: Path, display: str) -> None:
-    """SQLite reads what is missing of a page as zeros, which look like rows without values."""
+    """Refuse a database that was cut: SQLite reads missing pages as zeros, which look like rows without values."""
     with path.open("rb") as file:
         header = file.read(100)
     size = path.stat().st_size

@@ -34,7 +34,7 @@ _LARGEST_PAGE = 65536
 
 
 def beside(path: Path) -> list[Path]:
-    """What lies beside a database and holds changes of it.
+    """Return what lies beside a database and holds changes of it.
 
     Args:
         path: the database itself, no link to it: SQLite looks beside that.
@@ -47,13 +47,13 @@ def beside(path: Path) -> list[Path]:
 
 
 def _is_hot(journal: Path) -> bool:
-    """Whether there is anything to undo: where a transaction has ended, the header is zeros or nothing."""
+    """Return whether there is anything to undo: where a transaction has ended, the header is zeros or nothing."""
     with journal.open("rb") as file:
         return file.read(1).strip(b"\0") != b""
 
 
 def completed(path: Path, others: list[Path], display: str, folder: Path) -> Path:
-    """A copy of a database that SQLite has completed by what lies beside it.
+    """Return a copy of a database that SQLite has completed by what lies beside it.
 
     Args:
         path: the database.
@@ -111,7 +111,7 @@ def _complete(copy: Path) -> str:
 
 
 def _wrong_journal(journal: Path) -> str:
-    """Why SQLite must not undo what a journal says, "" if it may."""
+    """Return why SQLite must not undo what a journal says, "" if it may."""
     size = journal.stat().st_size
     with journal.open("rb") as file:
         magic, records, _, _, sector_bytes, page_bytes = _JOURNAL_HEADER.unpack(
@@ -128,7 +128,7 @@ def _wrong_journal(journal: Path) -> str:
 
 
 def _log_header(log: Path) -> bytes | None:
-    """The header of a write-ahead log; None if it is none."""
+    """Return the header of a write-ahead log; None if it is none."""
     with log.open("rb") as file:
         header = file.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size or int.from_bytes(header[:4], "big") & ~1 != _LOG_MAGIC:
@@ -142,7 +142,7 @@ def _log_header(log: Path) -> bytes | None:
 
 
 def _has_commits(log: Path, header: bytes, frames: int) -> bool:
-    """Whether commits of this log stand behind the first frames, which SQLite has found to be whole."""
+    """Return whether commits of this log stand behind the first frames, which SQLite has found to be whole."""
     _, _, page_bytes, _, *salts = _LOG_HEADER.unpack(header)[:6]
     frame_bytes = _FRAME_HEADER.size + (page_bytes if 512 <= page_bytes <= _LARGEST_PAGE else 512)
     with log.open("rb") as file:

@@ -30,7 +30,7 @@ _CROSS_NOTHING = ("samples", "logs")
 
 
 def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Trace:
-    """The inputs in one set of tables, with what is one drawn once.
+    """Return the inputs in one set of tables, with what is one drawn once.
 
     Args:
         trace: all inputs.
@@ -63,7 +63,7 @@ class _Thread:
     seen: dict[int, Span | None] = field(default_factory=dict)
 
     def has_room(self, span: Span | None) -> bool:
-        """Whether slices of that time cross none of those that are there."""
+        """Return whether slices of that time cross none of those that are there."""
         return span is None or all(other is None or gap(span, other) >= 0 for other in self.seen.values())
 
 
@@ -86,7 +86,7 @@ class _Moves:
         self._threads: dict[tuple[TrackId, int], _Thread] = {}
 
     def made(self) -> Trace:
-        """The trace with all tracks where they belong; parents may stand behind their children."""
+        """Return the trace with all tracks where they belong; parents may stand behind their children."""
         late = self._late()
         for number in sorted(range(len(self._tracks)), key=lambda number: (number in late, number)):
             self._move(number)
@@ -97,7 +97,7 @@ class _Moves:
         return self._trace.with_tables(tracks=self._tracks, **tables)
 
     def _late(self) -> set[int]:
-        """What is moved, and all below it: it is moved once it is known what is there."""
+        """Return the tracks that move below another one, with all below them."""
         late: set[int] = set()
         for number, track in enumerate(self._tracks):
             if number in self._goes_under or int(track.parent) in late or int(track.lane_of) in late:
@@ -152,7 +152,7 @@ class _Moves:
 
 
 def _parents_first(tracks: Sequence[Track]) -> list[int]:
-    """The numbers of tracks in order, but for what stands before its parent or before the track whose lane it is."""
+    """Return the numbers of tracks in order, but for what precedes its parent or the track whose lane it is."""
     order: dict[int, None] = {}
     for number in range(len(tracks)):
         above = [number]

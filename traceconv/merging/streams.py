@@ -11,7 +11,7 @@ from traceconv.model.tracks import Tracks
 
 
 def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:
-    """One trace of the streams of one input; each track at the top says whose it is."""
+    """Return one trace of the streams of one input; each track at the top says whose it is."""
     clocks = list(dict.fromkeys(clock for trace in traces for clock in trace.clocks))
     marked = [
         trace.with_tables(

@@ -33,14 +33,14 @@ _MANY_STRANGERS = 0.8
 
 
 def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
-    """The only input that the totals of another one may be about, None if there is none or more than one."""
+    """Return the only input that the totals of another one may be about, None if there is none or more than one."""
     formats = sources[index].belongs_to
     hosts = [number for number, other in enumerate(sources) if number != index and other.format in formats]
     return hosts[0] if len(hosts) == 1 else None
 
 
 def join_totals(traces: Sequence[Trace]) -> list[Trace]:
-    """The traces, with rows that describe a slice of another trace moved into the args of that slice."""
+    """Return the traces, with rows that describe a slice of another trace moved into the args of that slice."""
     joined = list(traces)
     sources = [trace.sources[0] for trace in traces]
     for index, source in enumerate(sources):
@@ -53,7 +53,7 @@ def join_totals(traces: Sequence[Trace]) -> list[Trace]:
 
 
 def adopt_totals(trace: Trace) -> Trace:
-    """The merged trace with tables of totals under the process of the input that they are about."""
+    """Return the merged trace with tables of totals under the process of the input that they are about."""
     parents: dict[int, TrackId] = {}
     for index, source in enumerate(trace.sources):
         if source.belongs_to:
@@ -71,13 +71,13 @@ def adopt_totals(trace: Trace) -> Trace:
 
 
 def _sources_last(trace: Trace, last: set[int]) -> Trace:
-    """The tracks of some inputs behind those of all others, since a track stands behind its parent."""
+    """Return the tracks of some inputs behind those of all others, since a track stands behind its parent."""
     order = sorted(range(len(trace.tracks)), key=lambda number: trace.tracks[number].source in last)
     return trace if order == list(range(len(order))) else sort_events(renumbered(trace, order))
 
 
 def _top_process(trace: Trace, source: int) -> TrackId:
-    """The first process of an input; NO_TRACK if it has none, so that a table stands beside its tracks."""
+    """Return the first process of an input; NO_TRACK if it has none, so that a table stands beside its tracks."""
     own = (n for n, track in enumerate(trace.tracks) if track.source == source and track.kind is TrackKind.PROCESS)
     return TrackId(next(own, NO_TRACK))
 
@@ -106,7 +106,7 @@ def _note_strangers(totals: Trace, host: Trace) -> None:
 
 
 def plain_name(name: str) -> str:
-    """The name of a function without return type, namespaces, template arguments and parameters.
+    """Return the name of a function without return type, namespaces, template arguments and parameters.
 
     >>> plain_name("void at::native::(anonymous namespace)::add_kernel<float, 4>(int, float*)")
     'add_kernel'
@@ -138,7 +138,7 @@ def _string(trace: Trace, text: str) -> int:
 
 
 def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> dict[str, list[int]]:
-    """The rows of each name, in order."""
+    """Return the rows of each name, in order."""
     found: dict[str, list[int]] = defaultdict(list)
     for row in rows[np.argsort(order[rows], kind="stable")].tolist():
         found[plain_name(trace.strings[table.name[row]])].append(row)
@@ -146,7 +146,7 @@ def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> d
 
 
 def _launches(trace: Trace) -> Any:
-    """For each slice the time of the slice that an arrow comes from, such as the launch of a kernel, else its own."""
+    """Return for each slice the time of the slice that an arrow comes from, such as a launch, else its own."""
     times = trace.slices.ts.copy()
     times[trace.flows.to_slice] = trace.slices.ts[trace.flows.from_slice]
     return times

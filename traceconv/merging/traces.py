@@ -40,7 +40,7 @@ from traceconv.model.tracks import Tracks
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
-    """One trace out of several; the inputs stay as they are.
+    """Return one trace out of several; the inputs stay as they are.
 
     Args:
         traces: laid-out traces of one input each.
@@ -74,7 +74,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
 
 
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
-    """The trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
+    """Return the trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
     if not all(found.changes_nothing for found in maps.values()):
         trace = _with_moved_times(trace, maps)
@@ -84,7 +84,7 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
 
 
 def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
-    """The trace with its times mapped, in a file if its columns are in one."""
+    """Return the trace with its times mapped, in a file if its columns are in one."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
     columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
@@ -107,7 +107,7 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
-    """The tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
+    """Return the tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
     doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
     if not any(doubt.values()):
         return tracks
@@ -127,13 +127,13 @@ def _doubt(verdict: Verdict) -> str:
 
 
 def _number(track: Track) -> str:
-    """What a process or a thread without a name is called."""
+    """Return what a process or a thread without a name is called."""
     number = track.tid if track.kind is TrackKind.THREAD else track.pid
     return "" if number is None else f"{track.kind.name.lower()} {number}"
 
 
 def _mapped(ts: I64, clocks: I64, maps: dict[int, ClockMap]) -> I64:
-    """Times of several clocks on trace time."""
+    """Return times of several clocks on trace time."""
     if len(maps) == 1 and (clocks == next(iter(maps))).all():
         return next(iter(maps.values())).apply(ts)
     mapped = ts.copy()
@@ -156,7 +156,7 @@ def _note_times_before_zero(trace: Trace) -> None:
 
 
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
-    """All rows behind each other, with their references moved into common tables."""
+    """Return all rows behind each other, with their references moved into common tables."""
     strings: dict[str, int] = {}
     tracks = Tracks()
     frames: list[Frame] = []
@@ -199,7 +199,10 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
 def _joined_column(
     traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, name: str, dtype: Any
 ) -> Column:
-    """One column of all traces. Columns are large: those in files are let go of, and what comes of them goes to one."""
+    """Return one column of all traces.
+
+    Columns are large: those in files are let go of, and what comes of them goes to one.
+    """
     joined = Column(dtype)
     for trace, move in zip(traces, moves, strict=True):
         values = getattr(getattr(trace, table), name)
@@ -212,7 +215,10 @@ def _joined_column(
 
 
 def _moved(column: str, values: Any, move: Any) -> Any:
-    """The values of a column that refers to a table: `move` is how far that moves, or where each text goes to."""
+    """Return the values of a column that refers to a table.
+
+    `move` is how far that moves, or where each text goes to.
+    """
     if move is None:
         return values
     if column in TEXTS:
@@ -229,7 +235,7 @@ def _moved_track(track: Track, by: int) -> Track:
 
 
 def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """What each input says about its recording."""
+    """Return what each input says about its recording."""
     return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
 
 
@@ -237,7 +243,7 @@ def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 
 
 def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> Tracks:
-    """The tracks, those at the top with a word on where they come from and how they were aligned."""
+    """Return the tracks, those at the top with a word on where they come from and how they were aligned."""
     tracks = Tracks()
     words: dict[tuple[str, int], str] = {}  # many tracks may share them
     for track in trace.tracks:

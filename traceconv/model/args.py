@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def as_bytes(args: AnyArgs) -> bytes:
-    """The object as it is kept; b"" for an empty dict and for None."""
+    """Return the object as it is kept; b"" for an empty dict and for None."""
     if not isinstance(args, dict):
         return args or b""
     encoded = _encode(args) if args else b""
@@ -31,7 +31,7 @@ def _with_text(value: Any) -> Any:
 
 
 def join_args(first: AnyArgs, second: AnyArgs) -> bytes:
-    """One JSON object with the members of both; of a key that both have, readers take the second."""
+    """Return one JSON object with the members of both; of a key that both have, readers take the second."""
     one, two = as_bytes(first).strip(), as_bytes(second).strip()
     if len(one) <= 2 or not one[1:-1].strip():
         return two

@@ -79,7 +79,7 @@ class Clocks:
         return ClockId(self.domains.index(domain))
 
     def snapshot(self, snapshot: ClockSnapshot) -> None:
-        """Two clocks were read at one instant."""
+        """Add readings of two clocks at one instant."""
         self.snapshots.append(snapshot)
 
 
@@ -182,7 +182,7 @@ class Builder:
         self.info.belongs_to, self.info.join_category = formats, join_category
 
     def note(self, text: str) -> None:
-        """A sentence about this input that the user should read."""
+        """Add a sentence about this input that the user should read."""
         if text not in self.info.notes:
             self.info.notes.append(text)
 
@@ -191,7 +191,7 @@ class Builder:
     def slice(
         self, track: TrackId, ts: int, dur: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0
     ) -> SliceId:
-        """An interval of `dur` ns from `ts` ns.
+        """Add a slice of `dur` ns that starts at `ts` ns; return its id.
 
         Args:
             args: what else is known of it, as a JSON object in bytes or a dict.
@@ -204,11 +204,11 @@ class Builder:
         return tables.put_slice(ts, dur, track, tables.string(name), tables.string(category), place, at)
 
     def begin(self, track: TrackId, ts: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """The begin of a slice whose end comes later; paired when all events are known, in order of time."""
+        """Start a slice whose end comes later; both are paired in order of time when all events are known."""
         self._mark(track, ts, True, name, category, args, at)
 
     def end(self, track: TrackId, ts: int, name: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """The end of the innermost open slice of that name (or of any name, when it has none)."""
+        """End the innermost open slice of that name (or of any name, when it has none)."""
         self._mark(track, ts, False, name, "", args, at)
 
     def _mark(self, track: TrackId, ts: int, is_begin: bool, name: str, category: str, args: AnyArgs, at: int) -> None:
@@ -221,7 +221,7 @@ class Builder:
         tables.added(1)
 
     def instant(self, track: TrackId, ts: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """A point in time."""
+        """Add a point in time."""
         possible = possible_ts(self.info, ts, at)
         if possible != ts:
             args = join_args(args, {"ts_ns": str(ts)})
@@ -230,9 +230,9 @@ class Builder:
         tables.put("instants", possible, track, tables.string(name), tables.string(category), place, at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> bool:
-        """A value that holds from `ts` until the next one of the track; False for one that was left out.
+        """Add a value that holds from `ts`, ns, until the next one of the track; return whether it was added.
 
-        Left out, and counted as a problem, is what no double holds.
+        A value that is not a finite double is left out and counted as a problem.
         """
         if not _is_finite(value):
             self.problem(NOT_A_NUMBER, at, f"{value!s:.40}" if isinstance(value, float) else "more than 1.8e308")
@@ -256,7 +256,7 @@ class Builder:
             self.balance.skipped[f"skipped ({NOT_A_NUMBER.name})"] += left_out
 
     def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:
-        """An arrow between two slices."""
+        """Add a flow between two slices."""
         columns = self.tables.columns["flows"]
         columns["from_slice"].append(from_slice)
         columns["to_slice"].append(to_slice)
@@ -275,7 +275,7 @@ class Builder:
         args: AnyArgs = b"",
         at: int = 0,
     ) -> None:
-        """An entry of a log.
+        """Add an entry of a log.
 
         Args:
             track: a thread, or another track that is neither process nor counter.
@@ -294,13 +294,13 @@ class Builder:
         self.tables.added(1)
 
     def totals(self, track: TrackId, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """A row of a table without times, on a track made by `tracks.totals`; its place is its number in the table."""
+        """Add a row of a table without times, on a track of `tracks.totals`; its place is its number in the table."""
         row = self._totals[track]
         self._totals[track] += 1
         self.instant(track, row * _TOTALS_STEP_NS, name, category, args, at)
 
     def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
-        """A frame of a call stack; its id also stands for the stack that ends in it."""
+        """Return the id of a frame of a call stack, which also stands for the stack that ends in it."""
         frame = Frame(name, category, parent)
         if frame not in self._frames:
             self._frames[frame] = StackId(len(self._frames))
@@ -317,7 +317,7 @@ class Builder:
         *,
         cpu: int = NO_CPU,
     ) -> None:
-        """The call stack of a thread at a point in time; StackId(-1) where there is none, NO_CPU where nobody knows."""
+        """Add the call stack of a thread at a point in time; StackId(-1) for none, NO_CPU where nobody knows."""
         weight = self._possible_weight(weight, at)
         if not NO_CPU <= cpu <= _MAX_CPU:
             self.problem(IMPOSSIBLE_CPU, at, str(cpu))
@@ -333,7 +333,7 @@ class Builder:
         self.tables.added(1)
 
     def _possible_weight(self, weight: int, at: int) -> int:
-        """The weight of a sample, or the nearest one that the column holds."""
+        """Return the weight of a sample, or the nearest one that the column holds."""
         possible = max(_INT64[0], min(index(weight), _INT64[-1]))
         if possible != weight:
             self.problem(IMPOSSIBLE_WEIGHT, at, str(weight))
@@ -347,7 +347,7 @@ class Builder:
             PairedSlices(self.tables, self.info).add()
 
     def finish(self) -> Trace:
-        """The trace as it stands. The builder is used up."""
+        """Finish and return the trace; the builder cannot be used any more."""
         self.pair()
         args = self.tables.take_args()
         tables, mappings = self.tables.take_columns()

@@ -44,7 +44,7 @@ class Bulk:
         args: Sequence[bytes],
         origin: Numbers,
     ) -> None:
-        """Slices with the args of each.
+        """Add slices with the args of each.
 
         Raises:
             TypeError: for a time or duration that is no integer.
@@ -73,7 +73,7 @@ class Bulk:
     def slice_rows(
         self, track: I32, ts: I64, dur: I64, name: I32, category: I32, args_at: I64, args_len: I32, origin: I64
     ) -> None:
-        """Slices whose args were kept before."""
+        """Add slices whose args were kept before."""
         if not len(ts):
             return
         if not _all_possible(ts, dur):
@@ -90,7 +90,7 @@ class Bulk:
     def begins_and_ends(
         self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
-        """Begins and ends in the order of the input; the name of an end says which slice it ends."""
+        """Add starts and ends in the order of the input; the name of an end says which slice it ends."""
         args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: mark_key(bool(is_begin[row])))
         self._tables.marks.extend(
@@ -99,13 +99,13 @@ class Bulk:
         self._tables.added(len(at))
 
     def instants(self, track: I32, ts: I64, name: I32, category: I32, args_at: I64, args_len: I32, at: I64) -> None:
-        """Points in time."""
+        """Add instants."""
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: "ts_ns")
         ts = possible_times(self._info, ts, at)
         self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
 
     def counters(self, track: I32, ts: I64, value: I64, is_integer: U8, at: I64) -> npt.NDArray[np.bool_]:
-        """Values of counters; which of them were not left out.
+        """Add values of counters; return a mask of those that were not left out.
 
         Args:
             value: integers, and where `is_integer` is 0 the bits of doubles.
@@ -120,7 +120,7 @@ class Bulk:
         return good
 
     def flows(self, from_slice: Numbers, to_slice: Numbers, name: Numbers, category: Numbers, origin: Numbers) -> None:
-        """Arrows between slices."""
+        """Add flows between slices."""
         self._tables.extend("flows", *map(np.asarray, (from_slice, to_slice, name, category, origin)))
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:
@@ -128,7 +128,7 @@ class Bulk:
         self._tables.extend("samples", possible_times(self._info, ts, origin), track, stack, name, weight, cpu, origin)
 
     def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
-        """Where the args are, once those of events at impossible times tell the time, by the key of their row."""
+        """Return where args are, by the key of their row, once those of events at impossible times tell the time."""
         rows = np.flatnonzero(beyond(ts)).tolist()
         if rows:
             args_at, args_len, kept = args_at.copy(), args_len.copy(), self._tables.kept_args()
@@ -139,7 +139,7 @@ class Bulk:
 
 
 def _all_possible(ts: Numbers, dur: Numbers) -> bool:
-    """Whether no slice needs a change; may doubt, but is never wrong about it."""
+    """Return whether no slice needs a change; may doubt, but is never wrong about it."""
     (first, last), (shortest, longest) = _range(ts), _range(dur)
     return shortest >= 0 and longest <= LIMIT_NS and first >= -LIMIT_NS and last <= LIMIT_NS - longest
 
@@ -158,5 +158,5 @@ def _integers(column: Numbers) -> I64:
 
 
 def mark_key(is_begin: bool) -> str:
-    """What args call the time of a begin or end that cannot be drawn there."""
+    """Return what args call the time of a begin or end that cannot be drawn there."""
     return "ts_ns" if is_begin else "end_ts_ns"

@@ -96,7 +96,7 @@ OS_CLOCKS = {"CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_
 
 
 def machine_name(host: str) -> str:
-    """A name that tells a host from others; "" for what hosts without a name are called."""
+    """Return a name that tells a host from others; "" for what hosts without a name are called."""
     return "" if host.lower() in _NO_NAMES else host
 
 
@@ -145,7 +145,7 @@ class ClockDomain:
         return machine_name(self.machine)
 
     def describe(self) -> str:
-        """For messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""
+        """Return a description for messages: "CLOCK_REALTIME (wall clock, zero at Unix epoch)"."""
         if self.synthetic:
             return f"{self.name} ({self.run.value})"
         if self.zero is Zero.UNKNOWN:
@@ -158,7 +158,7 @@ class ClockDomain:
         return self.zero is Zero.UNIX_EPOCH
 
     def owned_by(self, owner: str) -> ClockDomain:
-        """The same domain as the private one of a file."""
+        """Return the same domain as the private one of a file."""
         return replace(self, owner=owner)
 
     @property
@@ -168,7 +168,7 @@ class ClockDomain:
         return self.run is Run.TOTALS or self.zero is Zero.UNIX_EPOCH or (on_a_machine and bool(self.host))
 
     def same_timebase(self, other: ClockDomain) -> bool:
-        """Whether equal numbers of the two mean the same instant, as far as the files themselves say.
+        """Return whether equal numbers of the two mean the same instant, as far as the files themselves say.
 
         Wall clocks are one unless it is known that they are of two hosts. Clocks since boot agree only on one machine,
         and only if both say which; so do those of the system of equal name.
@@ -211,12 +211,12 @@ _UNIX_TIMES = range(10**18, 4 * 10**18)
 
 
 def worse(one: Verdict, other: Verdict) -> Verdict:
-    """The one of two verdicts that is less to be trusted."""
+    """Return the one of two verdicts that is less to be trusted."""
     return max(one, other, key=_BADNESS.__getitem__)
 
 
 def looks_like_unix_time(ns: int) -> bool:
-    """Whether a time is so large that it can only count from 1970."""
+    """Return whether a time is so large that it can only count from 1970."""
     return ns in _UNIX_TIMES
 
 
@@ -240,7 +240,7 @@ NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
 
 
 def as_one(domain: ClockDomain) -> ClockDomain:
-    """A clock that files share as what they have in common: each may print it by another resolution.
+    """Return a clock that files share as what they have in common: each may print it by another resolution.
 
     Wall clocks are one unless they are known to be of two hosts, as in `ClockDomain.same_timebase`.
     """
@@ -286,7 +286,7 @@ class ClockSnapshot:
 
     @property
     def assumed(self) -> bool:
-        """Whether this rests on the word of the user or on an assumption, and not on the file."""
+        """Whether this rests on what the user states or on an assumption, and not on the file."""
         return self.provenance is not Provenance.METADATA
 
     @property
@@ -295,7 +295,7 @@ class ClockSnapshot:
         return Step(self.method, self.provenance)
 
     def between(self, clock: ClockDomain, other: ClockDomain) -> ClockSnapshot:
-        """The same reading, of domains by other names."""
+        """Return the same reading, of domains by other names."""
         return replace(self, clock=clock, other=other)
 
 
@@ -356,7 +356,7 @@ class ClockMap:
         return not (self.offset_ns or self.drift or self.bends)
 
     def apply(self, ts: I64) -> I64:
-        """Times of the one domain in the other, ns; their order does not change.
+        """Return times of the one domain in the other, ns; their order does not change.
 
         Raises:
             OverflowError: a result does not fit into 64 bits.
@@ -374,7 +374,7 @@ class ClockMap:
         return found
 
     def at(self, ts: int) -> int:
-        """One time of the one domain in the other, ns."""
+        """Return one time of the one domain in the other, ns."""
         number = self._line(ts)
         mapped = _mapped(ts, self.lines[number])
         if number == len(self.bends):
@@ -383,7 +383,7 @@ class ClockMap:
         return min(mapped, following.at_ns + following.offset_ns)
 
     def _bends_with(self, after: ClockMap) -> Iterator[tuple[int, int, int]]:
-        """Where this map followed by another one bends, and the numbers of their lines from there on."""
+        """Yield where this map followed by another one bends, and the numbers of their lines from there on."""
         back = self.inverse() if after.bends else self
         begins = [(bend.at_ns, 0) for bend in self.bends]
         begins += [(back.at(bend.at_ns), number) for number, bend in enumerate(after.bends, 1)]
@@ -395,7 +395,7 @@ class ClockMap:
             yield begin, self._line(begin), number
 
     def _line(self, ts: int) -> int:
-        """Which line a time is on."""
+        """Return which line a time is on."""
         return sum(1 for bend in self.bends if bend.at_ns <= ts)
 
     @property
@@ -404,7 +404,7 @@ class ClockMap:
         return self.drift * DRIFT_UNIT * 1e6
 
     def inverse(self) -> ClockMap:
-        """The way back."""
+        """Return the way back."""
         at = self.at_ns + self.offset_ns if self.drift else 0
         bends = (Bend(bend.at_ns + bend.offset_ns, -bend.offset_ns, _back(bend.drift)) for bend in self.bends)
         return replace(self, offset_ns=-self.offset_ns, drift=_back(self.drift), at_ns=at, bends=tuple(bends))
@@ -435,7 +435,7 @@ class ClockMap:
         return UNSTATED_BOUND_NS if self.bound_ns is None else self.bound_ns
 
     def then(self, after: ClockMap) -> ClockMap:
-        """This map followed by another one."""
+        """Return this map followed by another one."""
         two_hosts = self.two_hosts or after.two_hosts
         first, other = self.lines[0], after.lines[0]
         at = first.at_ns if first.drift else other.at_ns - first.offset_ns if other.drift else 0
@@ -456,7 +456,7 @@ class ClockMap:
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
-    """How wrong two steps are together; None if that is not known of one."""
+    """Return the sum of two bounds, ns; None if one is unknown."""
     return None if one is None or other is None else one + other
 
 
@@ -465,7 +465,7 @@ _IN_STEP = ClockMap(0, None, (Step(TWO_HOSTS, Provenance.ASSUMED),), Verdict.ASS
 
 
 def _on_line(ts: I64, line: Bend) -> I64:
-    """Times moved along one line, exactly, without leaving 64 bits: drifts are below 2**31."""
+    """Return times moved along one line, exactly, without leaving 64 bits: drifts are below 2**31."""
     if not line.drift:
         return ts + np.int64(line.offset_ns)
     away = ts - np.int64(line.at_ns)
@@ -474,18 +474,18 @@ def _on_line(ts: I64, line: Bend) -> I64:
 
 
 def _back(drift: int) -> int:
-    """The drift of the way back."""
+    """Return the drift of the inverse map, in units of DRIFT_UNIT."""
     rate = drift * DRIFT_UNIT
     return round(-rate / (1 + rate) / DRIFT_UNIT)
 
 
 def _mapped(ts: int, line: Bend) -> int:
-    """One time moved along one line."""
+    """Return one time moved along one line."""
     return ts + line.offset_ns + ((ts - line.at_ns) * line.drift >> _DRIFT_BITS)
 
 
 def _chained(at: int, line: Bend, after: Bend) -> Bend:
-    """Two lines one after the other, as one whose offset holds at a time."""
+    """Return two lines one after the other, as one whose offset holds at a time."""
     rate, more = line.drift * DRIFT_UNIT, after.drift * DRIFT_UNIT
     return Bend(at, _mapped(_mapped(at, line), after) - at, round((rate + more + rate * more) / DRIFT_UNIT))
 
@@ -516,7 +516,7 @@ class ClockGraph:
         self._edges.setdefault(clock, []).append((other, back or way.inverse()))
 
     def copy(self) -> ClockGraph:
-        """The same domains and edges; what is added to the one is not in the other."""
+        """Return the same domains and edges; what is added to the one is not in the other."""
         other = ClockGraph((), ())
         other._edges = {domain: list(edges) for domain, edges in self._edges.items()}
         return other
@@ -545,7 +545,7 @@ class ClockGraph:
                 self.relate(wall, first, _IN_STEP)
 
     def maps_to(self, target: ClockDomain) -> dict[ClockDomain, ClockMap]:
-        """For each domain that is related to `target`, the map with the smallest bound."""
+        """Return for each domain that is related to `target`, the map with the smallest bound."""
         best: dict[ClockDomain, ClockMap] = {}
         queue: list[tuple[int, int, int, ClockDomain, ClockMap]] = [(0, 0, 0, target, ClockMap())]
         pushed = 0

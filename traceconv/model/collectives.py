@@ -62,7 +62,10 @@ class Collectives:
 
 
 def parse_ranks(value: Any) -> Group | None:
-    """The ranks of a group, in order, from a list or from its text, "[0, 1]"; None if they were cut or are none."""
+    """Return the ranks of a group, in order, from a list or from its text, "[0, 1]".
+
+    None if they were cut or are none.
+    """
     if isinstance(value, str):
         value = value.strip("[] ").split(",") if value.strip("[] ") else []
     if not isinstance(value, list):

@@ -74,7 +74,7 @@ class Column:
         self._bind()
 
     def numbers(self) -> npt.NDArray[Any]:
-        """All of them, not copied. They are to be read only where the column `is_spilled`.
+        """Return all of them, not copied. They are to be read only where the column `is_spilled`.
 
         A column in memory cannot grow while they are in use; Python raises a BufferError.
 
@@ -105,7 +105,7 @@ class Column:
 def finished(
     columns: Sequence[Column], *, in_file: bool
 ) -> tuple[list[npt.NDArray[Any]], tuple[()] | tuple[mmap.mmap]]:
-    """All numbers of some columns, which are used up; and, if they are to be in a file, the mapping of that.
+    """Return all numbers of some columns, which are used up; and, if they are to be in a file, the mapping of that.
 
     Raises:
         OutputError: the temporary file cannot be written.
@@ -117,7 +117,9 @@ def finished(
 
 
 def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:
-    """All numbers of some columns, which are used up, as arrays that may be written to; and the file that they lie in.
+    """Return all numbers of some columns, which are used up, as arrays that may be written to.
+
+    And the file that they lie in.
 
     There is one number at least.
 

@@ -24,7 +24,7 @@ class ProblemKind(enum.Enum):
 
     Attributes:
         LOST: it was in the input and is not in the output. `--strict` fails on this kind only.
-        ABSENT: the input holds only half of something: an end without its begin, a flow of which one end was recorded,
+        ABSENT: the input holds only half of something: an end without its start, a flow of which one end was recorded,
             what the recorder itself dropped. Nothing that the input holds is missing in the output, but for that half.
         REPAIRED: it was damaged or impossible, and is in the output as it was plainly meant, or as near as can be.
         SKIPPED: it was left out by design, since it has no place on a timeline or an option asks for that. The help of
@@ -132,7 +132,7 @@ def register(code: Code) -> Code:
 
 
 def declared_codes() -> dict[str, Code]:
-    """All codes declared by the modules that are imported so far, by name."""
+    """Return all codes declared by the modules that are imported so far, by name."""
     return dict(_declared)
 
 
@@ -160,7 +160,7 @@ class Diagnostic(msgspec.Struct):
             del self.places[_KEPT_PLACES:], self.numbers[_KEPT_PLACES:]
 
     def describe(self) -> str:
-        """One line: the count, the help, the first places."""
+        """Return one line: the count, the help, the first places."""
         text = f"{self.count} x {self.code.name} ({self.code.label}): {self.code.help}"
         return text + (f" [{'; '.join(self.places)}]" if self.places else "")
 
@@ -199,7 +199,7 @@ class Diagnostics:
         return True
 
     def is_full(self, code: Code) -> bool:
-        """Whether the first places of a code are kept, if it is looked for in the order of the file."""
+        """Return whether the first places of a code are kept, if it is looked for in the order of the file."""
         entry = self._by_name.get(code.name)
         return entry is not None and len(entry.numbers) == _KEPT_PLACES
 
@@ -217,7 +217,7 @@ class Diagnostics:
         return len(self._by_name)
 
     def count(self, code: Code) -> int:
-        """How often the code occurred."""
+        """Return how often the code occurred."""
         entry = self._by_name.get(code.name)
         return entry.count if entry else 0
 
@@ -246,7 +246,7 @@ class Balance:
         read: how many the input holds.
         written: how many became rows of the trace.
         kept: how many became facts about the whole input, metadata or clock snapshots, by what.
-        merged: how many became part of something else, by what ("end joined to its begin"), or frame the others:
+        merged: how many became part of something else, by what ("end joined to its start"), or frame the others:
             headings, empty lines.
         skipped: how many were left out, by reason.
     """
@@ -264,7 +264,7 @@ class Balance:
         return self.read == self.written + self.kept.total() + self.merged.total() + self.skipped.total()
 
     def copy(self) -> Balance:
-        """A balance of its own with the same numbers."""
+        """Return a balance of its own with the same numbers."""
         return replace(self, kept=self.kept.copy(), merged=self.merged.copy(), skipped=self.skipped.copy())
 
     def extend(self, other: Balance) -> None:
@@ -276,7 +276,7 @@ class Balance:
         self.skipped.update(other.skipped)
 
     def describe(self) -> str:
-        """One line, such as "10 events = 8 written + 2 ends joined to their begin"."""
+        """Return one line, such as "10 events = 8 written + 2 ends joined to their begin"."""
         parts = [f"{self.written} written"]
         parts += [f"{count} {what}" for what, count in (self.kept + self.merged + self.skipped).items()]
         return f"{self.read} {self.unit} = {' + '.join(parts)}"

@@ -25,7 +25,7 @@ OUT_OF_RANGE = declare(
 
 
 def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
-    """Start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
+    """Return start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
     if index(dur) < 0:
         info.problem(NEGATIVE_DURATION, at)
         args = join_args(args, {"negative_dur_ns": dur})
@@ -39,7 +39,7 @@ def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) 
 
 
 def possible_ts(info: SourceInfo, ts: int, at: int) -> int:
-    """The time of an event without length, likewise."""
+    """Return the time of an event without length, likewise."""
     possible = _limited(index(ts))
     if possible != ts:
         info.problem(OUT_OF_RANGE, at, f"{ts} ns")
@@ -47,7 +47,7 @@ def possible_ts(info: SourceInfo, ts: int, at: int) -> int:
 
 
 def possible_times(info: SourceInfo, ts: I64, at: I64) -> I64:
-    """The times of many events without length, likewise."""
+    """Return the times of many events without length, likewise."""
     rows = np.flatnonzero(beyond(ts)).tolist()
     if not rows:
         return ts
@@ -57,7 +57,7 @@ def possible_times(info: SourceInfo, ts: I64, at: I64) -> I64:
 
 
 def beyond(ts: I64) -> npt.NDArray[np.bool_]:
-    """Which times cannot be drawn."""
+    """Return which times cannot be drawn."""
     return (ts < -LIMIT_NS) | (ts > LIMIT_NS)
 
 

@@ -17,7 +17,7 @@ _KINDS = {
 
 
 def dump(trace: Trace) -> str:
-    """The whole trace, one thing a line."""
+    """Return the whole trace, one thing a line."""
     return "".join(f"{line}\n" for line in _lines(trace))
 
 
@@ -72,7 +72,7 @@ def _args(trace: Trace, at: int, length: int) -> str:
 
 
 def _what(trace: Trace, table: Slices | Instants, row: int) -> str:
-    """The track and all that follows it."""
+    """Return the track and all that follows it."""
     name = _name(trace, table.name[row], table.category[row])
     args = _args(trace, table.args_at[row], table.args_len[row])
     return f"on {table.track[row]} {name}{args} @{table.origin[row]}"

@@ -60,7 +60,7 @@ _MANY_ALIKE = 8
 
 
 def lay_out(trace: Trace) -> Trace:
-    """The trace in the form that the module describes; its diagnostics go to the first source.
+    """Return the trace in the form that the module describes; its diagnostics go to the first source.
 
     The columns are sorted in place, which takes no second set of them: the trace that was given is used up.
     """
@@ -76,7 +76,7 @@ def lay_out(trace: Trace) -> Trace:
 
 
 def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
-    """All tables in the order that the module describes; flows follow their slices."""
+    """Return all tables in the order that the module describes; flows follow their slices."""
     sort = partial(_put_in_order, trace) if in_place else take
     slices, flows = trace.slices, trace.flows
     order = _slice_order(slices, trace.forget)
@@ -94,7 +94,7 @@ def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
 
 
 def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
-    """What `take` gives, in the same columns; those of a trace that lie in files are in memory one at a time."""
+    """Return what `take` gives, in the same columns; those of a trace that lie in files are in memory one at a time."""
     if is_as_it_was(order):
         return table
     for column in fields(table):
@@ -105,7 +105,7 @@ def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
 
 
 def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
-    """By track and begin, and only where these are equal by length and place in the input."""
+    """Return the order by track and start, and only where these are equal by length and place in the input."""
     order = stable_order((slices.origin, slices.ts, slices.track), forget)
     alike = like_next(order, slices.ts, slices.track)
     forget()
@@ -148,7 +148,7 @@ def _share_lanes(trace: Trace) -> Trace:
 
 
 def _extents(trace: Trace) -> tuple[I64, I64]:
-    """First and last instant of each track, slices and instants; an instant lasts one nanosecond."""
+    """Return the first and last instant of each track, slices and instants; an instant lasts one nanosecond."""
     first = np.full(len(trace.tracks), np.iinfo(np.int64).max)
     last = np.full(len(trace.tracks), np.iinfo(np.int64).min)
     slices, instants = trace.slices, trace.instants
@@ -217,12 +217,12 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
 
 
 def _trimmed_ns(clock: ClockDomain) -> int:
-    """How large an overlap is trimmed away on a clock, ns."""
+    """Return how large an overlap is trimmed away on a clock, ns."""
     return 0 if clock.exact_durations else clock.resolution_ns
 
 
 def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
-    """Whether the slices of one track, in order (begin, longer first), nest, not too deep."""
+    """Return whether the slices of one track, in order (begin, longer first), nest, not too deep."""
     nesting = kernel.module("nesting")
     if nesting is not None:
         tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
@@ -238,7 +238,7 @@ def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
 
 
 def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
-    """The lanes of the slices of one track.
+    """Return the lanes of the slices of one track.
 
     Args:
         earliest_ts: their begins, ns.
@@ -267,7 +267,7 @@ def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _L
 
 
 def _in_order(starts: memoryview, ends: memoryview, delayed: list[tuple[int, int, int]]) -> Iterator[int]:
-    """The positions of the slices, which are sorted by begin and longer first, with the delayed ones in their place."""
+    """Yield the positions of the slices, sorted by start and longer first, with the delayed ones in their place."""
     for index in range(len(starts)):
         while delayed and delayed[0] <= (starts[index], -ends[index], index):
             yield heapq.heappop(delayed)[2]
@@ -321,7 +321,7 @@ class _OpenSlices:
             node //= 2
 
     def _grow(self) -> None:
-        """Twice as many lanes."""
+        """Double the number of lanes."""
         count = len(self._ends)
         leaves = self._latest[count:] + [_FREE] * count
         self._ends += [[] for _ in range(count)]
@@ -338,7 +338,7 @@ def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None
 
 
 def _report_trimmed(tracks: list[_Trimmed], trace: Trace, found: Diagnostics) -> None:
-    """The worst case first, so that its place is kept however many tracks there are."""
+    """Report the worst case first, so that its place is kept however many tracks there are."""
     for most, row, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
         found.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
 
@@ -349,7 +349,7 @@ def _place(trace: Trace, row: int) -> str:
 
 
 def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
-    """Overflow lanes for a track: siblings of the same name, or children of a thread, which cannot have siblings."""
+    """Add lanes for a track, as children of a thread or process, else as siblings; return their numbers."""
     track = tracks[number]
     is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
     lane = replace(
@@ -378,7 +378,7 @@ def _report_unused_tracks(trace: Trace, found: Diagnostics) -> None:
 
 
 def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Which tracks have events, or descendants that have."""
+    """Return which tracks have events, or descendants that have."""
     used = np.zeros(len(trace.tracks), bool)
     for _, table in trace.timed_tables():
         used[table.track] = True
@@ -391,7 +391,7 @@ def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def drop_unused_tracks(trace: Trace) -> Trace:
-    """The trace without tracks that neither have events nor descendants that have."""
+    """Return the trace without tracks that neither have events nor descendants that have."""
     used = _used_tracks(trace)
     if used.all():
         return trace
@@ -412,7 +412,7 @@ def drop_unused_tracks(trace: Trace) -> Trace:
 
 
 def renumbered(trace: Trace, order: list[int]) -> Trace:
-    """The trace with its tracks in another order, in which parents stand before their children.
+    """Return the trace with its tracks in another order, in which parents stand before their children.
 
     The events keep theirs: `sort_events` puts them in the new order of the tracks.
     """

@@ -38,6 +38,26 @@ class LaunchMarks(Struct, frozen=True):
     to_host: str = ""
 
 
+class PrimitiveMarks(Struct, frozen=True):
+    """How calls of primitives of a library are told, each of which has several implementations.
+
+    Attributes:
+        calls: the categories of the slices (and, where no duration is stated, instants) of calls. The name is the kind.
+        implementation: the arg that names the implementation.
+        reference: a pattern found in the names of implementations that are plain code, kept to compare with.
+        reorders: a pattern of the kinds that only move data from one layout to another.
+        gflop: the arg with what a call computes, 10^9 operations, where the shape of the problem tells it.
+        formula: how that is counted, in words.
+    """
+
+    calls: tuple[str, ...]
+    implementation: str
+    reference: str
+    reorders: str
+    gflop: str
+    formula: str
+
+
 class FormatMarks(Struct, frozen=True):
     """What a format says of all its files.
 
@@ -53,6 +73,8 @@ class FormatMarks(Struct, frozen=True):
             format marks none.
         asides: categories of slices that repeat others or describe the recording itself, such as the ranges of the host
             drawn once more on the device. They are drawn, and counted in no table.
+        memory: a pattern of the names of counters that tell how many bytes of memory are held; "" if there are none.
+        primitives: how calls of primitives of a library are told; None if there are none.
     """
 
     launches: LaunchMarks | None = None
@@ -63,6 +85,8 @@ class FormatMarks(Struct, frozen=True):
     libraries: str = ""
     steps: str = ""
     asides: tuple[str, ...] = ()
+    memory: str = ""
+    primitives: PrimitiveMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()
@@ -84,6 +108,8 @@ GPU_LAUNCHES: Final = LaunchMarks(
 GPU_ARROWS: Final = r"launch|ac2g|async_[cn]pu"
 
 #: Of a GPU's profiler.
-GPU_MARKS: Final = FormatMarks(GPU_LAUNCHES, launch_arrows=GPU_ARROWS)
+GPU_MARKS: Final = FormatMarks(
+    GPU_LAUNCHES, launch_arrows=GPU_ARROWS, memory=r"Allocated memory \(.*\)|Allocated .* memory"
+)
 #: Of a format that any tool writes, with whatever names it likes.
 ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, r"send|recv|receive", any_tool=True)

@@ -17,12 +17,12 @@ Order = npt.NDArray[Any]
 
 
 def pieces(count: int) -> Iterator[slice]:
-    """The rows of a column, some at a time."""
+    """Return the rows of a column, some at a time."""
     return (slice(start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
 
 
 def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
-    """The order of rows by several columns of numbers; those of 32 bits hold none below 0.
+    """Return the order of rows by several columns of numbers; those of 32 bits hold none below 0.
 
     What `np.lexsort` gives, in a third of the memory, and sooner where columns are in order already.
 
@@ -50,7 +50,7 @@ def _ascends(values: npt.NDArray[Any]) -> bool:
 
 
 def overlapping_pieces(count: int) -> Iterator[slice]:
-    """Pieces that begin with the last row of the one before."""
+    """Yield pieces that begin with the last row of the one before."""
     return (slice(max(rows.start - 1, 0), rows.stop) for rows in pieces(count))
 
 
@@ -59,7 +59,7 @@ def _small(order: npt.NDArray[np.int64]) -> Order:
 
 
 def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
-    """The values in an order; numpy alone would make a copy of the order, in 8 bytes a row."""
+    """Return the values in an order; numpy alone would make a copy of the order, in 8 bytes a row."""
     found = np.empty(len(order), values.dtype)
     for rows in pieces(len(order)):
         found[rows] = values[order[rows]]
@@ -67,12 +67,12 @@ def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
 
 
 def is_as_it_was(order: Order) -> bool:
-    """Whether an order changes nothing."""
+    """Return whether an order changes nothing."""
     return all(bool(np.all(order[rows] == np.arange(rows.start, rows.stop))) for rows in pieces(len(order)))
 
 
 def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """For each row in an order but the last one, whether the next one is equal to it in all columns."""
+    """Return for each row in an order but the last one, whether the next one is equal to it in all columns."""
     found = np.ones(max(len(order) - 1, 0), bool)
     for rows in overlapping_pieces(len(order)):
         at = order[rows]

@@ -77,7 +77,7 @@ class PairedSlices:
         self._info.balance.merged["ends joined to their begin"] += 1
 
     def _whole(self, begins: I64, ends: I64) -> None:
-        """The slices of whole pairs, all at once if there are many."""
+        """Add the slices of whole pairs, all at once if there are many."""
         marks = self._marks
         if len(begins) < _MANY:
             for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
@@ -92,7 +92,7 @@ class PairedSlices:
             self._info.balance.merged["ends joined to their begin"] += len(begins)
 
     def _slice(self, begin: int, end_ts: int, more_args: bytes) -> None:
-        """The slice of a begin, whose args are among those of the trace already."""
+        """Add the slice of a begin, whose args are among those of the trace already."""
         marks, tables = self._marks, self._tables
         ts, dur, at = marks.ts[begin], end_ts - marks.ts[begin], marks.at[begin]
         place = marks.args_at[begin], marks.args_len[begin]

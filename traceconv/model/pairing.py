@@ -123,7 +123,7 @@ class Marks:
             forget(mapping)
 
     def plain_pairs(self, begin: I64, end: I64) -> tuple[npt.NDArray[Any], ...]:
-        """The slices of whole pairs: the columns of their table."""
+        """Return the slices of whole pairs: the columns of their table."""
         ts = np.frombuffer(self.ts, np.int64)
         return (
             ts[begin],
@@ -137,12 +137,12 @@ class Marks:
         )
 
     def span(self) -> tuple[int, ...]:
-        """The first and the last instant of all marks in ns, before `settle`; empty without marks."""
+        """Return the first and the last instant of all marks in ns, before `settle`; empty without marks."""
         times = self.columns["ts"].numbers() if len(self) else ()
         return (int(np.min(times)), int(np.max(times))) if len(times) else ()
 
     def pairs(self) -> Pairs:
-        """All pairs, track by track, in the order of their ends; then those that never end, outermost first."""
+        """Return all pairs, track by track, in the order of their ends; then those that never end, outermost first."""
         columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
         names = np.frombuffer(self.name, np.int32)
         keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
@@ -164,7 +164,7 @@ class Marks:
 
 
 def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
-    """Join each end with its begin: the innermost open one of that name, or else the innermost one.
+    """Join each end with its start: the innermost open one of that name, or else the innermost one.
 
     Args:
         order: the rows of the other columns, track by track and in order of time.

@@ -24,7 +24,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def shorten(trace: Trace, length: int) -> Trace:
-    """The trace of one input with its names cut, and without args that are too long; both are counted.
+    """Return the trace of one input with its names cut, and without args that are too long; both are counted.
 
     Args:
         trace: is used up.
@@ -45,12 +45,12 @@ def shorten(trace: Trace, length: int) -> Trace:
 
 
 def _is_long(text: str, length: int) -> bool:
-    """Whether a text has more bytes of UTF-8; almost none is near to that."""
+    """Return whether a text has more bytes of UTF-8; almost none is near to that."""
     return 4 * len(text) > length and len(_utf8(text)) > length
 
 
 def _cut(text: str, length: int) -> str:
-    """The whole characters at the begin of a text that have no more bytes than that."""
+    """Return the whole characters at the start of a text that have no more bytes than that."""
     return _utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
 
 
@@ -72,7 +72,7 @@ def _shorten_args(trace: Trace, length: int) -> None:
 
 
 def _without_long(args: memoryview, length: int, origin: int, source: SourceInfo) -> bytes:
-    """The args of one event without those that are too long."""
+    """Return the args of one event without those that are too long."""
     kept: dict[str, msgspec.Raw] = {}
     for key, value in _members(args).items():
         size = memoryview(value).nbytes

@@ -56,14 +56,14 @@ class Tables:
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
 
     def string(self, text: str) -> int:
-        """The index of an interned string."""
+        """Return the index of an interned string."""
         index = self._strings.get(text)
         if index is None:
             index = self._strings[text] = len(self._strings)
         return index
 
     def strings(self) -> list[str]:
-        """The interned strings so far, by index."""
+        """Return the interned strings so far, by index."""
         return list(self._strings)
 
     def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
@@ -145,7 +145,7 @@ class Tables:
         return self._args_before - len(part)
 
     def kept_args(self) -> Args:
-        """All args so far, to be read while others are added."""
+        """Return all args so far, to be read while others are added."""
         self.args_part(b"")
         return Args(self._args_parts.so_far())
 
@@ -157,7 +157,9 @@ class Tables:
         self.added(len(values[-1]))
 
     def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
-        """Some columns of the slices so far, not copied, to be read only; no slice may be added while they are in use.
+        """Return some columns of the slices so far, not copied, to be read only.
+
+        No slice may be added while they are in use.
 
         Raises:
             OutputError: they are in a temporary file that cannot be written.
@@ -165,19 +167,19 @@ class Tables:
         return [self.columns["slices"][name].numbers() for name in names]
 
     def _exceeds_memory(self) -> bool:
-        """Whether the columns have to go to a file."""
+        """Return whether the columns have to go to a file."""
         return self._rows >= _WORTH_A_FILE and self._memory.is_short_for_columns()
 
     def _all_columns(self) -> list[Column]:
         return [column for columns in self.columns.values() for column in columns.values()]
 
     def first_ts(self) -> int:
-        """The first instant seen so far, ns; 0 when there is none."""
+        """Return the first instant seen so far, ns; 0 when there is none."""
         earliest = [int(np.min(table["ts"].numbers())) for table in self._timed_tables()]
         return min([*earliest, *self.marks.span()], default=0)
 
     def last_ts(self) -> int:
-        """The last instant seen so far, ns; 0 when there is none."""
+        """Return the last instant seen so far, ns; 0 when there is none."""
         slices = self.columns["slices"]
         latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
         if len(slices["ts"]):
@@ -190,7 +192,7 @@ class Tables:
         return [table for table in tables if len(table["ts"])]
 
     def take_marks(self) -> Marks:
-        """The begins and ends so far, which are none of the rows any more."""
+        """Return the begins and ends so far, which are none of the rows any more."""
         marks, self.marks = self.marks, Marks()
         self._rows -= len(marks)
         self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
@@ -198,12 +200,15 @@ class Tables:
         return marks
 
     def take_args(self) -> Args:
-        """All args, which alone holds them from here on."""
+        """Return all args, which alone holds them from here on."""
         self.args_part(b"")
         return Args(self._args_parts.take())
 
     def take_columns(self) -> tuple[dict[str, Any], tuple[mmap.mmap, ...]]:
-        """The finished tables, which alone hold their columns from here on; and the files that they are in, if any."""
+        """Return the finished tables, which alone hold their columns from here on.
+
+        And the files that they are in, if any.
+        """
         columns = self._all_columns()
         in_file = self._exceeds_memory() or any(column.is_spilled for column in columns)
         arrays, mappings = finished(columns, in_file=in_file)

@@ -27,7 +27,7 @@ _UNITS = {"ns": (1, NS), "us": (1, US), "µs": (1, US), "ms": (1, MS), "s": (1, 
 
 
 def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
-    """Nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
+    """Return the nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
 
     Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
     plain finite decimal number, and for times beyond ±LIMIT_NS; TypeError where 10**6 stands for MS.
@@ -51,7 +51,7 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
 
 
 def _scaled(digits: bytes, scale: int) -> int | None:
-    """digits * 10**scale, rounded half up; None when it is out of range (found without big arithmetic)."""
+    """Return digits * 10**scale, rounded half up; None when it is out of range (found without big arithmetic)."""
     if not digits or len(digits) + scale < 0:
         return 0
     if len(digits) + scale > _MAX_DIGITS:
@@ -70,7 +70,7 @@ def _shown(text: bytes) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Nanoseconds of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
+    """Return the nanoseconds of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
 
     Raises ValueError when the unit is missing or the number is none.
     """
@@ -82,7 +82,10 @@ def parse_duration(text: str) -> int:
 
 
 def step_of(text: str, ns: int) -> int:
-    """What the last digit of a duration counts, ns; zero is exact: a clock begins there, or a file stays in place."""
+    """Return what the last digit of a duration counts, ns.
+
+    Zero is exact: a clock begins there, or a file stays in place.
+    """
     match = _DIGITS.match(text.strip())
     if match is None or not ns:
         return 0
@@ -92,14 +95,14 @@ def step_of(text: str, ns: int) -> int:
 
 
 def format_us(ns: int) -> str:
-    """Microseconds with exactly as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
+    """Return microseconds with exactly as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), 1000)
     return f"{sign}{whole}.{rest:03d}".rstrip("0") if rest else f"{sign}{whole}"
 
 
 def format_time(ns: int) -> str:
-    """A time for people: the unit is chosen so that the number is short and still exact."""
+    """Return a time for people: the unit is chosen so that the number is short and still exact."""
     for unit, size in _UNITS_DOWN:
         if abs(ns) >= size:
             whole, rest = divmod(abs(ns), size)
@@ -109,12 +112,12 @@ def format_time(ns: int) -> str:
 
 
 def format_option(ns: int) -> str:
-    """A time as options take it, signed and exact: "+1.5ms", "-20us", "+1795242185.473424266s"."""
+    """Return a time as options take it, signed and exact: "+1.5ms", "-20us", "+1795242185.473424266s"."""
     return f"{'+' if ns >= 0 else ''}{format_time(ns)}".replace(" ", "").replace("µ", "u")
 
 
 def format_short(ns: float) -> str:
-    """A time for people who want three digits of it: "71.5 ms"."""
+    """Return a time for people who want three digits of it: "71.5 ms"."""
     size, unit = next(((size, unit) for unit, size in _UNITS_DOWN if abs(ns) >= size), (1, "ns"))
     value = ns / size
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
@@ -123,7 +126,7 @@ def format_short(ns: float) -> str:
 
 
 def format_long(ns: int) -> str:
-    """A time for people, which may be hours: "1 h 22 min", "3 d 4 h"; below two minutes three digits of it."""
+    """Return a time for people, which may be hours: "1 h 22 min", "3 d 4 h"; below two minutes three digits of it."""
     minutes, hours, days = ns // (60 * 10**9), ns // (3600 * 10**9), ns // (86400 * 10**9)
     if minutes < 2:
         return format_short(ns)
@@ -132,15 +135,15 @@ def format_long(ns: int) -> str:
 
 
 def earlier_or_later(ns: int) -> str:
-    """A move in time, for people: "1.5 ms later"."""
+    """Return a move in time, for people: "1.5 ms later"."""
     return f"{format_short(abs(ns))} {'earlier' if ns < 0 else 'later'}"
 
 
 def format_bound(ns: int | None) -> str:
-    """How far off a time can be, for people."""
+    """Return how far off a time can be, for people."""
     return "not known" if ns is None else f"±{format_time(ns)}"
 
 
 def format_drift(ppm: float) -> str:
-    """How much faster a clock runs, for people."""
+    """Return how much faster a clock runs, for people."""
     return f"{ppm:+.3f} ppm"

@@ -214,22 +214,22 @@ Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
 
 
 def column_types(table: type[Any]) -> dict[str, Any]:
-    """The numpy type of each column of a table."""
+    """Return the numpy type of each column of a table."""
     return {column.name: _TYPES[str(column.type)] for column in fields(table)}
 
 
 def empty(table: type[Table]) -> Table:
-    """A table without rows."""
+    """Return a table without rows."""
     return table(**{name: np.empty(0, dtype) for name, dtype in column_types(table).items()})
 
 
 def take(table: Table, rows: npt.NDArray[Any]) -> Table:
-    """The chosen rows, in that order."""
+    """Return the chosen rows, in that order."""
     return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
 
 
 def occurring(numbers: npt.NDArray[Any]) -> list[int]:
-    """The numbers that occur, each once and in order; for places in tables, so none is negative.
+    """Return the numbers that occur, each once and in order; for places in tables, so none is negative.
 
     `np.unique` would do, but it sorts them all, and loads numpy's masked arrays, which costs more than a small
     conversion.
@@ -243,6 +243,8 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
 
 #: After so many looks at args that lie in files, these are let go: each may have brought in 64 KiB.
 _MANY_LOOKS = 256
+#: So many args of at most so many bytes are joined at a time: each of their bytes takes some dozens meanwhile.
+_JOINED, _LONGEST_JOINED = 1 << 13, 1 << 9
 
 
 class Args:
@@ -261,7 +263,7 @@ class Args:
         return self._starts[-1]
 
     def view(self, at: int, length: int) -> memoryview:
-        """The bytes of one JSON object, not copied; empty when the length is 0."""
+        """Return the bytes of one JSON object, not copied; empty when the length is 0."""
         part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
         start = at - self._starts[part]
         if self._mappings:
@@ -270,13 +272,33 @@ class Args:
                 self.forget()
         return self._views[part][start : start + length]
 
+    def joined(self, at: I64, length: I64) -> npt.NDArray[np.uint8]:
+        """Return the bytes of many JSON objects, one behind the other, without a Python object for each short one."""
+        result = np.empty(int(np.sum(length)), np.uint8)
+        to = np.cumsum(length) - length
+        part_of = np.where(length > 0, np.searchsorted(self._starts, at, "right") - 1, 0)
+        for number in occurring(part_of) if len(result) else ():
+            part = np.frombuffer(self.parts[number], np.uint8)
+            here, is_long = part_of == number, length > _LONGEST_JOINED
+            for row in np.flatnonzero(here & is_long).tolist():
+                start = at[row] - self._starts[number]
+                result[to[row] : to[row] + length[row]] = part[start : start + length[row]]
+            places = np.flatnonzero(here & ~is_long)
+            for some in (places[start : start + _JOINED] for start in range(0, len(places), _JOINED)):
+                sizes = length[some]
+                inside = np.arange(int(np.sum(sizes))) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+                source = np.repeat(at[some] - self._starts[number], sizes) + inside
+                result[np.repeat(to[some], sizes) + inside] = part[source]
+        self.forget()
+        return result
+
     def forget(self) -> None:
         """Let memory go that holds what was read out of files; whoever reads the parts themselves says it."""
         for mapping in self._mappings:
             forget(mapping)
 
     def get(self, at: int, length: int) -> bytes:
-        """The bytes of one JSON object; empty when the length is 0."""
+        """Return the bytes of one JSON object; empty when the length is 0."""
         return bytes(self.view(at, length))
 
 
@@ -361,7 +383,7 @@ class SourceInfo:
         self.balance.skipped[code.skipped] += count
 
     def copy(self) -> SourceInfo:
-        """One that may be added to without changing this one."""
+        """Return a copy whose balance, diagnostics and notes can be changed independently."""
         diagnostics = Diagnostics()
         diagnostics.extend(self.diagnostics)
         return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
@@ -394,7 +416,7 @@ class Trace:
     collectives: Collectives | None = None
 
     def __repr__(self) -> str:
-        """What it is of and how much it holds: its columns would fill pages."""
+        """Return the inputs and the counts of events, not the columns, which would fill pages."""
         names = [source.name for source in self.sources]
         of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
         counts = self.counts() | {"tracks": len(self.tracks)}
@@ -407,12 +429,12 @@ class Trace:
         return next(filter(None, stated), "")
 
     def place(self, track: int, origin: int) -> str:
-        """Where a row comes from, for messages: "profile.json:event 12"."""
+        """Return where a row comes from, for messages: "profile.json:event 12"."""
         source = self.sources[self.tracks[track].source]
         return f"{source.name}:{source.unit} {origin}"
 
     def counts(self) -> dict[str, int]:
-        """How many there are of each kind of event."""
+        """Return the number of events of each kind."""
         return {
             "slices": len(self.slices.ts),
             "instants": len(self.instants.ts),
@@ -423,11 +445,11 @@ class Trace:
         }
 
     def timed_tables(self) -> Iterator[tuple[str, Any]]:
-        """The tables whose rows have a time and stand on a track, by name."""
+        """Return the tables whose rows have a time and stand on a track, by name."""
         return ((name, getattr(self, name)) for name in TIMED)
 
     def span(self) -> tuple[int, int] | None:
-        """The first and the last instant of all events in ns, or None when there is no event."""
+        """Return the first and the last instant of all events in ns, or None when there is no event."""
         firsts, lasts = [], []
         for name, table in self.timed_tables():
             for rows in pieces(len(table.ts)):
@@ -437,7 +459,7 @@ class Trace:
         return (min(firsts), max(lasts)) if firsts else None
 
     def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
-        """For each track with events in the given tables the first and the last instant of these, ns.
+        """Return for each track with events in the given tables the first and the last instant of these, ns.
 
         The trace is laid out: each table is sorted by track and time.
         """
@@ -461,5 +483,5 @@ class Trace:
             forget(mapping)
 
     def with_tables(self, **tables: Any) -> Trace:
-        """A copy that shares everything but the given fields."""
+        """Return a copy that shares everything but the given fields."""
         return replace(self, **tables)

@@ -42,7 +42,7 @@ class Tracks(Sequence[Track]):
             self._objects[len(self) - 1] = track
 
     def own(self, index: int) -> Track:
-        """A track that may be changed."""
+        """Return a track that may be changed."""
         return self._objects.setdefault(index, self[index])
 
     def _of_columns(self, index: int) -> Track:

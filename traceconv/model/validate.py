@@ -39,7 +39,7 @@ def validate(trace: Trace) -> None:
 
 
 def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
-    """What must hold for the rows of a table: in words, as a function of some columns, and their names."""
+    """Yield what must hold for the rows of a table: in words, as a function of some columns, and their names."""
     if name in TIMED:
         yield f"{name}: track out of range", _in_range(len(trace.tracks)), ("track",)
         yield f"{name}: not sorted by track and time", _sorted, ("track", "ts")
@@ -115,7 +115,7 @@ def _check_tracks(trace: Trace) -> None:
 
 
 def _nest_surely(slices: Slices, ends: I64) -> bool:
-    """Whether all slices nest, no deeper than the kernel looks; without a kernel, nobody knows."""
+    """Return whether all slices nest, no deeper than the kernel looks; without a kernel, nobody knows."""
     nesting = kernel.module("nesting")
     if nesting is None:
         return False
@@ -125,13 +125,13 @@ def _nest_surely(slices: Slices, ends: I64) -> bool:
 
 
 def _follow(slices: Slices, rows: slice) -> bool:
-    """Whether each of some slices ends before the next one begins, or is the last one of its track."""
+    """Return whether each of some slices ends before the next one begins, or is the last one of its track."""
     track, ts, dur = slices.track[rows], slices.ts[rows], slices.dur[rows]
     return bool(np.all((track[1:] > track[:-1]) | (ts[1:] >= ts[:-1] + dur[:-1])))
 
 
 def _check_nesting(trace: Trace) -> None:
-    """Each slice ends no later than the slice around it."""
+    """Check that each slice ends no later than the slice around it."""
     slices = trace.slices
     if all(_follow(slices, rows) for rows in overlapping_pieces(len(slices.ts))):
         return

@@ -47,11 +47,14 @@ class Writer(Protocol):
         """Write the whole trace."""
 
     def notes(self, trace: Trace) -> list[str]:
-        """What of the trace is in the file but not seen in Perfetto, in sentences for the user."""
+        """Return what of the trace is in the file but not seen in Perfetto, in sentences for the user."""
 
 
 def writers() -> Iterator[type[Writer]]:
-    """All writers; each is loaded when its turn comes, so that a conversion does not pay for those after its own."""
+    """Yield all writers.
+
+    Each is loaded when its turn comes, so that a conversion does not pay for those after its own.
+    """
     from traceconv.families.perfetto.writer import PerfettoProto
 
     yield PerfettoProto
@@ -61,7 +64,7 @@ def writers() -> Iterator[type[Writer]]:
 
 
 def writer_named(name: str, *, compress: bool = False) -> Writer:
-    """The writer of that name, which may compress.
+    """Return the writer of that name, which may compress.
 
     Raises:
         UsageError: there is none; the hint lists the names.
@@ -74,7 +77,7 @@ def writer_named(name: str, *, compress: bool = False) -> Writer:
 
 
 def writer_for_path(path: str | os.PathLike[str]) -> Writer:
-    """The writer for files with such an ending.
+    """Return the writer for files with such an ending.
 
     Raises:
         UsageError: there is none; the hint lists the endings.
@@ -89,5 +92,5 @@ def writer_for_path(path: str | os.PathLike[str]) -> Writer:
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:
-    """Whether the name of an output asks for gzip."""
+    """Return whether the name of an output asks for gzip."""
     return os.fspath(path).lower().endswith(".gz")

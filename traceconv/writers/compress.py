@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 @contextlib.contextmanager
 def compressed(sink: BinaryIO, wanted: bool) -> Iterator[BinaryIO]:
-    """The sink itself, or one that compresses into it; no name and no time go into the header."""
+    """Yield the sink itself, or one that compresses into it; no name and no time go into the header."""
     if not wanted:
         yield sink
         return

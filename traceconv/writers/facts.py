@@ -9,7 +9,7 @@ from traceconv.model.trace import Trace
 
 
 def facts(trace: Trace) -> dict[str, Any]:
-    """The tool, the clock, and the inputs with their notes; `Trace.metadata` stands beside it."""
+    """Return the tool, the clock, and the inputs with their notes; `Trace.metadata` stands beside it."""
     return {
         "version": __version__,
         "clock": trace.clocks[0].describe() if trace.clocks else "",

@@ -49,7 +49,7 @@ class Identity:
 
 
 def identities(trace: Trace) -> list[Identity]:
-    """The identity of each track."""
+    """Return the identity of each track."""
     found: list[Identity] = []
     for index, track in enumerate(trace.tracks):
         found.append(Identity(_process_of(trace, found, index), name=track.name))
@@ -168,7 +168,7 @@ def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
 
 
 def groups_above(trace: Trace, process: int) -> list[str]:
-    """The names of the tracks that a process is inside of, outermost first; viewers have no place for them."""
+    """Return the names of the tracks that a process is inside of, outermost first; viewers have no place for them."""
     names = []
     at = trace.tracks[process].parent
     while at != NO_TRACK:
@@ -178,7 +178,7 @@ def groups_above(trace: Trace, process: int) -> list[str]:
 
 
 def path_below_process(trace: Trace, found: list[Identity], index: int) -> str:
-    """The names of a track and of the tracks between it and its process, joined by " / "."""
+    """Return the names of a track and of the tracks between it and its process, joined by " / "."""
     names: list[str] = []
     at = index if trace.tracks[index].lane_of == NO_TRACK else int(trace.tracks[index].lane_of)
     while at != found[index].process:

@@ -43,12 +43,12 @@ class FileOrder(Struct, frozen=True):
     row: I64
 
     def of(self, kind: Kind) -> npt.NDArray[Any]:
-        """Where the entries of a kind are."""
+        """Return where the entries of a kind are."""
         return np.flatnonzero(self.kind == kind)
 
 
 def file_order(trace: Trace) -> Iterator[FileOrder]:
-    """The entries for a file with begins and ends, in their order, in pieces that fit into a cache.
+    """Yield the entries for a file with begins and ends, in their order, in pieces that fit into a cache.
 
     There are two entries per slice, and sorting them takes some times their size: it is done for one window of time
     after the other.
@@ -82,12 +82,12 @@ class Windows:
         self._windows = [_window_of(bounds, *column) for column in columns]
 
     def rows(self, column: int, window: int) -> I64:
-        """The rows of a column that are in a window."""
+        """Return the rows of a column that are in a window."""
         return np.flatnonzero(self._windows[column] == window)
 
 
 def _bounds(columns: Sequence[tuple[I64, I64 | None]]) -> I64:
-    """Times at which the windows begin, after the first one; those of equal time stay in one."""
+    """Return the times at which the windows begin, after the first one; those of equal time stay in one."""
     entries = sum(len(ts) for ts, _ in columns)
     wanted = min(-(-entries // _WINDOW), _MAX_WINDOWS)
     if wanted <= 1:
@@ -99,7 +99,7 @@ def _bounds(columns: Sequence[tuple[I64, I64 | None]]) -> I64:
 
 
 def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDArray[np.uint8], I64]:
-    """Times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
+    """Return times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
     slices = trace.slices
     late = windows.rows(1, window)[::-1]
     late = late[slices.dur[late] > 0]
@@ -120,13 +120,13 @@ def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDAr
 
 
 def _points(trace: Trace) -> dict[Kind, Any]:
-    """The tables without lengths, in the order of their entries at equal times."""
+    """Return the tables without lengths, in the order of their entries at equal times."""
     tables = trace.instants, trace.counters, trace.samples, trace.logs
     return dict(zip((Kind.INSTANT, Kind.COUNTER, Kind.SAMPLE, Kind.LOG), tables, strict=True))
 
 
 def _window_of(bounds: I64, ts: I64, dur: I64 | None) -> npt.NDArray[np.uint8]:
-    """The window of each time, or of each end."""
+    """Return the window of each time, or of each end."""
     windows = np.zeros(len(ts), np.uint8)
     if len(bounds):
         for start in range(0, len(ts), _BLOCK):

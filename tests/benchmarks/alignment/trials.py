@@ -482,7 +482,7 @@ class Placement:
 
     @property
     def placed(self) -> bool:
-        """Whether it is put somewhere, be it only on the word of the user."""
+        """Whether it is put somewhere, be it only as the user states."""
         return self.estimate.verdict in (Verdict.OK, Verdict.UNVERIFIED)
 
 

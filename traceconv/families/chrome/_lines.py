@@ -29,7 +29,7 @@ class Arrows:
 
 
 def arrows(trace: Trace) -> Arrows:
-    """Where the arrows of a trace start and end."""
+    """Return where the arrows of a trace start and end."""
     flows, slices = trace.flows, trace.slices
     starts = slices.ts
     one, other = flows.from_slice, flows.to_slice
@@ -49,7 +49,7 @@ def arrows(trace: Trace) -> Arrows:
 
 
 def _own_time(slices: Slices, row: int) -> int:
-    """The first time at which a slice is the innermost one; its begin if there is none."""
+    """Return the first time at which a slice is the innermost one; its start if there is none."""
     start, track = int(slices.ts[row]), slices.track[row]
     end, time = start + int(slices.dur[row]), start
     child = row + 1
@@ -60,17 +60,20 @@ def _own_time(slices: Slices, row: int) -> int:
 
 
 def json_text(value: Any) -> bytes:
-    """JSON on one line, as all viewers read it."""
+    """Return JSON on one line, as all viewers read it."""
     return loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
 
 def loadable(text: bytes) -> bytes:
-    """The same JSON without an escaped backslash before a closing quote: Perfetto v52 takes that quote for escaped."""
+    """Return the same JSON without an escaped backslash before a closing quote.
+
+    Perfetto v52 takes that quote for escaped.
+    """
     return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
 
 
 def task_text(identity: Identity) -> bytes:
-    """What tells the process and thread of a track."""
+    """Return what tells the process and thread of a track."""
     return b',"pid":%d,"tid":%d' % (identity.pid, identity.tid)
 
 
@@ -118,7 +121,7 @@ class PlainLines:
         return used
 
     def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:
-        """The plain lines of some events, and where each ends; -1 - the place for a line that is not among them.
+        """Return the plain lines of some events, and where each ends; -1 - the place for a line that is not among them.
 
         What the lines are in is used again for the next block.
         """

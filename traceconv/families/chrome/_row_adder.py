@@ -30,7 +30,7 @@ class RowAdder:
         self._watched_texts: list[int] = []
 
     def add(self, rows: Rows, seen: int) -> None:
-        """Rows with so many events before them. This is what sees every event of a big file."""
+        """Add rows that have so many events before them. Every event of a big file comes through here."""
         self._look(rows, seen)
         origin = np.arange(seen + 1, seen + 1 + len(rows))
         args_start = self._events.out.tables.args_part(rows.args)
@@ -63,7 +63,7 @@ class RowAdder:
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
 
     def _look(self, rows: Rows, seen: int) -> None:
-        """See, in their order, all events that are not plain, bring something new, or are watched."""
+        """Read, in their order, the events that are not plain, bring something new, or are watched."""
         self._make_room(rows.scanner)
         is_watched = np.zeros(len(rows), bool)
         for number in self._watched_texts:
@@ -90,7 +90,7 @@ class RowAdder:
         self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
 
     def _meet(self, rows: Rows, row: int) -> None:
-        """What an event brings that no plain event before it had."""
+        """Take note of what an event brings that no plain event before it had."""
         stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
         if self._stand_tracks[stand] == _UNKNOWN:
             self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))

@@ -17,7 +17,7 @@ _LARGEST = sys.float_info.max
 
 
 def number_in(value: object) -> float | None:
-    """The number that a counter value is, also as text; an int stays exact."""
+    """Return the number that a counter value is, also as text; an int stays exact."""
     if isinstance(value, str):
         value = number_of(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -39,7 +39,7 @@ class Samples:
         self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
 
     def add(self, event: Event, ts: int, number: int) -> None:
-        """P: what a thread was doing, as a call stack if the event has one."""
+        """Read P: what a thread was doing, as a call stack if the event has one."""
         frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
         weight = number_in(decode_json(extra_of(event, "weight") or b"1"))
         if weight is None or not 1 <= abs(weight) < 2**63:
@@ -60,7 +60,7 @@ class Samples:
             self._out.sample(track, ts, stack, name, weight, number, cpu=cpu)
 
     def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:
-        """The stack that ends in a frame of the `stackFrames` table."""
+        """Return the stack that ends in a frame of the `stackFrames` table."""
         chain: dict[str, None] = {}
         last = frame
         while last in frames and last not in known and last not in chain:

@@ -28,7 +28,7 @@ class Times:
         self._exponent = exponent
 
     def one(self, raw: bytes) -> int:
-        """Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
+        """Return the nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
         if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
             try:  # the shapes that nearly all events have: 12.345 and 12
                 value = int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
@@ -43,13 +43,13 @@ class Times:
         return parse_ns(raw, self._exponent)
 
     def many(self, raws: list[Raw]) -> Sequence[int] | I64:
-        """Likewise of several; ValueError if one of them is none."""
+        """Return the nanoseconds of several; ValueError if one of them is none."""
         found = _microseconds(raws) if self._exponent == US else None
         return [self.one(bytes(raw)) for raw in raws] if found is None else found
 
 
 def _microseconds(raws: Sequence[Raw]) -> I64 | None:
-    """Nanoseconds of microseconds in one of the two common shapes; None if any has another shape."""
+    """Return nanoseconds of microseconds in one of the two common shapes; None if any has another shape."""
     joined = b" ".join(raws)
     text = np.frombuffer(joined, np.uint8)
     ends = np.append(np.flatnonzero(text == _SPACE), len(text))

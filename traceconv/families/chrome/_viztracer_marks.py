@@ -14,7 +14,10 @@ _KEY = b'"viztracer_metadata"'
 
 
 def is_of_viztracer(head: Head) -> bool:
-    """Whether viztracer wrote a Chrome trace: functions in the head, or its metadata or `file_info` at the end."""
+    """Return whether viztracer wrote a Chrome trace.
+
+    Functions in the head, or its metadata or `file_info` at the end.
+    """
     if _KEY in head.data or _FUNCTION.search(head.data):
         return True
     return _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None

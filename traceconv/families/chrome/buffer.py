@@ -62,7 +62,7 @@ class JsonBuffer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def bare(self) -> bytes:
-        """A number, true, false or null."""
+        """Return a number, true, false or null."""
         while (match := _SCALAR.match(self.data, self.pos)) and match.end() == len(self.data) and self.fill():
             pass
         assert match is not None  # it matches the empty text
@@ -70,7 +70,7 @@ class JsonBuffer:
         return match[0] if is_json(match[0]) else msgspec.json.encode(match[0].decode("utf-8", "replace"))
 
     def string(self) -> str:
-        """The string here, as a key or a value of the top level."""
+        """Return the string here, as a key or a value of the top level."""
         while True:
             match = _STRING.match(self.data, self.pos)
             if match is not None:
@@ -83,14 +83,14 @@ class JsonBuffer:
                 raise Incomplete
 
     def value_here(self, repairs: Counter[str]) -> tuple[bytes, int]:
-        """The object or array here as valid JSON, and where it ends, with as much more of the file as it takes."""
+        """Return the object or array here as valid JSON, and where it ends, reading as much more as it takes."""
         limit = self.limit()
         while True:
-            mended: Counter[str] = Counter()
+            repaired: Counter[str] = Counter()
             rest = len(self.data) - self.pos
             text, start = (self.data, self.pos) if rest <= limit else (self.data[self.pos : self.pos + limit], 0)
             try:
-                value, end = repair_value(text, start, mended)
+                value, end = repair_value(text, start, repaired)
             except Incomplete:
                 if rest > limit:
                     self.in_vain(limit)
@@ -102,11 +102,11 @@ class JsonBuffer:
                 self.in_vain(error.at - start)
                 raise
             else:
-                repairs += mended
+                repairs += repaired
                 return value, self.pos + end - start
 
     def limit(self) -> int:
-        """How many bytes the value here may have if it needs repair.
+        """Return how many bytes the value here may have if it needs repair.
 
         Where many values do not end, each would be looked for up to the end of the file. So what is scanned in vain
         shortens the limit and what is left behind extends it again: the time stays in proportion to the file.
@@ -121,11 +121,14 @@ class JsonBuffer:
         self._patience = max(0, self._patience - _PRICE * scanned)
 
     def where(self) -> str:
-        """The place here, for messages."""
+        """Return the place here, for messages."""
         return f"{self._name}:byte {self.dropped + self.pos}"
 
     def next_char(self, separators: bool = False) -> str:
-        """The next character that is not white space (nor a comma, if they separate); "" at the end of the file."""
+        """Return the next character that is not white space (nor a comma, if they separate).
+
+        "" at the end of the file.
+        """
         pattern = _SEPARATORS if separators else _SPACE
         while True:
             match = pattern.match(self.data, self.pos)
@@ -143,7 +146,7 @@ class JsonBuffer:
             pass
 
     def looks_like(self, start: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Whether what is here fits an expression of at most `AHEAD` bytes."""
+        """Return whether what is here fits an expression of at most `AHEAD` bytes."""
         self.peek(AHEAD)
         return start.match(self.data, self.pos)
 
@@ -164,7 +167,10 @@ class JsonBuffer:
         self.dropped, self.data, self.pos = self.dropped + self.pos, self.data[self.pos :], 0
 
     def _as_utf8(self, more: bytes) -> bytes:
-        """The bytes with what is not UTF-8 replaced and counted; a character cut by the chunk waits for its rest."""
+        """Return the bytes with what is not UTF-8 replaced and counted.
+
+        A character cut by the chunk waits for its rest.
+        """
         pending = self._decoder.getstate()[0]
         if more.isascii() and not pending:
             return more
@@ -178,7 +184,7 @@ class JsonBuffer:
 
 
 def _not_utf8(text: bytes) -> int:
-    """Where the first bytes are that are not UTF-8; the end if there are none."""
+    """Return where the first bytes are that are not UTF-8; the end if there are none."""
     try:
         text.decode()
     except UnicodeDecodeError as error:
@@ -187,7 +193,7 @@ def _not_utf8(text: bytes) -> int:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether a text is one valid JSON value."""
+    """Return whether a text is one valid JSON value."""
     try:
         _check(text)
     except (msgspec.DecodeError, RecursionError):

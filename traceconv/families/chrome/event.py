@@ -59,7 +59,7 @@ _RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
 
 
 def decode_event(raw: bytes) -> Event:
-    """One event as it stands in the file, which is valid JSON."""
+    """Return one event as it stands in the file, which is valid JSON."""
     try:
         return _decode_event(raw)
     except msgspec.ValidationError:
@@ -67,12 +67,12 @@ def decode_event(raw: bytes) -> Event:
 
 
 def compact(raw: bytes | memoryview) -> bytes:
-    """A valid JSON text without the white space between its parts."""
+    """Return a valid JSON text without the white space between its parts."""
     return bytes(msgspec.json.format(raw, indent=-1)) if raw else b""
 
 
 def event_of(members: dict[str, Raw]) -> Event:
-    """An event out of the members of a JSON object, whatever their types."""
+    """Return an event out of the members of a JSON object, whatever their types."""
     event = Event()
     for key in _TEXT_FIELDS:
         if key in members:
@@ -85,7 +85,7 @@ def event_of(members: dict[str, Raw]) -> Event:
 
 
 def decode_json(raw: bytes) -> Any:
-    """The value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
+    """Return the value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
     raw = flatten(raw)
     try:
         return _decode_any(raw)
@@ -101,7 +101,10 @@ def _number_or_text(text: str) -> float | str:
 
 
 def text_of(raw: bytes) -> str:
-    """The text of a JSON value: of a string its content, of anything else its JSON text, without spaces between."""
+    """Return the text of a JSON value.
+
+    Of a string its content, of anything else its JSON text, without spaces between.
+    """
     if raw[:1] in (b"{", b"["):
         raw = compact(flatten(raw))
     elif raw[:1] == b'"':
@@ -119,12 +122,12 @@ class Empties(list[Event]):
 
 
 def members_of(event: Event) -> dict[str, Any]:
-    """The args of an event, decoded."""
+    """Return the args of an event, decoded."""
     raw = bytes(event.args)
     members = decode_json(raw) if raw[:1] == b"{" else None
     return members if isinstance(members, dict) else {}
 
 
 def extra_of(event: Event, key: str) -> bytes:
-    """A rare field of an event as it stands in the file, or nothing."""
+    """Return a rare field of an event as it stands in the file, or nothing."""
     return bytes(event.extra[key]) if event.extra and key in event.extra else b""

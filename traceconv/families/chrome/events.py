@@ -117,7 +117,7 @@ class ChromeEvents:
     # -- reading ----------------------------------------------------------------------------------------------
 
     def add(self, batch: list[Event]) -> None:
-        """All events of a batch, in the order of the file."""
+        """Add all events of a batch, in the order of the file."""
         if isinstance(batch, Empties):
             self.out.skip(EMPTY_EVENT, self._seen + 1, count=batch.size)
             self._seen += batch.size
@@ -129,7 +129,7 @@ class ChromeEvents:
         self._seen = number
 
     def add_all(self, reader: ChromeReader) -> None:
-        """All events of a trace whose complete events need no change: these go in as whole columns."""
+        """Add all events of a trace whose complete events need no change: these go in as whole columns."""
         for batch in reader.rows(self._exponent):
             if isinstance(batch, Rows):
                 self._rows.add(batch, self._seen)
@@ -140,7 +140,7 @@ class ChromeEvents:
                 self.add_plain(batch)
 
     def add_plain(self, batch: list[Event]) -> None:
-        """The same for events that are not columns yet."""
+        """Add events that are not columns yet."""
         for event in batch:
             self.prepare(event)
         absent = ABSENT
@@ -171,7 +171,7 @@ class ChromeEvents:
         self.out.balance.written += len(plain)
 
     def dispatch(self, event: Event, number: int) -> None:
-        """One event of any phase; `number` is its place in the file, from 1."""
+        """Add one event of any phase; `number` is its place in the file, from 1."""
         phase = event.ph
         if phase == "M":
             self.metadata(event, number)
@@ -202,7 +202,7 @@ class ChromeEvents:
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def process(self, pid: bytes) -> TrackId:
-        """The process of a pid as it stands in the file."""
+        """Return the process of a pid as it stands in the file."""
         track = self._processes.get(pid)
         if track is None:
             same = self._processes.get(_spelled(pid))
@@ -211,7 +211,7 @@ class ChromeEvents:
         return track
 
     def thread(self, pid: bytes, tid: bytes) -> TrackId:
-        """The thread of a pid and tid as they stand in the file."""
+        """Return the thread of a pid and tid as they stand in the file."""
         return self._threads[pid, tid]
 
     def _declare_thread(self, pid: bytes, tid: bytes) -> TrackId:
@@ -221,21 +221,21 @@ class ChromeEvents:
         return self.new_thread(self.process(pid), _number_or_text(pid), _number_or_text(tid))
 
     def new_process(self, pid: int | str) -> TrackId:
-        """The track for a pid that was not seen before; texts are names."""
+        """Return the track for a pid that was not seen before; texts are names."""
         return self.out.tracks.process(pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """The track for a tid that was not seen before in its process."""
+        """Return the track for a tid that was not seen before in its process."""
         return (
             self.out.tracks.thread(process, tid) if isinstance(tid, int) else self.out.tracks.thread(process, None, tid)
         )
 
     def place(self, event: Event) -> TrackId:
-        """The thread that an event stands on."""
+        """Return the thread that an event stands on."""
         return self.thread(bytes(event.pid), bytes(event.tid))
 
     def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
-        """The track of a plain event or of a step of a flow, or a placeholder of `flows` for it."""
+        """Return the track of a plain event or of a step of a flow, or a placeholder of `flows` for it."""
         del category, is_flow_end
         return self.thread(pid, tid)
 
@@ -248,7 +248,7 @@ class ChromeEvents:
     # -- phases -----------------------------------------------------------------------------------------------
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: a slice with a duration."""
+        """Read X: a slice with a duration."""
         args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         try:
             dur = self.time(bytes(event.dur))
@@ -262,18 +262,18 @@ class ChromeEvents:
         _add_flow_fields(self.flows, event, ts, number, track, row)
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B: the begin of a slice on its thread."""
+        """Read B: the start of a slice on its thread."""
         track = self.place(event)
         args = args_of(self.out, event, number, ("bind_id", "flow_in", "flow_out"))
         self.out.begin(track, ts, event.name, event.cat, args, number)
         _add_flow_fields(self.flows, event, ts, number, track)
 
     def end(self, event: Event, ts: int, number: int) -> None:
-        """E: the end of a slice on its thread."""
+        """Read E: the end of a slice on its thread."""
         self.out.end(self.place(event), ts, event.name, args_of(self.out, event, number), number)
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """i, I, R: a point in time of a thread, a process or the whole trace."""
+        """Read i, I, R: a point in time of a thread, a process or the whole trace."""
         if event.s == "g":
             if self._global == NO_TRACK:
                 self._global = self.out.tracks.add("Global events")
@@ -286,7 +286,7 @@ class ChromeEvents:
         self.out.balance.written += 1
 
     def counter(self, event: Event, ts: int, number: int) -> None:
-        """C: one value for each series in the args."""
+        """Read C: one value for each series in the args."""
         values = values_of(self.out, event, number)
         written = [
             self.out.counter(self.counter_track(event, series), ts, value, number) for series, value in values.items()
@@ -295,7 +295,7 @@ class ChromeEvents:
             self.out.count_values(any(written), not any(written))
 
     def counter_track(self, event: Event, series: str) -> TrackId:
-        """The track of one series of a counter: named as the counter if the series adds nothing to it."""
+        """Return the track of one series of a counter: named as the counter if the series adds nothing to it."""
         key = (bytes(event.pid), event.name, bytes(event.id), series)
         track = self._counters.get(key)
         if track is None:
@@ -306,7 +306,7 @@ class ChromeEvents:
         return track
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
-        """Events that belong together by an id and not by their thread: async, contexts, objects."""
+        """Read events that belong together by an id and not by their thread: async, contexts, objects."""
         identity = _async_id(event)
         if identity is None and event.ph == "n":
             self.instant(event, ts, number)
@@ -329,7 +329,7 @@ class ChromeEvents:
             self.out.balance.written += 1
 
     def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
-        """The track of one id. Those of one name share lanes later, where they do not overlap."""
+        """Return the track of one id. Those of one name share lanes later, where they do not overlap."""
         key = (pid, event.cat, text_of(extra_of(event, "scope")), identity)
         track = self._async.get(key)
         if track is None:
@@ -338,7 +338,7 @@ class ChromeEvents:
         return track
 
     def flow(self, event: Event, ts: int, number: int) -> None:
-        """s, t, f: a step of a flow, bound to a slice of its thread."""
+        """Read s, t, f: a step of a flow, bound to a slice of its thread."""
         if event.id is ABSENT:
             self.out.skip(NO_ID, number, f"{event.ph} {event.name!r}")
             return
@@ -350,7 +350,7 @@ class ChromeEvents:
     # -- facts ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names and order of processes and threads; anything else is a fact about the trace."""
+        """Read M: names and order of processes and threads; anything else is a fact about the trace."""
         args = members_of(event)
         self.out.balance.merged["metadata"] += 1
         if event.name == "process_name":
@@ -372,12 +372,12 @@ class ChromeEvents:
 
 
 def _spelled(raw: bytes) -> bytes:
-    """One spelling for a pid, tid or id: 7 and "7" are the same."""
+    """Return a pid, tid or id in one spelling, since 7 and "7" are the same."""
     return raw[1:-1] if raw[:1] == b'"' and raw[1:-1].isdigit() else raw
 
 
 def _number_or_text(raw: bytes) -> int | str:
-    """A pid or tid: a whole number if it is one, also inside a string."""
+    """Return a pid or tid: a whole number if it is one, also inside a string."""
     text = text_of(raw)
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LIMIT_NS)) + 1 else text
@@ -392,7 +392,7 @@ def _label(value: object) -> str:
 
 
 def args_of(out: Builder, event: Event, number: int, used: Iterable[str] = ()) -> bytes:
-    """The args of an event, with all of its fields that have no other place in the trace."""
+    """Return the args of an event, with all of its fields that have no other place in the trace."""
     args = bytes(event.args)
     if args[:1] != b"{":
         if args not in (b"", b"null"):
@@ -408,7 +408,7 @@ def args_of(out: Builder, event: Event, number: int, used: Iterable[str] = ()) -
 
 
 def values_of(out: Builder, event: Event, number: int) -> dict[str, float]:
-    """The numbers of a counter event by series; an event without any is skipped here."""
+    """Return the numbers of a counter event by series; an event without any is skipped here."""
     values: dict[str, float] = {}
     for series, value in members_of(event).items():
         number_value = number_in(value)
@@ -423,7 +423,7 @@ def values_of(out: Builder, event: Event, number: int) -> dict[str, float]:
 
 
 def _async_id(event: Event) -> tuple[bytes, bytes] | None:
-    """The pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
+    """Return the pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
     if event.id is not ABSENT:
         return _spelled(bytes(event.pid)), _spelled(bytes(event.id))
     raw = extra_of(event, "id2")
@@ -434,7 +434,7 @@ def _async_id(event: Event) -> tuple[bytes, bytes] | None:
 
 
 def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track: TrackId, row: int = -1) -> None:
-    """flow_in and flow_out of a slice: it takes part in the flow of its bind_id."""
+    """Add the flow of the bind_id of a slice, by its flow_in and flow_out."""
     bind = extra_of(event, "bind_id")
     if not bind:
         return
@@ -445,7 +445,7 @@ def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track
 
 
 def _note_global_fact(out: Builder, event: Event, number: int) -> None:
-    """v, V, c: memory dumps and clock marks, which are kept as they are."""
+    """Keep memory dumps and clock marks (phases v, V, c) as they are."""
     kind = "clock_sync" if event.ph == "c" else "memory_dump"
     fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}
     out.metadata[f"{kind} (event {number})"] = fact
@@ -453,7 +453,7 @@ def _note_global_fact(out: Builder, event: Event, number: int) -> None:
 
 
 def _columns_of(plain: list[Event], times: Times) -> _Columns | None:
-    """Times, durations and args of complete events; None if one of them needs a closer look."""
+    """Return times, durations and args of complete events; None if one of them needs a closer look."""
     args = [compact(memoryview(event.args)) for event in plain]
     for piece in args:
         if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):

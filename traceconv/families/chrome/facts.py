@@ -35,7 +35,7 @@ _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\
 
 
 def looks_like_chrome(head: Head) -> Match:
-    """MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
+    """Return MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
     text = head.text
     if text[:1] not in (b"{", b"["):
         return Match.no("does not begin with { or [")
@@ -51,7 +51,7 @@ def looks_like_chrome(head: Head) -> Match:
 
 
 def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
-    """The top-level values, decoded; facts about the recording also go to the metadata."""
+    """Return the top-level values, decoded; facts about the recording also go to the metadata."""
     values: dict[str, Any] = {}
     for key, raw in reader.top.items():
         if key in _EMBEDDED:
@@ -66,7 +66,7 @@ def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
 
 
 def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
-    """The `samples` of the object form, which stand beside the events."""
+    """Add the `samples` of the object form, which stand beside the events."""
     for sample in top.get("samples", ()):
         events.out.balance.read += 1
         if bytes(sample)[:1] != b"{":
@@ -78,12 +78,12 @@ def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
 
 
 def _elements(raw: bytes) -> list[msgspec.Raw]:
-    """The elements of an array, undecoded, so that their times stay exact; none of anything else."""
+    """Return the elements of an array, undecoded, so that their times stay exact; none of anything else."""
     return msgspec.json.decode(raw, type=list[msgspec.Raw]) if raw[:1] == b"[" else []
 
 
 def misread_backslashes(name: str) -> str:
-    """A name whose backslashes were written without escapes, so that JSON took them for control characters.
+    """Return a name whose backslashes were written without escapes, so that JSON took them for control characters.
 
     For names that hold none: of files (`torch\\nn\\functional.py`), functions and nodes.
     """
@@ -91,7 +91,7 @@ def misread_backslashes(name: str) -> str:
 
 
 def base_time(top: dict[str, Any]) -> int | None:
-    """`baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
+    """Return `baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
     for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
         value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
         if isinstance(value, str) and _WHOLE.fullmatch(value):

@@ -102,7 +102,7 @@ class FlowSteps:
             self._columns[name].frombytes(values.astype(_STEP_COLUMNS[name]).tobytes())
 
     def _number(self, key: FlowKey) -> int:
-        """The number of a key."""
+        """Return the number of a key."""
         kind, ids = self._kinds.get(key[:2]) or self._kinds.setdefault(key[:2], (len(self._kinds), {}))
         number = ids.get(key[2])
         if number is None:
@@ -111,7 +111,7 @@ class FlowSteps:
         return number
 
     def placeholder(self) -> int:
-        """Stands for a track that is not known yet."""
+        """Return a number that stands for a track that is not known yet."""
         self._settled.append(_NO_SLICE)
         return _FIRST_PLACEHOLDER - len(self._settled) + 1
 
@@ -126,7 +126,7 @@ class FlowSteps:
         self._forget()
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """What `add` takes of all flow events, the keys as numbers."""
+        """Return what `add` takes of all flow events, the keys as numbers."""
         columns = {name: np.frombuffer(values, _STEP_COLUMNS[name]) for name, values in self._columns.items()}
         track = columns["track"]
         pending = track <= _FIRST_PLACEHOLDER
@@ -134,11 +134,11 @@ class FlowSteps:
         return columns
 
     def kinds(self) -> tuple[list[tuple[str, str]], I32]:
-        """Categories with names, and for each key which of these it has."""
+        """Return categories with names, and for each key which of these it has."""
         return list(self._kinds), np.frombuffer(self._kind_of, np.int32)
 
     def ids(self) -> list[bytes]:
-        """The id of each key."""
+        """Return the id of each key."""
         found = [b""] * len(self._kind_of)
         for _, ids in self._kinds.values():
             for name, number in ids.items():
@@ -181,7 +181,7 @@ class _Resolution:
         self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
 
     def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """The steps of flows that have both a start and something after it; the others are reported."""
+        """Return the steps of flows that have both a start and something after it; the others are reported."""
         starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._number)) > 0
         others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._number)) > 0
         paired = (starts & others)[self.key[steps]]
@@ -222,7 +222,7 @@ class _Resolution:
                 self._bind_on_track(here, rows, starts, starts + dur[rows])
 
     def _bind_on_track(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64, ends: I64) -> None:
-        """Both the steps and the slices are in order of time, slices that begin together the longer first."""
+        """Bind steps to slices; both are in order of time, slices that begin together the longer first."""
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
         self.row[steps[begins_here]] = rows[around[begins_here]]  # nothing can lie further inside
@@ -237,7 +237,7 @@ class _Resolution:
     # -- the arrows -------------------------------------------------------------------------------------------
 
     def _draw(self, steps: npt.NDArray[np.intp]) -> None:
-        """The arrows of all flows; the steps are in order of key, time and phase."""
+        """Draw the arrows of all flows; the steps are in order of key, time and phase."""
         if not len(steps):
             return
         bounds = np.flatnonzero(np.diff(self.key[steps])) + 1
@@ -251,7 +251,7 @@ class _Resolution:
         self._out.balance.written += int(self.counts[steps].sum())
 
     def _draw_flow(self, steps: list[int]) -> None:
-        """The arrows of all flows with one key: each start begins one of its own."""
+        """Draw the arrows of all flows with one key: each start begins one of its own."""
         starts = [step for step in steps if self.phase[step] == _START]
         pending = set(starts)
         sources, targets = [], []
@@ -266,9 +266,9 @@ class _Resolution:
             if self.phase[step] == _STEP:
                 before = step
         self._arrows(np.array(sources), np.array(targets))
-        lonely = np.array(sorted(pending), np.intp)
-        self._skip(self._unpaired, lonely)
-        self._out.balance.written -= int(self.counts[lonely].sum())
+        alone = np.array(sorted(pending), np.intp)
+        self._skip(self._unpaired, alone)
+        self._out.balance.written -= int(self.counts[alone].sum())
 
     def _arrows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
         kinds = self._kind_of[self._number[self.key[sources]]]
@@ -285,7 +285,7 @@ class _Resolution:
 
 
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:
-    """The innermost slice of one track around each point in time, -1 where there is none.
+    """Return the innermost slice of one track around each point in time, -1 where there is none.
 
     A slice that just ends at the point is taken only if no other is open. Slices that cross are as in a stack: what
     ends before the next one begins is closed.
@@ -321,7 +321,7 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
 
 
 def _top(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
-    """The innermost slice around ts; one that just ends there only if no other is open."""
+    """Return the innermost slice around ts; one that just ends there only if no other is open."""
     ending = -1
     for index in reversed(open_slices):
         if ends[index] > ts or starts[index] == ts:

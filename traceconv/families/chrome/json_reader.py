@@ -96,7 +96,7 @@ class ChromeReader:
         self._empties: list[int] = []  # where each form of them comes next
 
     def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
-        """Like `batches`, but what is plain comes as columns, if the kernel is there.
+        """Yield the events like `batches`, plain ones as columns if the kernel is there.
 
         Args:
             exponent: the unit of ts and dur as a power of ten of ns.
@@ -106,7 +106,9 @@ class ChromeReader:
         yield from self._all_batches()
 
     def batches(self) -> Iterator[list[Event]]:
-        """The events in lists, in the order of the file; the balance counts them as read. A list is used only once.
+        """Yield the events in lists, in the order of the file.
+
+        The balance counts them as read. A list is used only once.
 
         Raises:
             MalformedInput: nothing in the file can be read as a Chrome trace.
@@ -130,7 +132,7 @@ class ChromeReader:
     # -- the document -----------------------------------------------------------------------------------------
 
     def _documents(self) -> Iterator[Rows | list[Event]]:
-        """All documents in the file; one, if it is as it should be."""
+        """Yield all documents in the file; one, if it is as it should be."""
         self._buffer.fill()
         self._buffer.data = self._buffer.data.removeprefix(b"\xef\xbb\xbf")
         char = self._buffer.next_char(separators=True)  # a file without its header may begin with a comma
@@ -167,7 +169,7 @@ class ChromeReader:
             yield from self._members()
 
     def _members(self) -> Iterator[Rows | list[Event]]:
-        """The members of the top-level object, up to its closing bracket, which is consumed."""
+        """Yield the members of the top-level object, up to its closing bracket, which is consumed."""
         while (char := self._buffer.next_char(separators=True)) == '"':
             try:
                 key = self._buffer.string()
@@ -232,7 +234,10 @@ class ChromeReader:
     # -- the events -------------------------------------------------------------------------------------------
 
     def _events(self, *, in_array: bool) -> Generator[Rows | list[Event], None, bool]:
-        """The events from here up to the closing bracket of their array, which is consumed; whether it was there."""
+        """Yield the events from here up to the closing bracket of their array, which is consumed.
+
+        Whether it was there.
+        """
         at_start = True
         self._in_array = in_array
         while True:
@@ -259,7 +264,10 @@ class ChromeReader:
             yield self._slow_batch() if batch is None else batch
 
     def _to_event(self) -> str:
-        """The character behind what separates events; commas between two of an array that are not one are counted."""
+        """Return the character behind what separates events.
+
+        Commas between two of an array that are not one are counted.
+        """
         self._buffer.commas = 0
         char = self._buffer.next_char(separators=True)
         if self._behind_event and self._in_array:
@@ -275,7 +283,10 @@ class ChromeReader:
             self._repairs["stray comma"] += found - expected
 
     def _scanned(self) -> Rows | None:
-        """The events from here on as far as they are valid and whole, as columns; None if the first one is not."""
+        """Return the events from here on as far as they are valid and whole, as columns.
+
+        None if the first one is not.
+        """
         if self._scanner is None:
             return None
         until = self._next_empties()
@@ -309,7 +320,10 @@ class ChromeReader:
         return min((at for at in self._empties if at >= 0), default=-1)
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
-        """All whole events of the array that are in the buffer, decoded at once; None when they are not all valid."""
+        """Return all whole events of the array that are in the buffer, decoded at once.
+
+        None when they are not all valid.
+        """
         for body in self._bodies(at_start):
             try:
                 events = self._decode(body)
@@ -327,7 +341,7 @@ class ChromeReader:
         return None
 
     def _bodies(self, at_start: bool) -> Iterator[bytes]:
-        """What may be a whole array of events, the likeliest first.
+        """Yield what may be a whole array of events, the likeliest first.
 
         An array that begins here may be a short one and many of its kind may follow, so a little of the buffer is
         tried first. Otherwise all of the buffer is, then what remains of it up to one of the last events.
@@ -345,7 +359,7 @@ class ChromeReader:
             yield b"".join((b"[", view[pos:end], b"]"))
 
     def _up_to_bracket(self, body: bytes) -> list[Event] | None:
-        """The events of a whole array; the closing bracket is left for who counts the brackets."""
+        """Return the events of a whole array; the closing bracket is left for who counts the brackets."""
         try:
             events = self._decode(body)
         except msgspec.DecodeError:
@@ -362,7 +376,7 @@ class ChromeReader:
         return [event_of(members) for members in decode_members(body)]
 
     def _slow_batch(self) -> list[Event]:
-        """Events one by one, until the buffer has only an incomplete one left."""
+        """Read events one by one, until the buffer has only an incomplete one left."""
         batch: list[Event] = []
         while char := self._to_event():
             if char in ("]", "}"):
@@ -378,7 +392,7 @@ class ChromeReader:
         return batch
 
     def _slow_event(self) -> list[Event]:
-        """The event here; none when it had to be skipped."""
+        """Return the event here; none when it had to be skipped."""
         wrapper = self._buffer.looks_like(_WRAPPER)
         if wrapper is not None:  # another writer began its document in the middle of this one
             self._out.problem(EXTRA_DOCUMENT, self._buffer.where())
@@ -402,7 +416,7 @@ class ChromeReader:
         return [event]
 
     def _strict_event(self) -> Event | None:
-        """The event here if it is valid JSON."""
+        """Return the event here if it is valid JSON."""
         window = _WINDOWS[0]
         while True:
             self._buffer.peek(window)
@@ -431,7 +445,7 @@ class ChromeReader:
         return event
 
     def _skip_cut(self) -> None:
-        """The file ends inside the event here, unless another one begins behind it."""
+        """Skip an event in which the file ends, unless another one begins behind it."""
         if _EVENT_START.search(self._buffer.data, self._buffer.pos + 1):
             self._skip_garbage("an event that does not end")
             return
@@ -458,7 +472,7 @@ class ChromeReader:
 
 
 def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
-    """Whether a text failed because it was cut at the wrong place, and not because of something inside it."""
+    """Return whether a text failed because it was cut at the wrong place, and not because of something inside it."""
     if isinstance(error, msgspec.ValidationError):
         return False
     position = _POSITION.search(str(error))
@@ -466,5 +480,5 @@ def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
 
 
 def _base_time(key: str, value: Any) -> Any:
-    """The `baseTimeNanoseconds` that a top-level value is or holds."""
+    """Return the `baseTimeNanoseconds` that a top-level value is or holds."""
     return value if key == _BASE_TIME else value.get(_BASE_TIME) if isinstance(value, dict) else None

@@ -59,12 +59,12 @@ class Hopeless(Exception):
 
 
 def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, int]:
-    """The value that starts at `pos`, as valid JSON, and the position behind it.
+    """Return the value that starts at `pos`, as valid JSON, and the position behind it.
 
     Args:
         data: the text.
         pos: where an object or array begins.
-        repairs: counts what was mended, by kind.
+        repairs: counts what was repaired, by kind.
 
     Raises:
         Incomplete: the text ends before the value does.
@@ -137,7 +137,7 @@ def _bare(token: bytes, repairs: Counter[str]) -> bytes:
 
 
 def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counter[str]) -> tuple[bytes, int]:
-    """The string whose opening quote is at `pos`, as a valid JSON string, and the position behind it."""
+    """Return the string whose opening quote is at `pos`, as a valid JSON string, and the position behind it."""
     ends = _ENDS_KEY if is_key else _ENDS_ELEMENT if in_array else _ENDS_MEMBER
     pieces: list[bytes] = [b'"']
     start = pos = pos + 1
@@ -168,7 +168,7 @@ def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counte
 
 
 def _missing_end(data: bytes, start: int, quote: int) -> int:
-    """The place of the comma if the quote begins a field of an event and no text can reach beyond it; else 0."""
+    """Return the place of the comma if the quote begins a field of an event and no text can reach beyond it; else 0."""
     before = data[max(start, quote - _NEAR) : quote].rstrip()
     last = max(start, quote - _NEAR) + len(before) - 1
     if before[-1:] == b"{" and _EVENT.match(data, last):
@@ -186,12 +186,12 @@ def _clean(text: bytes, repairs: Counter[str]) -> bytes:
 
 
 def may_be_deep(value: bytes) -> bool:
-    """Whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH: a quick first look."""
+    """Return whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH: a quick first look."""
     return value.count(b"[") + value.count(b"{") > MAX_DEPTH
 
 
 def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
-    """A valid JSON value with everything nested deeper than so many levels turned into text."""
+    """Return a valid JSON value with everything nested deeper than so many levels turned into text."""
     if not may_be_deep(value):
         return value
     out: list[bytes] = []

@@ -70,11 +70,11 @@ class ChromeTrace:
     )
 
     def sniff(self, head: Head) -> Match:
-        """MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
+        """Return MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
         return facts.looks_like_chrome(head)
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         if self.ts_unit not in _UNITS:
             raise UsageError(f"option ts_unit of {self.name} is one of {', '.join(_UNITS)}, not {self.ts_unit!r}")
         reader = ChromeReader(source, out)

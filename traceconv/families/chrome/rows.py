@@ -62,11 +62,11 @@ class Rows:
         return len(self.phase)
 
     def raw(self, row: int) -> bytes:
-        """An event as it stands in the file."""
+        """Return an event as it stands in the file."""
         return self.data[self.start[row] : self.end[row]]
 
     def odd_commas(self) -> list[int]:
-        """The numbers of commas between two events, of those pairs that have not one between them."""
+        """Return the numbers of commas between two events, of those pairs that have not one between them."""
         text = np.frombuffer(self.data, np.uint8)
         ends, starts = self.end[:-1], self.start[1:]
         gaps = starts - ends
@@ -78,7 +78,7 @@ class Rows:
         return [count for count in counts if count != 1]
 
     def args_of(self, row: int) -> bytes:
-        """The args of a plain event."""
+        """Return the args of a plain event."""
         start = self.args_at[row]
         return self.args[start : start + self.args_len[row]]
 
@@ -100,7 +100,7 @@ class RowScanner:
         self._last_pid = -1, b""
 
     def scan(self, data: bytes, start: int) -> Rows:
-        """The whole valid events from a place in the data on, as many as fit; maybe none."""
+        """Return the whole valid events from a place in the data on, as many as fit; maybe none."""
         if len(self._space) <= len(data) - start:
             self._space = np.empty(len(data) + 1, np.uint8)
         count, _ = self._scanner.scan(data, start, self._space)
@@ -116,34 +116,34 @@ class RowScanner:
         )
 
     def text_count(self) -> int:
-        """How many texts there are so far; their numbers are below."""
+        """Return how many texts there are so far; their numbers are below."""
         return len(self._scanner.texts)
 
     def text(self, number: int) -> bytes:
-        """A name, category, pid or tid as it stands in the file; names and categories without their quotes."""
+        """Return a name, category, pid or tid as it stands in the file; names and categories without their quotes."""
         text = self._scanner.text(number)
         assert isinstance(text, bytes)
         return text
 
     def name(self, number: int) -> str:
-        """A name or category; of a pid or tid its JSON."""
+        """Return a name or category; of a pid or tid its JSON."""
         text = self.text(number)
         is_escaped = b"\\" in text and text[:1] != b'"'
         return _decode_text(b'"%b"' % text) if is_escaped else text.decode()
 
     def stand_count(self) -> int:
-        """How many stands there are so far; their numbers are below."""
+        """Return how many stands there are so far; their numbers are below."""
         return len(self._scanner.stands)
 
     def pid(self, stand: int) -> bytes:
-        """The pid of a stand."""
+        """Return the pid of a stand."""
         pid = self._pids.get(stand)
         if pid is None:
             pid = self._pids[stand] = self.stand(stand)[0]
         return pid
 
     def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
-        """The pid, tid and category of an event, and whether it is the end of a flow."""
+        """Return the pid, tid and category of an event, and whether it is the end of a flow."""
         pid, tid, category, is_flow_end = self._scanner.stand(number)
         if pid != self._last_pid[0]:  # many stands in turn have the same one, and one text is enough for them
             self._last_pid = pid, self.text(pid)

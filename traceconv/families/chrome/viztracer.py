@@ -68,13 +68,13 @@ class Viztracer:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the metadata of viztracer, before or behind the events, or by its category of functions."""
+        """Return YES by the metadata of viztracer, before or behind the events, or by its category of functions."""
         if facts.looks_like_chrome(head).certainty and is_of_viztracer(head):
             return Match.yes("viztracer_metadata, file_info, or functions of category FEE")
         return Match.no("no viztracer_metadata, no file_info, and no category FEE")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.info.real_ids = True
         reader = ChromeReader(source, out)
         events = ChromeEvents(out)

@@ -9,7 +9,7 @@ below the process; tracks outside of all processes come under a process named af
 counter of the process, its unit the key of the value. Descriptions of tracks are left out.
 
 Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
-at the begin of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
+at the start of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ChromeJson:
     binary: ClassVar[bool] = False
 
     def notes(self, trace: Trace) -> list[str]:
-        """Perfetto skips the samples of the format."""
+        """Return a note on the samples in the file, which Perfetto skips."""
         samples = len(trace.samples.ts)
         unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
         return [unseen] if samples else []
@@ -144,7 +144,7 @@ class _Writing:
             yield str(index), members
 
     def _naming(self) -> Iterator[bytes]:
-        """The metadata events."""
+        """Yield the metadata events."""
         used = self._tracks_with_lines()
         peopled = {self._ids[index].process for index in used | set(self._counter_heads)}
         for index, identity in enumerate(self._ids):
@@ -171,7 +171,7 @@ class _Writing:
         yield _metadata("thread_sort_index", identity.pid, identity.tid, {"sort_index": self._positions[index]})
 
     def _tracks_with_lines(self) -> set[int]:
-        """The tracks that are shown as threads, and their order: as in the tree, parents before children."""
+        """Return the tracks that are shown as threads, and their order: as in the tree, parents before children."""
         trace = self._trace
         used = {index for table in (trace.slices, trace.samples, trace.logs) for index in occurring(table.track)}
         kinds = [track.kind for track in trace.tracks]
@@ -186,7 +186,7 @@ class _Writing:
         return used
 
     def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
-        """Per counter track what stands before the time, and before the value."""
+        """Return for each counter track what stands before the time, and before the value."""
         heads: dict[int, tuple[bytes, bytes]] = {}
         seen: dict[tuple[int, str], int] = defaultdict(int)
         for index, track in enumerate(self._trace.tracks):
@@ -203,7 +203,7 @@ class _Writing:
     # -- the events -------------------------------------------------------------------------------------------
 
     def lines(self) -> Iterator[bytes | memoryview]:
-        """The events in order of time, in blocks."""
+        """Yield the events in order of time, in blocks."""
         module = kernel.module("json_rows")
         plain = (
             PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
@@ -221,7 +221,7 @@ class _Writing:
             self._trace.forget()
 
     def _mixed(self, plain: PlainLines, ts: I64, table: U8, row: I64) -> Iterator[bytes | memoryview]:
-        """The lines of a block: the plain ones from the kernel, all others put between them."""
+        """Yield the lines of a block: the plain ones from the kernel, all others put between them."""
         lines, ends = plain.block(ts, table, row)
         others = np.flatnonzero(ends < 0)
         at = 0
@@ -235,7 +235,7 @@ class _Writing:
         yield lines[at:]
 
     def _texts(self, ts: I64, table: U8, row: I64) -> list[bytes]:
-        """The lines of some events, with the comma and the line break before each."""
+        """Return the lines of some events, with the comma and the line break before each."""
         makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
         times = [_micros(ns) for ns in ts.tolist()]
         lines = [b""] * len(times)
@@ -248,7 +248,7 @@ class _Writing:
         return lines
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
-        """Time, table and row of all events, in the order of the file and in pieces that fit into a cache.
+        """Yield time, table and row of all events, in the order of the file and in pieces that fit into a cache.
 
         An arrow's start and end come after the slice that they belong to.
         """
@@ -341,7 +341,7 @@ class _Writing:
         return lines
 
     def _logs(self, rows: I64, times: list[bytes]) -> list[bytes]:
-        """The format has no log entries: they become instants, with level and place in the args."""
+        """Return log entries as lines of instants, with level and source in the args."""
         table = take(self._trace.logs, rows)
         texts, get = self._trace.strings, self._trace.args.get
         columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)
@@ -369,7 +369,7 @@ class _Writing:
 
 
 def _micros(ns: int) -> bytes:
-    """Microseconds with the decimals that are needed."""
+    """Return microseconds with the decimals that are needed."""
     if ns < 0:
         return format_us(ns).encode()
     whole, rest = divmod(ns, 1000)
@@ -381,7 +381,7 @@ def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
 
 
 def _spliced(args: bytes) -> bytes:
-    """Args on one line, in valid UTF-8, without escapes for what can stand there itself.
+    """Return args on one line, in valid UTF-8, without escapes for what can stand there itself.
 
     Perfetto shows escapes in args as they are, and refuses pairs of surrogates in names.
     """
@@ -397,7 +397,7 @@ def _spliced(args: bytes) -> bytes:
 
 
 def _finite_or_text(number: str) -> float | str:
-    """A number; as text if it is too large for a double, which most readers refuse."""
+    """Return a number; as text if it is too large for a double, which most readers refuse."""
     value = float(number)
     return value if math.isfinite(value) else number
 

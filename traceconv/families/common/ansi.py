@@ -15,7 +15,7 @@ _SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\
 
 
 def plain(line: bytes) -> bytes:
-    """The bytes without control sequences.
+    """Return the bytes without control sequences.
 
     >>> plain(b"\\x1b[38:5:196mred\\x1b[0m")
     b'red'
@@ -24,5 +24,5 @@ def plain(line: bytes) -> bytes:
 
 
 def plain_text(line: str) -> str:
-    """Likewise, of a line that is text already; it holds no lone surrogates."""
+    """Return a line, which is text already, without control sequences and lone surrogates."""
     return plain(line.encode()).decode() if "\x1b" in line else line

@@ -111,19 +111,19 @@ THROUGHPUT: Final = "throughput_gb_per_s"
 
 
 def named(names: Mapping[int, str], number: Any) -> str:
-    """The word for a number of an enumeration; "kind 17" for one that is not known, "" for none at all."""
+    """Return the word for a number of an enumeration; "kind 17" for one that is not known, "" for none at all."""
     if number is None:
         return ""
     return names.get(number) or f"kind {number}"
 
 
 def throughput_gb_per_s(size: int, dur_ns: int) -> float | None:
-    """10**9 bytes per second (a byte per nanosecond), rounded to four places; None when no time passed."""
+    """Return 10**9 bytes per second (a byte per nanosecond), rounded to four places; None when no time passed."""
     return round(size / dur_ns, 4) if dur_ns > 0 and size >= 0 else None
 
 
 def display_api_name(name: str) -> str:
-    """The name of a call as the program wrote it: cudaMemcpyAsync_v3020 -> cudaMemcpyAsync.
+    """Return the name of a call as the program wrote it: cudaMemcpyAsync_v3020 -> cudaMemcpyAsync.
 
     The suffix says with which version of CUDA the signature came; `_ptsz` and `_ptds` (per-thread default stream) and
     the `_v2` of driver calls are part of the name and stay.

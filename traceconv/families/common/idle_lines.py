@@ -32,7 +32,7 @@ EMPTY, SPACES = rb"\r?\n", rb"[ \t\f\v]+\r?\n"
 
 
 def lines_but(*meaning: bytes, or_blank: bool = False) -> bytes:
-    r"""The expression of lines that mean nothing: all that do not begin with one of some expressions.
+    r"""Return the expression of lines that mean nothing: all that do not begin with one of some expressions.
 
     Args:
         meaning: the expressions.
@@ -56,18 +56,18 @@ DIGIT = rb"[\d\x80-\xff]"
 
 
 def literal(text: str) -> bytes:
-    """The expression of a text; for what could not be decoded it is one of anything."""
+    """Return the expression of a text; for what could not be decoded it is one of anything."""
     return re.escape(text.encode()).replace(b"\xef\xbf\xbd", rb"[^\n]*?")
 
 
 def holds(what: bytes, times: int = 1) -> bytes:
-    """The expression of the begin of lines in which something stands, so many times without overlap."""
+    """Return the expression of the start of lines in which something stands, so many times without overlap."""
     return rb"(?>[^\n]*?(?:%b)){%d}" % (what, times)
 
 
 @lru_cache(maxsize=256)
 def _runs(kinds: tuple[bytes, ...]) -> re.Pattern[bytes]:
-    """Finds runs of lines of a kind, the group of which has its number; without any, where there is no further one.
+    """Find runs of lines of a kind, the group of which has its number; without any, where there is no further one.
 
     A second group in it has a line, and equal ones behind it are found by comparing them.
     """
@@ -116,7 +116,7 @@ class IdleLines:
         return data[at : _end_of_line(data, at)]
 
     def read(self, source: Source, *, keep_ends: bool = False, again: bool = False) -> Iterator[Line]:
-        """The lines that may mean something, with their numbers.
+        """Yield the lines that may mean something, with their numbers.
 
         Args:
             source: the text.
@@ -174,7 +174,10 @@ class IdleLines:
         return at, self._next
 
     def _pass_over(self, data: bytes, at: int) -> tuple[int, int]:
-        """The place behind the lines from a place on that mean nothing, and how many these are; they are counted."""
+        """Return the place behind the lines from a place on that mean nothing, and how many these are.
+
+        They are counted.
+        """
         counts = [0] * len(self._kinds)
         for run in _runs(tuple(self._kinds)).finditer(data, at):
             if run.lastindex is None:
@@ -187,7 +190,7 @@ class IdleLines:
         return at, sum(counts)
 
     def _last_line(self) -> bytes:
-        """The last line of the data."""
+        """Return the last line of the data."""
         return self._data[self._data.rfind(b"\n", 0, -1) + 1 :]
 
     # -- said by the importer -------------------------------------------------------------------------------------
@@ -219,7 +222,7 @@ class IdleLines:
             self._out.skip(code, count=self.others)
 
     def forget(self) -> None:
-        """The line at hand does mean something, whatever was said before."""
+        """Forget the line at hand: it does mean something, whatever was said before."""
         self._kinds.clear()
 
     def merged(self, what: str, like: bytes = b"") -> None:
@@ -259,7 +262,7 @@ class IdleRows(IdleLines):
     """Likewise for the rows of a CSV, whose quoted cells may hold line ends. What is read counts rows, not lines."""
 
     def rows(self, source: Source, broken: Callable[[csv.Error], list[str]]) -> Iterator[tuple[int, list[str]]]:
-        """The cells of the rows that may mean something, and the number of their last line.
+        """Yield the cells of the rows that may mean something, and the number of their last line.
 
         Args:
             source: the text.

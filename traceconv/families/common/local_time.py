@@ -16,7 +16,7 @@ _MOST_HOURS = 14
 
 
 def zone_of(format_name: str, text: str) -> timezone:
-    """The time zone of the option `utc_offset`, such as "+02:00"; UTC for none.
+    """Return the time zone of the option `utc_offset`, such as "+02:00"; UTC for none.
 
     Raises:
         UsageError: it is no offset.
@@ -49,12 +49,14 @@ def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> Non
 
 
 def local_time(zone: timezone, *, guessed: bool = False) -> LocalTime:
-    """What a snapshot says of a local time that was read as one of that zone."""
+    """Return what a snapshot says of a local time that was read as one of that zone."""
     return LocalTime((zone.utcoffset(None) or timedelta()) // timedelta(microseconds=1) * 1000, guessed)
 
 
 def ahead_minutes(text: str) -> int:
-    """How far ahead of UTC a zone is: +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
+    """Return how far ahead of UTC a zone is.
+
+    +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
 
     >>> ahead_minutes("-05:30"), ahead_minutes("gmt")
     (-330, 0)
@@ -69,7 +71,7 @@ def ahead_minutes(text: str) -> int:
 
 
 def local_ns(text: str, zone: timezone) -> int:
-    """Nanoseconds since 1970 of "2026-11-21 07:07:40.052884087" in a zone. Raises ValueError if it is no such time."""
+    """Return ns since 1970 of "2026-11-21 07:07:40.052884087" in a zone. Raises ValueError if it is no such time."""
     match = _MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"no date and time: {text[:40]!r}")
@@ -78,5 +80,5 @@ def local_ns(text: str, zone: timezone) -> int:
 
 
 def seconds_since_1970(moment: datetime, zone: timezone) -> int:
-    """Whole seconds since 1970 of a local time in a zone."""
+    """Return whole seconds since 1970 of a local time in a zone."""
     return (moment.replace(tzinfo=zone) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)

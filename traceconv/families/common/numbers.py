@@ -11,7 +11,9 @@ _INFINITE = float("inf")
 
 
 def number_of(text: str, mark: str = ".") -> int | float | None:
-    """The number that a text holds, blanks around it aside: whole ones exactly; None if it is none that JSON can hold.
+    """Return the number that a text holds, blanks around it aside.
+
+    Whole ones exactly; None if it is none that JSON can hold.
 
     Args:
         mark: the decimal mark, "." or ",". Separators of thousands are not taken.

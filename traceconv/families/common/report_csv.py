@@ -26,12 +26,14 @@ _GROUP = 3
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
-    """The fields of a line: quoted or not, with quotes doubled inside."""
+    """Return the fields of a line: quoted or not, with quotes doubled inside."""
     return next(csv.reader([line], delimiter=delimiter), [])
 
 
 def decimal_mark(text: str) -> str:
-    """The decimal mark that a number must have been written with: "." or ",", "" if it could be either or is none.
+    """Return the decimal mark that a number must have been written with.
+
+    "." or ",", "" if it could be either or is none.
 
     >>> decimal_mark("1.215.000,5"), decimal_mark("27.595.520"), decimal_mark("1,234")
     (',', ',', '')
@@ -53,12 +55,12 @@ def decimal_mark(text: str) -> str:
 
 
 def find_decimal_mark(texts: Iterable[str]) -> str:
-    """The decimal mark of a file, from the first number that leaves no doubt; "." if none does."""
+    """Return the decimal mark of a file, from the first number that leaves no doubt; "." if none does."""
     return next((mark for mark in map(decimal_mark, texts) if mark), ".")
 
 
 def number_of(text: str, mark: str) -> int | float | None:
-    """The number that a field holds, None if it is none.
+    """Return the number that a field holds, None if it is none.
 
     Args:
         mark: the decimal mark of the file.

@@ -39,7 +39,7 @@ class Known(Generic[_Found]):
         self._known: dict[Any, _Found] = {}
 
     def of(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Found]:
-        """What follows from the combination of each row."""
+        """Return what follows from the combination of each row."""
         known = self._known
         try:
             return list(map(known.__getitem__, keys))
@@ -53,8 +53,10 @@ class Known(Generic[_Found]):
 
 
 class Described(NamedTuple):
-    """What rows have in common: their track, name and category (interned), the part of their args that repeats, and a
-    number for their process."""
+    """What rows have in common.
+
+    That is: their track, name and category (interned), the part of their args that repeats, a number for their process.
+    """
 
     track: int
     name: int
@@ -72,7 +74,7 @@ class Spans(NamedTuple):
     dur: Sequence[int] | I64
 
     def each(self) -> Iterator[tuple[Row, int, int]]:
-        """Each row with its start and its length."""
+        """Return each row with its start and its length."""
         return zip(self.rows, map(int, self.ts), map(int, self.dur), strict=True)
 
     def add_to(self, out: Builder, kinds: Sequence[Described], args: Sequence[bytes]) -> tuple[I64, I64]:
@@ -85,7 +87,7 @@ class Spans(NamedTuple):
 
 
 def whole(values: Sequence[Any]) -> I64 | None:
-    """The values as a column; None if one of them is no whole number."""
+    """Return the values as a column; None if one of them is no whole number."""
     try:
         return np.frombuffer(array("q", values), np.int64)
     except TypeError:
@@ -114,16 +116,16 @@ class Tables:
         self.tables = {name[begin:]: made for name, made in database.tables.items() if name.startswith(self.prefix)}
 
     def place(self, table: str, number: Any = "") -> str:
-        """Where a row is, or a table, for messages."""
+        """Return where a row is, or a table, for messages."""
         return table if number == "" else f"{table} row {number}"
 
     def has(self, table: str, *columns: str) -> bool:
-        """Whether there is such a table with such columns."""
+        """Return whether there is such a table with such columns."""
         known = {name.lower() for name in self.tables.get(table, ())}
         return bool(known) and all(column.lower() in known for column in columns)
 
     def count(self, table: str) -> int:
-        """The number of rows; 0 if they cannot be counted."""
+        """Return the number of rows; 0 if they cannot be counted."""
         try:
             return sum(row[0] for row in self._database.rows(f"SELECT count(*) FROM {quoted(self.prefix + table)}"))
         except InputError as error:
@@ -133,7 +135,7 @@ class Tables:
     def portions(
         self, table: str, columns: Sequence[str], *, where: str = "", order: Sequence[str] = (), number: str = ""
     ) -> Iterator[tuple[int, Sequence[Row]]]:
-        """The rows of a table in portions, each with the place of its first row (from 1).
+        """Yield the rows of a table in portions, each with the place of its first row (from 1).
 
         Args:
             columns: what the rows hold; None for a column that the table does not have.
@@ -164,7 +166,7 @@ class Tables:
     def _possible(
         self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
     ) -> Sequence[Row]:
-        """The rows with None in the place of what is of its kind and cannot be."""
+        """Return the rows with None in the place of what is of its kind and cannot be."""
         del columns, report
         return rows
 
@@ -181,15 +183,17 @@ class Launches:
         self._work: list[tuple[I64, I64, I64]] = []
 
     def add_calls(self, processes: I64, ids: I64, slices: I64) -> None:
-        """Calls that became slices; of several with one id the first one counts."""
+        """Relate calls that became slices; of several with one id the first one counts."""
         self._calls.append((processes, ids, slices))
 
     def add_work(self, processes: I64, ids: I64, slices: I64) -> None:
-        """Work on devices that became slices."""
+        """Add work on devices that became slices."""
         self._work.append((processes, ids, slices))
 
     def pairs(self) -> tuple[I64, I64, I64, int]:
-        """The slices of the calls, beside them those of the work and the ids; how much work has an id without a call.
+        """Return the slices of the calls, beside them those of the work and the ids.
+
+        How much work has an id without a call.
 
         Where no call is known, none is missed.
         """

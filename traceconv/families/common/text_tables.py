@@ -22,7 +22,7 @@ _Table = TypeVar("_Table")
 
 
 def text_of_line(line: bytes) -> str:
-    """A line as text, without its end, without colours, and without what a carriage return has overwritten."""
+    """Return a line as text, without its end, without colours, and without what a carriage return has overwritten."""
     text = plain(line).decode("utf-8", "replace").rstrip("\r\n")
     return text.rpartition("\r")[2]
 
@@ -34,19 +34,21 @@ class OpenTables(Generic[_Table]):
         self._tables: dict[str, _Table] = {}
 
     def open(self, prefix: str, table: _Table) -> None:
-        """A table begins; another one with the same prefix has ended."""
+        """Open a table; another one with the same prefix has ended."""
         self._tables[prefix] = table
 
     def close(self, prefix: str) -> _Table | None:
-        """The table with that prefix has ended; it is returned if there was one."""
+        """Close the table with that prefix and return it; None if there is none."""
         return self._tables.pop(prefix, None)
 
     def all(self) -> list[_Table]:
-        """The tables that are open, in the order of their prefixes' first use."""
+        """Return the tables that are open, in the order of their prefixes' first use."""
         return list(self._tables.values())
 
     def find(self, line: str) -> tuple[str, _Table, str] | None:
-        """The prefix and the table that a line belongs to, and the line without the prefix; None if none is open.
+        """Return the prefix and the table that a line belongs to, and the line without the prefix.
+
+        None if none is open.
 
         A prefix may count up from line to line, as times do, so one that differs only in its digits is taken too, but
         the very same one goes first. Loggers print a message of several lines with one prefix, before the first:

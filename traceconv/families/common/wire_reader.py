@@ -23,7 +23,7 @@ class BadWire(ValueError):
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The varint at a place, and where it ends. Raises BadWire, or IndexError at the end of the data."""
+    """Return the varint at a place, and where it ends. Raises BadWire, or IndexError at the end of the data."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1
@@ -38,7 +38,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> list[tuple[int, Value]]:
-    """Number and value of each field in order; fixed widths are unsigned integers.
+    """Return number and value of each field in order; fixed widths are unsigned integers.
 
     Raises:
         BadWire: something in the data makes no sense.
@@ -49,7 +49,7 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
 
 
 def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
-    """Like `fields`, into a list that holds all before the first byte that makes no sense.
+    """Read fields as `fields` does, into a list that holds all before the first byte that makes no sense.
 
     This sees every byte of a trace: a varint of one byte, which nearly all are, costs no call.
     """
@@ -84,7 +84,7 @@ def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
 
 
 def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
-    """Number and wire type of each field; if the message was cut off, of what is whole and of what comes last.
+    """Yield number and wire type of each field; if the message was cut off, of what is whole and of what comes last.
 
     Raises:
         BadWire: at the first byte that makes no sense, unless that is where the message was cut.
@@ -110,7 +110,7 @@ def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
 
 
 def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
-    """What is whole of a message whose end is missing.
+    """Return the whole fields at the start of a message whose end is missing.
 
     Args:
         data: the message.
@@ -138,7 +138,7 @@ def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
 
 
 def to_varint(number: int) -> bytes:
-    """A number that is not negative, as a varint."""
+    """Return a number that is not negative, as a varint."""
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
@@ -148,34 +148,34 @@ def to_varint(number: int) -> bytes:
 
 
 def signed(value: Value) -> int:
-    """An int32 or int64."""
+    """Return an int32 or int64."""
     if not isinstance(value, int):
         raise BadWire("bytes where a number is expected")
     return value - _WRAP if value >= _SIGN else value
 
 
 def unsigned(value: Value) -> int:
-    """A uint32, uint64, bool or enum."""
+    """Return a uint32, uint64, bool or enum."""
     if not isinstance(value, int):
         raise BadWire("bytes where a number is expected")
     return value
 
 
 def as_double(value: Value) -> float:
-    """A double."""
+    """Return a double."""
     number: float = struct.unpack("<d", unsigned(value).to_bytes(8, "little"))[0]
     return number
 
 
 def as_bytes(value: Value) -> bytes:
-    """A bytes or message field."""
+    """Return a bytes or message field."""
     if isinstance(value, int):
         raise BadWire("a number where bytes are expected")
     return value
 
 
 def as_text(value: Value) -> str:
-    """A string; what is not UTF-8 becomes the replacement character."""
+    """Return a string; what is not UTF-8 becomes the replacement character."""
     return as_bytes(value).decode("utf-8", "replace")
 
 
@@ -195,35 +195,35 @@ class Message:
         return number in self._values
 
     def all(self, number: int) -> list[Value]:
-        """The values of a repeated field."""
+        """Return the values of a repeated field."""
         return self._values.get(number, [])
 
     def signed(self, number: int, default: int = 0) -> int:
-        """A signed integer."""
+        """Return a signed integer."""
         values = self._values.get(number)
         return signed(values[-1]) if values else default
 
     def unsigned(self, number: int, default: int = 0) -> int:
-        """An unsigned integer, bool or enum."""
+        """Return an unsigned integer, bool or enum."""
         values = self._values.get(number)
         return unsigned(values[-1]) if values else default
 
     def text(self, number: int) -> str:
-        """A string, empty without it."""
+        """Return a string, empty without it."""
         values = self._values.get(number)
         return as_text(values[-1]) if values else ""
 
     def texts(self, number: int) -> list[str]:
-        """A repeated string."""
+        """Return a repeated string."""
         return [as_text(value) for value in self.all(number)]
 
     def message(self, number: int) -> Message:
-        """A message, empty without it."""
+        """Return a message, empty without it."""
         values = self._values.get(number)
         return Message(values[-1] if values else b"")
 
     def uints(self, number: int) -> list[int]:
-        """A repeated integer, packed or not."""
+        """Return a repeated integer, packed or not."""
         found: list[int] = []
         for value in self.all(number):
             found += [value] if isinstance(value, int) else unpacked(value)
@@ -231,7 +231,7 @@ class Message:
 
 
 def unpacked(data: bytes) -> list[int]:
-    """The varints of a packed field."""
+    """Return the varints of a packed field."""
     found = []
     at = 0
     try:

@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
 
 def plain(line: bytes) -> bytes:
-    """The line without line end, colours and the HTML entities of a pasted log."""
+    """Return the line without line end, colours and the HTML entities of a pasted log."""
     line = without_colours(line.rstrip(b"\r\n"))
     if b"&gt;" in line and b"&lt; " in line:
         for entity, character in _ENTITIES.items():
@@ -70,7 +70,7 @@ def plain(line: bytes) -> bytes:
 
 
 def records(line: bytes) -> tuple[bytes, list[Record]]:
-    """What stands before the first prefix, and the messages of the line: threads may glue two of them."""
+    """Return what stands before the first prefix, and the messages of the line: threads may glue two of them."""
     if b" >" not in line or b"< " not in line:
         return line, []
     prefixes = list(_PREFIX.finditer(line))
@@ -91,19 +91,19 @@ def _record(prefix: re.Match[bytes], text: bytes) -> Record:
 
 
 def text_of(data: bytes) -> str:
-    """Bytes of a log as text."""
+    """Return bytes of a log as text."""
     return data.decode("utf-8", "replace")
 
 
 def level_of(text: str) -> Level:
-    """How grave a line of the program seems to be."""
+    """Return how grave a line of the program seems to be."""
     if _ERROR.match(text):
         return Level.ERROR
     return Level.WARNING if _WARNING.match(text) else Level.INFO
 
 
 def banner_facts(match: re.Match[bytes]) -> dict[str, Any]:
-    """Version, commit and instruction sets in a banner."""
+    """Return version, commit and instruction sets of a banner."""
     facts: dict[str, Any] = {}
     if match["version"]:
         facts["version"] = match["version"].decode()
@@ -118,5 +118,5 @@ def banner_facts(match: re.Match[bytes]) -> dict[str, Any]:
 
 
 def starts_engine(line: bytes) -> bool:
-    """Whether a process begins with this line, when a banner follows it (1.x)."""
+    """Return whether a process begins with this line, when a banner follows it (1.x)."""
     return b"/deepsparse_engine.cpp:" in line

@@ -40,7 +40,7 @@ class Engine(msgspec.Struct):
     output: Thread | None = None
 
     def describe(self) -> dict[str, Any]:
-        """For metadata."""
+        """Return the members for metadata."""
         found = dict(self.facts, compute_func_calls=self.calls, compute_func_total_ns=self.total_ns)
         if self.percents:
             found["supported_percent"] = [number_in(percent) for percent in self.percents]
@@ -97,7 +97,7 @@ class Messages:
             self._out.instant(thread.track, self._at.now, f"End {name}", "phase", b"", number)
 
     def _step(self, thread: Thread, number: int, text: str) -> bool:
-        """The steps of the compilation of a subgraph."""
+        """Read a step of the compilation of a subgraph; return whether the line is one."""
         translate, compile_ = _TRANSLATE.match(text), _COMPILE.match(text)
         if translate:
             thread.close_down_to("translate")
@@ -112,7 +112,7 @@ class Messages:
         return bool(translate or compile_)
 
     def _statement(self, thread: Thread, number: int, text: str) -> None:
-        """Facts about what is open, about the graph, or about the engine."""
+        """Read a statement about what is open, about the graph, or about the engine."""
         unsupported, supports, created = _UNSUPPORTED.match(text), _SUPPORTS.match(text), _CREATED.match(text)
         inputs = _INPUT.match(text)
         inner = thread.open[-1] if thread.open else None
@@ -156,7 +156,7 @@ class Messages:
                 node.args["subgraph"] = name
 
     def _supports(self, thread: Thread, number: int, percent: str) -> None:
-        """The share of supported nodes; the rest of the graph runs in ONNX Runtime."""
+        """Add the share of supported nodes; the rest of the graph runs in ONNX Runtime."""
         args: dict[str, Any] = {"supported_percent": number_in(percent)}
         if thread.nodes:
             rest = [node.args for node in thread.nodes if "subgraph" not in node.args]
@@ -170,6 +170,6 @@ class Messages:
 
 
 def number_in(text: str) -> int | float | str:
-    """A number as the log prints it; the text if it is none that JSON can hold."""
+    """Return a number as the log prints it; the text if it is none that JSON can hold."""
     number = number_of(text)
     return text if number is None else number

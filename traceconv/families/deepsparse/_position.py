@@ -20,7 +20,7 @@ class Stamps:
         self._reader = TimeReader(form)
 
     def take(self, text: bytes) -> tuple[int | None, bytes]:
-        """The time at the begin of a text, and the rest."""
+        """Return the time at the start of a text, and the rest."""
         match = self._pattern.match(text.lstrip(b' [(<"'))
         if match is None:
             return None, text
@@ -32,7 +32,7 @@ class Stamps:
 
 
 def stamps_of(source: Source) -> Stamps | None:
-    """The form of the times before the prefixes, if nearly all lines of the engine at the begin have one."""
+    """Return the form of the times before the prefixes, if nearly all lines of the engine at the start have one."""
     before, count = [], 0
     for line in source.head().data.splitlines():
         text, records = lines.records(lines.plain(line))
@@ -71,12 +71,12 @@ class Blocks:
         self._at = at
 
     def enter(self, thread: Thread, block: str) -> None:
-        """A thread begins to print a block."""
+        """Let a thread begin to print a block."""
         thread.block = block
         self.waiting.append(thread)
 
     def leave(self, thread: Thread) -> None:
-        """The block that a thread prints, if any, has ended."""
+        """End the block that a thread prints, if any."""
         if not thread.block:
             return
         self.waiting.remove(thread)
@@ -86,7 +86,7 @@ class Blocks:
         thread.block = ""
 
     def take(self, thread: Thread, number: int, text: str) -> bool:
-        """Whether a line belongs to what a thread is printing; if so it is taken there."""
+        """Return whether a line belongs to what a thread is printing; if so it is taken there."""
         node = lines.NODE.match(text)
         if thread.block in ("graph", "subgraph"):
             if node is None and text.strip():

@@ -62,7 +62,7 @@ _UNITS = ("mean", "median", "std")
 
 
 def read_json(source: Source, out: Builder) -> None:
-    """A report in JSON. Raises MalformedInput when it is none."""
+    """Read a report in JSON. Raises MalformedInput when it is none."""
     report = _decode(source)
     out.info.unit = "row"
     if isinstance(report, dict) and isinstance(report.get("layer_info"), list):
@@ -113,7 +113,7 @@ class _Layers:
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
-        """Layers end to end from 0, their parts inside of them."""
+        """Draw layers end to end from 0, their parts inside of them."""
         start = 0
         for layer in layers:
             start += self._layer(layer, start, self._track)
@@ -147,7 +147,7 @@ class _Layers:
         self._out.skip(NO_TIME, row, count=count)
 
     def _parts(self, layer: dict[str, Any], start: int, dur: int, track: TrackId) -> None:
-        """The sub-layers, inside of their layer if they fit."""
+        """Draw the sub-layers, inside of their layer if they fit."""
         parts = layer.get("sub_layer_info")
         if not isinstance(parts, list) or not parts:
             return
@@ -169,7 +169,7 @@ class _Layers:
         return _finite(args, self._out, row)
 
     def draw_iterations(self, times: Any) -> None:
-        """The measured iterations, end to end on a track of their own."""
+        """Draw the measured iterations, end to end on a track of their own."""
         if not isinstance(times, list) or not times:
             return
         track = self._out.tracks.add("iterations (synthetic)", self._process, description=_HELP)
@@ -186,7 +186,7 @@ class _Layers:
             start += dur
 
     def describe(self, facts: dict[str, Any]) -> None:
-        """What the report says about the whole."""
+        """Keep what the report says about the whole."""
         self._out.metadata["deepsparse_analysis"] = facts
         labels = {"batch_size": "batch size", "num_threads": "threads", "items_per_second": "items/s"}
         self._out.tracks[self._process].labels = tuple(
@@ -195,7 +195,7 @@ class _Layers:
 
 
 def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
-    """Statistics only: no run has a time of its own."""
+    """Read statistics only: no run has a time of its own."""
     result = report["benchmark_result"]
     out.belongs_to(("deepsparse",))
     process = out.tracks.process("DeepSparse benchmark")
@@ -217,7 +217,7 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
 
 
 def read_csv(source: Source, out: Builder) -> None:
-    """A report in CSV: one layer a row, columns in any order, sub-layers left out by the tool."""
+    """Read a report in CSV: one layer a row, columns in any order, sub-layers left out by the tool."""
     out.info.unit = "row"
     layers = _Layers(out)
     layers.draw(_csv_rows(source, layers))
@@ -240,7 +240,7 @@ def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
 
 
 def _timeless(header: list[str]) -> bytes:
-    """The expression of rows without a number as the time of their layer."""
+    """Return the expression of rows without a number as the time of their layer."""
     if header.count(TIME) > 1:
         return b""
     time = rb"(?:[^,\n]*,){%d}[^,\n]*%b" % (header.index(TIME), DIGIT) if TIME in header else b"(?!)"
@@ -248,7 +248,7 @@ def _timeless(header: list[str]) -> bytes:
 
 
 def _typed(text: str) -> Any:
-    """A field of a table: a number if it looks like one."""
+    """Return a field of a table: a number if it looks like one."""
     text = text.strip()
     if _WHOLE.fullmatch(text):
         return int(text)
@@ -258,7 +258,7 @@ def _typed(text: str) -> Any:
 
 
 def read_text(source: Source, out: Builder) -> None:
-    """A report as a table for people: columns between pipes, sub-layers indented, totals below."""
+    """Read a report as a table for people: columns between pipes, sub-layers indented, totals below."""
     out.info.unit = "line"
     layers, header, facts = _Layers(out), [""], {}
     table: list[dict[str, Any]] = []
@@ -280,12 +280,12 @@ def read_text(source: Source, out: Builder) -> None:
 
 
 def _nothing(count: int) -> None:
-    """Lines that are no rows are not counted."""
+    """Ignore lines that are no rows, without counting them."""
     del count
 
 
 def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:
-    """A row of the table; one whose name is indented is a part of the layer before it."""
+    """Add a row of the table; one whose name is indented is a part of the layer before it."""
     cells = text.split("|")
     row = {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
     if not str(row.get("Name", "")) or set(text) <= set("|-=+ "):
@@ -301,7 +301,7 @@ def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:
 
 
 def milliseconds(value: Any) -> int | None:
-    """A number of ms in ns; None for what is none, below 0 or beyond all limits."""
+    """Return a number of ms in ns; None for what is none, below 0 or beyond all limits."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     try:
@@ -312,7 +312,7 @@ def milliseconds(value: Any) -> int | None:
 
 
 def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str, Any]:
-    """The args with their numbers as JSON can hold them; what is none is counted and left out."""
+    """Return the args with their numbers as JSON can hold them; what is none is counted and left out."""
     found = {}
     for key, value in args.items():
         plain = _finite(value, out, row) if isinstance(value, dict) else _plain(value)
@@ -324,7 +324,7 @@ def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str
 
 
 def _plain(value: Any) -> Any:
-    """A value of the decoder as one of JSON; None for a number without a value."""
+    """Return a value of the decoder as one of JSON; None for a number without a value."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if not isinstance(value, Decimal):

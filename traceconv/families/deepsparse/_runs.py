@@ -71,7 +71,7 @@ class LogReader:
         return self._message_count > 0 or any(engine.facts for engine in self._engines)
 
     def read(self) -> None:
-        """The whole log."""
+        """Read the whole log."""
         self._out.clocks.set_default(self._clock())
         for line in self._lines.read(self._source, keep_ends=True):
             self._line(line, self._lines.after)
@@ -136,7 +136,7 @@ class LogReader:
         thread.end = self._at.now
 
     def _unprefixed(self, line: Line, text: bytes, after: bytes) -> None:
-        """A line of the engine that goes on with a message, or something that the program printed."""
+        """Read a line of the engine that goes on with a message, or something that the program printed."""
         banner = lines.BANNER.match(text)
         if banner:
             self._banner(line.number, text, banner, crash=bool(lines.CRASH_BEGIN.match(lines.plain(after))))
@@ -181,7 +181,7 @@ class LogReader:
     # -- blocks of lines without prefix -----------------------------------------------------------------------
 
     def _graph(self, thread: Thread, number: int, text: str, name: str) -> None:
-        """The begin of the whole graph, which has an entry of its own."""
+        """Begin the whole graph, which has an entry of its own."""
         self._blocks.leave(thread)
         thread.flush()
         self._place(thread)
@@ -194,7 +194,7 @@ class LogReader:
     # -- what messages mean -----------------------------------------------------------------------------------
 
     def _call_ns(self, number: int, call: re.Match[str], ended: bool) -> int | None:
-        """The duration of a call; None if it is unusable."""
+        """Return the duration of a call; None if it is unusable."""
         code = BAD_DURATION if call["unit"] or ended else CUT_LINE
         try:
             dur = parse_ns(call["ms"].encode(), MS) if call["unit"] else -1

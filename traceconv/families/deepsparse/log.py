@@ -70,7 +70,7 @@ class DeepSparse:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the prefix of a line, and of the keys of a report; a banner alone may be a quotation."""
+        """Recognise the prefix of a line, and the keys of a report; a banner alone may be a quotation."""
         text = head.text
         if _JSON.match(text):
             return _sniff_json(head)

@@ -55,7 +55,7 @@ _MISSING_BEGIN = "nN< "
 
 
 def unwrapped(value: int) -> int:
-    """The signed number that an unsigned one of 64 bits stands for.
+    """Return the signed number that an unsigned one of 64 bits stands for.
 
     >>> unwrapped(18446744073709540605)
     -11011
@@ -64,14 +64,14 @@ def unwrapped(value: int) -> int:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell is empty, in the words of the libraries that print tables."""
+    """Return whether a cell is empty, in the words of the libraries that print tables."""
     if isinstance(value, str):
         return not value or (value[0] in _MISSING_BEGIN and value.strip().lower() in _MISSING)
     return value is None or value != value
 
 
 def whole_number(value: object) -> int | str:
-    """The whole number that a value is, also as text or with .0 behind it; else its text."""
+    """Return the whole number that a value is, also as text or with .0 behind it; else its text."""
     text = value if isinstance(value, str) else str(value)
     if text.isdecimal() and len(text) < 24:  # nearly all
         return int(text)
@@ -81,7 +81,7 @@ def whole_number(value: object) -> int | str:
 
 
 def id_number(text: str) -> int:
-    """A span id as a number; 0 for none and for what is no hex number of 64 bits."""
+    """Return a span id as a number; 0 for none and for what is no hex number of 64 bits."""
     try:
         value = int(text, 16)
     except ValueError:
@@ -126,13 +126,16 @@ class Tracks:
         self._threads: dict[tuple[TrackId, int | str], TrackId] = {}
 
     def process(self, pid: int | None) -> TrackId:
-        """The process that was recorded; None if the output does not say its pid."""
+        """Return the process that was recorded; None if the output does not say its pid."""
         if pid not in self.processes:
             self.processes[pid] = self._out.tracks.process("furiosa host", pid=pid)
         return self.processes[pid]
 
     def thread(self, pid: int | None, thread: int | str) -> TrackId:
-        """A thread of the host. Its number counts the threads of the process, it is none of the operating system."""
+        """Return a thread of the host.
+
+        Its number counts the threads of the process, it is none of the operating system.
+        """
         process = self.process(pid)
         if (process, thread) not in self._threads:
             name = "threads that the table does not show" if thread == "" else f"thread {thread}"
@@ -140,13 +143,13 @@ class Tracks:
         return self._threads[process, thread]
 
     def device(self, pid: int | None) -> TrackId:
-        """An NPU, known by the pid that was invented for it; None if there is none."""
+        """Return an NPU, known by the pid that was invented for it; None if there is none."""
         if pid not in self.devices:
             self.devices[pid] = self._out.tracks.add("NPU")
         return self.devices[pid]
 
     def element(self, pid: int | None, index: int | str | None) -> TrackId:
-        """A processing element of an NPU; None for what concerns all of it."""
+        """Return a processing element of an NPU; None for what concerns all of it."""
         device = self.device(pid)
         if index is None:
             return device
@@ -208,7 +211,7 @@ class Spans:
         self._draw(row[np.concatenate([parent[called], roots])], row[np.concatenate([called, launched])])
 
     def _parents(self, trace: I64, span: I64, parent: I64) -> I64:
-        """For each span the number of its parent among the spans, or -1."""
+        """Return for each span the number of its parent among the spans, or -1."""
         known, place = np.unique(span, return_inverse=True)
         keys, first = np.unique(trace * len(known) + place, return_index=True)
         named = np.flatnonzero(span != NO_PARENT)
@@ -226,7 +229,7 @@ class Spans:
             self._out.problem(code, int(self._at[number]))
 
     def _write_executions(self, row: I64, parent: I64, dur: I64, kind: I64) -> None:
-        """Executions with the time that their operators ran, and the rest, which is what they waited."""
+        """Draw executions with the time that their operators ran, and the rest, which is what they waited."""
         work = np.flatnonzero((kind == _WORK) & (parent >= 0))
         run = np.zeros(len(parent), np.int64)
         np.add.at(run, parent[work], np.maximum(dur[work], 0))
@@ -240,7 +243,7 @@ class Spans:
     def _launches(
         self, trace: I64, begins: npt.NDArray[np.bool_], sent: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """What was sent to the NPU without a parent in the file, each with the one host span that begins its trace."""
+        """Return what was sent to the NPU without a parent, each with the one host span that begins its trace."""
         whole = np.array([bool(text) and not text.endswith(_SHORTENED) for text in self._traces])
         roots = np.flatnonzero(begins & whole[trace])
         counts = np.bincount(trace[roots], minlength=len(self._traces))

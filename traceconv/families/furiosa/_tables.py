@@ -82,24 +82,24 @@ _KNOWN = {_canonical(name): name for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAG
 
 
 def _pandas_match(line: str) -> re.Match[str] | None:
-    """The heading that pandas prints; only a line that ends like one is looked at closely."""
+    """Return the heading that pandas prints; only a line that ends like one is looked at closely."""
     last = line.rstrip(" \\").rpartition(" ")[2]
     return _PANDAS.fullmatch(line) if last in _LAST_WORDS and len(line) < _LONGEST_HEADING else None
 
 
 def known_column(name: str) -> str:
-    """The name of a column as other versions and broken headings spell it; "" for those that were left out."""
+    """Return the name of a column as other versions and broken headings spell it; "" for those that were left out."""
     return "" if name in _ELLIPSES else _KNOWN.get(_canonical(name), name)
 
 
 def is_ours(columns: Sequence[str]) -> bool:
-    """Whether a table with these columns is one of this profiler."""
+    """Return whether a table with these columns is one of this profiler."""
     known = set(columns) & set(_KNOWN.values())
     return len(known) > 1 and bool(known & _TELLING) and all(name in known or not name for name in columns)
 
 
 def csv_columns(line: str) -> tuple[str, list[str]] | None:
-    """The separator and the columns of a CSV of the data frame, if the line is its heading."""
+    """Return the separator and the columns of a CSV of the data frame, if the line is its heading."""
     if "parent_span_id" not in line or "execution_index" not in line:
         return None
     for separator in ",;\t":
@@ -110,13 +110,16 @@ def csv_columns(line: str) -> tuple[str, list[str]] | None:
 
 
 def box_cells(line: str) -> list[str]:
-    """The cells of a line of a box table."""
+    """Return the cells of a line of a box table."""
     cells = [cell.strip() for cell in re.split("[│┆]", line.strip())]
     return cells[1:-1] if line.rstrip().endswith("│") else cells[1:]
 
 
 def box_columns(lines: list[list[str]]) -> list[str]:
-    """The columns of a box table from the lines above its double rule: names, dashes, types, each on several lines."""
+    """Return the columns of a box table from the lines above its double rule.
+
+    Names, dashes, types, each on several lines.
+    """
     width = max((len(line) for line in lines), default=0)
     columns = []
     for at in range(width):
@@ -218,7 +221,7 @@ class TextTables:
         return any(isinstance(table, _Pandas) for table in self._open.all())
 
     def known(self) -> tuple[bytes, ...]:
-        """The expressions of what lines of tables begin with as these are now, none if that cannot be told."""
+        """Return the expressions of what lines of tables begin with as these are now, none if that cannot be told."""
         opened = self._open.all()
         if len(opened) > 1:
             return ()
@@ -237,7 +240,7 @@ class TextTables:
         return (_KNOWN_BYTES, within)
 
     def end(self) -> None:
-        """The log is over."""
+        """End the log."""
         for table in self._open.all():
             self._close(table)
 
@@ -246,7 +249,7 @@ class TextTables:
         return True
 
     def _begin(self, prefix: str, table: _Table) -> bool:
-        """A table begins, and one with the same prefix has ended."""
+        """Open a table, and close the one with the same prefix. Return True: the line is read."""
         before = self._open.close(prefix)
         if before is not None:
             self._close(before)
@@ -256,7 +259,7 @@ class TextTables:
         return self._merged("headings of tables")
 
     def _inside(self, number: int, prefix: str, table: _Table, line: str) -> bool:
-        """A line that is no heading, while a table is open."""
+        """Read a line of an open table that is not its heading; return whether it belongs to the table."""
         if isinstance(table, _Csv):
             return self._csv_line(number, table, line)
         if isinstance(table, _Pandas):
@@ -332,7 +335,7 @@ class TextTables:
         return any(not cell and name not in _MAY_BE_EMPTY for name, cell in zip(columns, cells, strict=True))
 
     def _flush(self, table: _Box) -> None:
-        """The row before is complete."""
+        """Add the row before, which is complete."""
         cells, table.pending = table.pending, None
         if cells is not None:
             table.shown += 1
@@ -348,7 +351,7 @@ class TextTables:
     # -- pandas -----------------------------------------------------------------------------------------------
 
     def _pandas_heading(self, line: str, heading: re.Match[str]) -> bool:
-        """A heading; that of another block if one is awaited."""
+        """Read a heading of pandas: of the next block if the open table awaits one, else of a new table."""
         prefix = heading["prefix"] or ""
         rest = line[len(prefix) :]
         names = list(_NAME.finditer(rest))
@@ -441,13 +444,13 @@ class TextTables:
 
 
 def _starts_like_a_row(columns: list[str], cells: list[str]) -> bool:
-    """Whether a line of CSV with too few or too many cells is a row that was cut, and not other output."""
+    """Return whether a line of CSV with too few or too many cells is a row that was cut, and not other output."""
     at = columns.index("trace_id") if "trace_id" in columns else 0
     return at < len(cells) and re.fullmatch(r"[0-9a-f]{4,}", cells[at].strip()) is not None
 
 
 def describes_tables(lines: list[str]) -> str:
-    """What in the lines is a table of this profiler, in words; "" if nothing is."""
+    """Describe the first table of this profiler in the lines; return "" if there is none."""
     headings: dict[str, list[list[str]]] = {}  # by the prefix of the lines
     for line in lines:
         box = _BOX.search(line)

@@ -108,7 +108,7 @@ _EXTERNAL, _INFERENCES, _SPANS = "Furiosa CPU operators", "Furiosa inferences", 
 
 
 def wait_of(total: int | None, run: int | None, printed: int | None) -> tuple[int | None, Code | None]:
-    """What an NPU waited in ns, and what was wrong with the printed number.
+    """Return what an NPU waited in ns, and what was wrong with the printed number.
 
     >>> wait_of(119145, 108134, 18446744073709540605)[0]
     11011
@@ -122,13 +122,13 @@ def wait_of(total: int | None, run: int | None, printed: int | None) -> tuple[in
 
 
 def _nanoseconds(value: object) -> int:
-    """A number of ns as a table holds it. Raises ValueError if it is none."""
+    """Return a number of ns as a table holds it. Raises ValueError if it is none."""
     text = str(value).strip()
     return int(text) if text.isdecimal() and len(text) <= 20 else parse_ns(text.encode(), NS)
 
 
 def _integer(value: object) -> int | None:
-    """A number of ns, also one that wrapped around or became a float; None if the cell is empty or none."""
+    """Return a number of ns, also one that wrapped around or became a float; None if the cell is empty or none."""
     if is_missing(value):
         return None
     try:
@@ -150,7 +150,7 @@ class _Rows:
         self.has_floats = False
 
     def add(self, cells: dict[str, Any], at: int, table: int) -> bool:
-        """A row with its cells by column; False if it cannot be read."""
+        """Add a row, given its cells by column; return whether it could be read."""
         if is_missing(cells.get("start")):
             return self._total(cells, at, table)
         try:
@@ -167,7 +167,7 @@ class _Rows:
     # -- spans ------------------------------------------------------------------------------------------------
 
     def _end(self, cells: dict[str, Any], start: int, at: int) -> int:
-        """The end of a span, by its end or its duration. Raises ValueError if it has neither."""
+        """Return the end of a span, by its end or its duration. Raises ValueError if it has neither."""
         dur = _integer(cells.get("dur"))
         if is_missing(cells.get("end")):
             if dur is None:
@@ -241,17 +241,17 @@ class _Rows:
         return args | {key: value for key, value in found.items() if value is not None}
 
     def signed(self, value: int, at: int) -> int:
-        """A duration, whose wrap-around is undone and counted."""
+        """Return a duration, whose wrap-around is undone and counted."""
         if unwrapped(value) != value:
             self._out.problem(WRAPPED, at, f"{value}: {unwrapped(value)} ns")
         return unwrapped(value)
 
     def totals_row(self, title: str, table: int, name: str, args: dict[str, Any], at: int) -> None:
-        """A row of a table of that title."""
+        """Add a row of a table of that title."""
         self.totals.append((title, table, name, args, at))
 
     def write_totals(self) -> None:
-        """The rows without times; each table in the log has a track of its own."""
+        """Write the rows without times; each table in the log has a track of its own."""
         tracks: dict[tuple[str, int], TrackId] = {}
         kinds: Counter[str] = Counter()
         for title, table, name, args, at in self.totals:
@@ -295,7 +295,7 @@ class _Log:
         return self._rows.add(cells, at, table)
 
     def _summary_line(self, number: int, line: str) -> bool:
-        """A line of print_summary; all of them together are one row."""
+        """Read a line of print_summary, all of which are one row; return whether it is such a line."""
         if line.strip() == _SUMMARY_TITLE or line.strip() == _EMPTY_FRAME:
             if line.strip() == _EMPTY_FRAME:
                 self._out.note("the profiler printed that its data frame was empty: nothing was recorded")
@@ -323,7 +323,7 @@ class _Log:
 
 
 def _summary_key(what: str) -> str:
-    """The key of a line of the summary: inference_count, mean_latency_ns, p99.9_latency_ns."""
+    """Return the key of a line of the summary: inference_count, mean_latency_ns, p99.9_latency_ns."""
     words = what.lower().split()
     if words[0] == "inference":
         return "inference_count"
@@ -331,7 +331,7 @@ def _summary_key(what: str) -> str:
 
 
 def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
-    """The data frame of a Parquet file. Raises InputError without pyarrow, MalformedInput for another table."""
+    """Read the data frame of a Parquet file. Raises InputError without pyarrow, MalformedInput for another table."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -371,7 +371,7 @@ def _parquet_rows(file: Any, columns: list[str], pyarrow: Any) -> Iterator[dict[
 
 
 def _read_cycles(source: Source, out: Builder) -> None:
-    """The stages that ran on RNGD devices: rows without times, with the cycles that each took."""
+    """Read the stages that ran on RNGD devices: rows without times, with the cycles that each took."""
     out.clocks.set_default(NO_TIME)
     out.belongs_to(("furiosa",))
     out.balance.unit, out.info.unit = "lines", "line"
@@ -445,7 +445,7 @@ class FuriosaTable:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for headings that only this profiler has."""
+        """Return YES for headings that only this profiler has."""
         if head.data[:4] == _PARQUET:
             if head.complete and (b"parent_span_id" not in head.data or b"thread.id" not in head.data):
                 return Match.no("a Parquet file without the columns of the profiler")

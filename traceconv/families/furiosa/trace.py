@@ -84,13 +84,13 @@ class FuriosaEvents(ChromeEvents):
         return bool(self._offset)
 
     def add(self, batch: list[Event]) -> None:
-        """All events of a batch. The first span with both of its times tells how they are related."""
+        """Add all events of a batch. The first span with both of its times tells how they are related."""
         if self._offset is None and batch:
             self._offset = self._find_offset(batch)
         super().add(batch)
 
     def _find_offset(self, batch: list[Event]) -> int:
-        """What is to be added to `ts` for the time since 1970, ns; 0 if no event tells."""
+        """Return what is to be added to `ts` for the time since 1970, ns; 0 if no event tells."""
         for event in batch:
             times = _own_times(members_of(event)) if event.ph == "X" else None
             try:
@@ -113,7 +113,7 @@ class FuriosaEvents(ChromeEvents):
     # -- spans ------------------------------------------------------------------------------------------------
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: a span, by the times in its args if it has them."""
+        """Read X: a span, by the times in its args if it has them."""
         args = members_of(event)
         if event.extra or event.id is not ABSENT or (not args and event.args is not ABSENT):
             args = decode_json(args_of(self.out, event, number) or b"{}")
@@ -149,7 +149,7 @@ class FuriosaEvents(ChromeEvents):
         return own
 
     def _duration(self, event: Event, number: int) -> int:
-        """`dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
+        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
         raw = bytes(event.dur)
         try:
             return self.time(raw)
@@ -175,7 +175,7 @@ class FuriosaEvents(ChromeEvents):
     # -- tracks of other events -------------------------------------------------------------------------------
 
     def new_process(self, pid: int | str) -> TrackId:
-        """A process, or a device if no process can have such a number."""
+        """Return a process, or a device if no process can have such a number."""
         if isinstance(pid, str):
             return super().new_process(pid)
         return (
@@ -183,7 +183,7 @@ class FuriosaEvents(ChromeEvents):
         )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """A thread of the host, or what stands beside the processing elements of a device."""
+        """Return a thread of the host, or what stands beside the processing elements of a device."""
         if process in self._tracks.devices.values():
             return self._tracks.element(pid if isinstance(pid, int) else None, None)
         return self._tracks.thread(pid, tid) if isinstance(pid, int) else super().new_thread(process, pid, tid)
@@ -191,7 +191,7 @@ class FuriosaEvents(ChromeEvents):
     # -- names ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names come last in the file; they are given when all tracks are known."""
+        """Read M: names come last in the file; they are given when all tracks are known."""
         if event.name not in ("process_name", "thread_name", "thread_sort_index", "process_sort_index"):
             super().metadata(event, number)
             return
@@ -266,7 +266,7 @@ class Furiosa:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the args of the runtime's file, or by categories and threads of the exporter."""
+        """Return YES by the args of the runtime's file, or by categories and threads of the exporter."""
         text = head.text
         if text[:1] not in (b"[", b"{") or b'"ph"' not in text:
             return Match.no("no JSON with events (ph)")
@@ -277,7 +277,7 @@ class Furiosa:
         return Match.no("no spans with start_ts and parent_span_id, no category Nux")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         if not source.head().data:
             raise source.malformed(
                 "the file is empty, expected a JSON array",

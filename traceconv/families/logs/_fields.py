@@ -130,13 +130,13 @@ class Duration(NamedTuple):
 
 
 def level_of(word: str) -> Level:
-    """The level that a word or letter means; INFO for what is none."""
+    """Return the level that a word or letter means; INFO for what is none."""
     return _LEVEL_OF.get(word.upper(), Level.INFO)
 
 
 @lru_cache(maxsize=64)
 def _any_field(known: frozenset[str]) -> re.Pattern[str]:
-    """The next field, if it is none of those known; its groups are numbered, since alternatives share names."""
+    """Return a pattern of any field but those known; groups are numbered, as alternatives share names."""
     numbered = [
         _GROUP.sub(rf"(?P<\1_{number}>", pattern)
         for number, pattern in enumerate(_FIELDS)
@@ -159,7 +159,7 @@ def read_fields(text: str, fields: Fields) -> str:
 
 
 def durations(text: str) -> tuple[list[Duration], list[str]]:
-    """The durations in a text, and those texts of numbers that can be read in two ways or not at all."""
+    """Return the durations in a text, and those texts of numbers that can be read in two ways or not at all."""
     found: list[Duration] = []
     unclear: list[str] = []
     start = 0
@@ -184,7 +184,7 @@ def durations(text: str) -> tuple[list[Duration], list[str]]:
 
 
 def _amount_ns(match: re.Match[str]) -> int:
-    """Raises ValueError for a number that can be read in two ways, or that is none."""
+    """Raise ValueError for a number that can be read in two ways, or that is none."""
     number = match["number"].rstrip(".,")
     if "," in number:
         whole, *groups = number.split(",")

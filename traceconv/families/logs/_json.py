@@ -41,7 +41,7 @@ _LEVEL_NUMBERS = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR",
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """The object of a line, its decimals as Decimal; None if there is none."""
+    """Return the object of a line, its decimals as Decimal; None if there is none."""
     if not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -67,7 +67,7 @@ class TimeField(Struct, frozen=True):
     exponent: int | None = None
 
     def read(self, record: dict[str, Any], reader: TimeReader | None) -> int:
-        """The time in ns. Raises ValueError if there is none."""
+        """Return the time in ns. Raises ValueError if there is none."""
         value = record.get(self.key)
         if self.form is not None and isinstance(value, str) and reader is not None:
             match = self.form.pattern.search(value.encode())
@@ -81,7 +81,7 @@ class TimeField(Struct, frozen=True):
         raise ValueError(f"{self.key} is no time")
 
     def step_ns(self, record: dict[str, Any]) -> int:
-        """The smallest step of the time of an object, as it is written; 1 where that cannot be seen."""
+        """Return the smallest step of the time of an object, as it is written; 1 where that cannot be seen."""
         text = str(record[self.key])
         if self.form is not None:
             return log_times.step_ns(self.form, text.encode())
@@ -94,7 +94,7 @@ class TimeField(Struct, frozen=True):
 
 
 def find(records: Sequence[dict[str, Any]], wanted: str = "") -> TimeField | None:
-    """The field that holds a time in most objects.
+    """Return the field that holds a time in most objects.
 
     Args:
         wanted: the name of the field, if the user knows it.
@@ -116,7 +116,10 @@ def _candidates(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _readings(key: str, value: Any, named: bool) -> list[TimeField]:
-    """The ways in which a field can be read; a number that does not count from 1970 only if the user named it."""
+    """Return the ways in which a field can be read.
+
+    A number that does not count from 1970 only if the user named it.
+    """
     if isinstance(value, str) and not re.fullmatch(r"\d+(\.\d+)?", value):
         found = [form for form in _TEXT_FORMS if form.pattern.match(value.encode())]
         return [TimeField(key, form.kind, form) for form in found]
@@ -142,7 +145,7 @@ def _fits(field: TimeField, records: Sequence[dict[str, Any]]) -> bool:
 
 
 def read_record(record: dict[str, Any], time_key: str) -> tuple[Fields, str, list[Duration]]:
-    """The fields, the text and the durations of an object."""
+    """Return the fields, the text and the durations of an object."""
     fields, used, text = Fields(), {time_key}, ""
     for what, keys in _KEYS.items():
         key = next((key for key in keys if isinstance(record.get(key), str | int) and record[key] != ""), None)
@@ -178,7 +181,7 @@ def _durations(record: dict[str, Any], text: str) -> list[Duration]:
 
 
 def _plain(value: Any) -> Any:
-    """A value of the decoder as one that JSON can hold."""
+    """Return a value of the decoder as one that JSON can hold."""
     if isinstance(value, Decimal):
         number = float(value)
         return number if abs(number) < float("inf") else str(value)

@@ -204,14 +204,14 @@ FORMS = (
 
 @lru_cache(maxsize=1024)
 def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
-    """Midnight in ns since 1970. Raises ValueError when there is no such day."""
+    """Return midnight in ns since 1970. Raises ValueError when there is no such day."""
     number = int(month) if month.isdigit() else _MONTHS[month[:3].lower()]
     return (date(int(year), number, int(day)).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
 
 
 @lru_cache(maxsize=64)
 def _zone_ns(zone: bytes) -> int:
-    """How far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
+    """Return how far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
     return ahead_minutes(zone.decode("ascii")) * 60 * 10**9
 
 
@@ -226,7 +226,7 @@ def _of_day_ns(groups: dict[str, bytes]) -> int:
 
 
 def epoch_ns(number: bytes) -> int:
-    """Ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
+    """Return the ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
     whole = re.split(rb"[.,]", number, maxsplit=1)[0]
     if len(whole) not in _EPOCH_EXPONENTS:
         raise ValueError("no time since 1970")
@@ -237,7 +237,7 @@ def epoch_ns(number: bytes) -> int:
 
 
 def _counted_ns(groups: dict[str, bytes]) -> int:
-    """The ns of a form that counts in one unit."""
+    """Return the ns of a form that counts in one unit."""
     if "epoch" in groups:
         return epoch_ns(groups["epoch"])
     for name, text in groups.items():
@@ -249,12 +249,12 @@ def _counted_ns(groups: dict[str, bytes]) -> int:
 
 
 def _elapsed_ns(groups: dict[str, bytes]) -> int:
-    """Ns of hours, minutes and seconds since a start: more than a day is possible."""
+    """Return the ns of hours, minutes and seconds since a start: more than a day is possible."""
     return int(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
 
 
 def time_ns(groups: dict[str, bytes]) -> int:
-    """The time that the groups of a form hold, in ns of what its kind counts.
+    """Return the time that the groups of a form hold, in ns of what its kind counts.
 
     Raises:
         ValueError: there is no such day, hour or zone.
@@ -291,7 +291,7 @@ class TimeReader:
         self._last: int | None = None
 
     def read(self, groups: dict[str, bytes]) -> int:
-        """The time in ns. Raises ValueError as `time_ns` does."""
+        """Return the time in ns. Raises ValueError as `time_ns` does."""
         ns = self._one(groups, self._passed)
         if self._turns:
             if self._last is not None and self._last - ns > self._turns:
@@ -312,7 +312,7 @@ class TimeReader:
 
 
 def step_ns(form: Form, line: bytes) -> int:
-    """The smallest step of the times of a form, as a line prints it."""
+    """Return the smallest step of the times of a form, as a line prints it."""
     match = form.pattern.search(line)
     if match is None:
         return 1
@@ -326,7 +326,7 @@ def step_ns(form: Form, line: bytes) -> int:
 
 
 def number_step_ns(text: bytes, exponent: int | None) -> int:
-    """The smallest step of a number of times, as it is written.
+    """Return the smallest step of a number of times, as it is written.
 
     Args:
         text: the number.
@@ -340,14 +340,14 @@ def number_step_ns(text: bytes, exponent: int | None) -> int:
 
 
 def text_of_time(match: re.Match[bytes]) -> str:
-    """The time as it is written, without the fields that the form holds besides."""
+    """Return the time as it is written, without the fields that the form holds besides."""
     spans = [match.span(name) for name, text in match.groupdict().items() if text is not None and name not in FIELDS]
     start, end = min(start for start, _ in spans), max(end for _, end in spans)
     return match.string[start:end].decode("utf-8", "replace")
 
 
 def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
-    """The groups of a form that took part."""
+    """Return the groups of a form that took part."""
     return {name: text for name, text in match.groupdict().items() if text is not None}
 
 
@@ -376,12 +376,15 @@ class Fit(Struct, frozen=True):
 
 
 def begins_entry(line: bytes) -> bool:
-    """Whether a line could be the first of an entry: neither empty nor indented."""
+    """Return whether a line could be the first of an entry: neither empty nor indented."""
     return bool(line.strip()) and not line[:1].isspace()
 
 
 def recognise(lines: Sequence[bytes]) -> Fit | None:
-    """The form that fits most lines, the first of FORMS among those that do so about equally; None if none fits one."""
+    """Return the form that fits most lines, the first of FORMS among those that do so about equally.
+
+    None if none fits one.
+    """
     lines = [line for line in lines if not line.startswith(_FILE_HEADER)]
     fits = [_fit(form, lines) for form in FORMS]
     most = max(fit.fits for fit in fits)
@@ -402,7 +405,7 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
             times.append(reader.read(groups_of(match)))
         except ValueError:
             continue
-    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the begin of lines need not be times
+    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the start of lines need not be times
     back = sum(earlier - later > jitter for earlier, later in pairwise(times))
     candidates = sum(begins_entry(line) for line in lines)
     return Fit(form, len(times), max(candidates, len(times)), back)
@@ -422,7 +425,10 @@ _DATE_AFTER = re.compile(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\
 
 
 def date_order(lines: Iterable[bytes]) -> Form | None:
-    """The form of dates such as 1/13/2024, told by numbers above 12; None if no number tells or they contradict."""
+    """Return the form of dates such as 1/13/2024, told by numbers above 12.
+
+    None if no number tells or they contradict.
+    """
     first, second = 0, 0
     for line in lines:
         match = _SLASHED_DATE.search(line, 0, REACH)
@@ -435,7 +441,7 @@ def date_order(lines: Iterable[bytes]) -> Form | None:
 
 
 def date_beside(form: Form, lines: Sequence[bytes]) -> str:
-    """A date with its time of day, if most times of a form without dates stand beside a date; "" if not."""
+    """Return a date with its time of day, if most times of a form without dates stand beside a date; "" if not."""
     found, of = [], 0
     for line in lines:
         match = form.pattern.search(line, 0, REACH)
@@ -487,7 +493,7 @@ PATTERN_HELP = (
 
 
 def compile_form(text: str) -> Form:
-    """The form of that name, or the form that a pattern describes.
+    """Return the form of that name, or the form that a pattern describes.
 
     Raises:
         ValueError: with what is wrong.

@@ -83,7 +83,7 @@ _ENTRY_LINES = 500
 #: Lines without a time that are kept in mind: how many, and how long they may be.
 _MOST_KNOWN, _SHORT = 1 << 12, 512
 _BACK_NS = 10**9
-#: What may stand between the begin of a line and its time, besides fields.
+#: What may stand between the start of a line and its time, besides fields.
 _OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
 _QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
@@ -117,7 +117,7 @@ class _Tracks(msgspec.Struct):
     threads: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
 
     def thread(self, fields: Fields) -> TrackId:
-        """The thread that a line is of; "log" if the line does not say."""
+        """Return the thread that a line is of; "log" if the line does not say."""
         key = (fields.pid, fields.thread)
         track = self.threads.get(key)
         if track is None:
@@ -148,7 +148,7 @@ class _Writer:
         self.entries = 0
 
     def entry(self, ts: int, fields: Fields, text: str, at: int, found: list[Duration]) -> None:
-        """A line with a time."""
+        """Add a line with a time."""
         if self._latest is not None and self._latest - ts > _BACK_NS:
             self._out.problem(STEP_BACK, at, f"{self._latest - ts} ns")
             self._latest = ts
@@ -164,7 +164,7 @@ class _Writer:
         self.entries += 1
 
     def read_lines(self, source: Source, read: Callable[[int, bytes], bool]) -> None:
-        """All lines.
+        """Read all lines.
 
         Args:
             source: the log.
@@ -191,7 +191,7 @@ class _Writer:
         self.flush()
 
     def more(self, texts: list[str], numbers: Sequence[int]) -> None:
-        """Lines without a time, which follow each other."""
+        """Add lines without a time, which follow each other."""
         self._out.balance.merged["lines without a time, in the entry that they belong to"] += len(texts)
         if self._entry is None:
             self._before += texts
@@ -208,7 +208,7 @@ class _Writer:
             at = end
 
     def _entry_before(self, ts: int) -> None:
-        """Lines above the first one with a time: an entry at that time, which says so."""
+        """Add the lines above the first one with a time as an entry at that time, which says so."""
         text = "\n".join(self._before).strip("\n")
         self._before = []
         if text:
@@ -243,7 +243,7 @@ class _TextReader:
         self.first = ""
 
     def read(self, source: Source) -> int:
-        """All lines; how many hold a time."""
+        """Read all lines; return how many hold a time."""
         self._writer.read_lines(source, self._line)
         return self._writer.entries
 
@@ -271,7 +271,7 @@ class _TextReader:
         return True
 
     def _before(self, text: str, fields: Fields) -> str:
-        """What stands before the time, without its fields."""
+        """Return what stands before the time, without its fields."""
         return _OPENING.sub("", read_fields(_OPENING.sub("", text), fields)).strip()
 
     def _durations(self, text: str, number: int) -> list[Duration]:
@@ -286,7 +286,7 @@ def _text(data: bytes) -> str:
 
 
 def _distinct(source: Source) -> Iterator[bytes]:
-    """The lines, most that are equal once."""
+    """Return the lines without colours; of equal lines of a batch only one."""
     return (plain(line) for _, lines in source.batches() for line in set(lines))
 
 
@@ -300,7 +300,7 @@ class _JsonReader:
         self._writer = _Writer(out, _text)
 
     def read(self, source: Source) -> int:
-        """All lines; how many hold a time."""
+        """Read all lines; return how many hold a time."""
         self._writer.read_lines(source, self._line)
         return self._writer.entries
 
@@ -365,7 +365,7 @@ class TimedLog:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Only ever the last resort, and only for text most of whose lines hold a time."""
+        """Recognise only text most of whose lines hold a time, and only as the last resort."""
         if b"\0" in head.data:
             return Match.no("not a text")
         lines = head.data.splitlines()
@@ -430,7 +430,7 @@ class TimedLog:
         self._advise(out, form.kind, year)
 
     def _form(self, source: Source, sample: list[bytes]) -> Form:
-        """The form that the user named, or the one that fits."""
+        """Return the form that the user named, or the one that fits."""
         if self.time:
             try:
                 return log_times.compile_form(self.time)
@@ -448,7 +448,10 @@ class TimedLog:
         )
 
     def _sure_of_date(self, source: Source, form: Form, sample: list[bytes]) -> Form:
-        """The form, with the order of day and month that the file tells. Raises MalformedInput if a date is unclear."""
+        """Return the form, with the order of day and month that the file tells.
+
+        Raises MalformedInput if a date is unclear.
+        """
         if form.name in log_times.ORDERS:
             order = log_times.date_order(sample) or log_times.date_order(_distinct(source))
             if order is not None:
@@ -470,7 +473,7 @@ class TimedLog:
     def _clock(
         self, source: Source, out: Builder, kind: Kind, year: int | None, step_ns: int, host: str
     ) -> tuple[ClockDomain, int]:
-        """What the times count, and what is taken off them in ns. Raises when an option does not fit."""
+        """Return what the times count, and what is taken off them in ns. Raises when an option does not fit."""
         self._check_options(source, kind, year)
         if kind is Kind.UNIX:
             return replace(REALTIME, resolution_ns=step_ns, machine=host, exact_durations=True), 0
@@ -492,7 +495,7 @@ class TimedLog:
         return replace(clock, resolution_ns=step_ns, machine=host, exact_durations=True), 0
 
     def _check_options(self, source: Source, kind: Kind, year: int | None) -> None:
-        """Whether the options fit the times. Raises MalformedInput if not, UsageError if they fit no times at all."""
+        """Check that the options fit the times. Raises MalformedInput if not, UsageError if they fit none at all."""
         if self.clockid and self.clockid not in CLOCKS:
             raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
         zone_of(self.name, self.utc_offset)
@@ -521,7 +524,7 @@ class TimedLog:
             raise source.malformed(found, hint="-O year=2024")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
-        """What would make the times comparable with those of other files."""
+        """Say what would make the times comparable with those of other files."""
         if kind is Kind.SINCE_START and not self.clockid:
             out.note("if the times are those of CLOCK_MONOTONIC, -O clockid=monotonic (or --clock) says so")
         elif kind is Kind.YEARLESS and year is None:
@@ -532,7 +535,7 @@ class TimedLog:
             out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
 
     def _first_year(self) -> int | None:
-        """The year that the options state."""
+        """Return the year that the options state."""
         return int(self.date[:4]) if self.year is None and _is_day(self.date) else self.year
 
 
@@ -544,7 +547,7 @@ def _is_day(text: str) -> bool:
 
 
 def _day_ns(text: str) -> int:
-    """The begin of a day in ns since 1970, as if it were one of UTC."""
+    """Return the start of a day in ns since 1970, as if it were one of UTC."""
     return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9
 
 
@@ -554,7 +557,7 @@ _NO_TIMES = Match.no("no form of time fits most lines")
 
 
 def _json_field(lines: list[bytes], wanted: str) -> TimeField | None:
-    """The field with the time, if most lines are JSON objects."""
+    """Return the field with the time, if most lines are JSON objects."""
     records = [record for record in map(timed_json.decode, lines) if record is not None]
     filled = sum(bool(line.strip()) for line in lines)
     if not records or 2 * len(records) < filled:
@@ -563,19 +566,19 @@ def _json_field(lines: list[bytes], wanted: str) -> TimeField | None:
 
 
 def _step_ns(form: Form, sample: list[bytes]) -> int:
-    """The finest step among the times of some lines."""
+    """Return the finest step among the times of some lines."""
     fitting = (line for line in sample if form.pattern.search(line, 0, log_times.REACH))
     return min((log_times.step_ns(form, line) for line in fitting), default=1)
 
 
 def _stated_year(sample: list[bytes]) -> int | None:
-    """The year in the header that glog writes."""
+    """Return the year in the header that glog writes."""
     match = next((found for line in sample[:20] if (found := _YEAR.match(line))), None)
     return int(match[1]) if match else None
 
 
 def _stated_host(sample: list[bytes]) -> str:
-    """The machine in the header that glog writes."""
+    """Return the machine in the header that glog writes."""
     match = next((found for line in sample[:20] if (found := _HOST.match(line))), None)
     return match[1].decode("utf-8", "replace") if match else ""
 

@@ -23,7 +23,7 @@ Chrome JSON printed with printf. What differs from the format, as the sources (`
 - frames are `(` and `)` without an id, markers are `n` without an id;
 - times are whole microseconds: since 1970 (Linux), since boot (Windows, macOS), to 1.1 since the profiler was made.
 
-Operators on a GPU are measured by the host, from the begin of the call until its completion was noticed.
+Operators on a GPU are measured by the host, from the start of the call until its completion was noticed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ LONE_BEGIN = absent(
 )
 LONE_END = absent(
     "mxnet.end_without_begin",
-    "an end does not follow its begin, which always is the record before: the file is cut or damaged there",
+    "an end does not follow its start, which always is the record before: the file is cut or damaged there",
 )
 NOT_WANTED = skipped(
     "mxnet.api_counter", "counters of the C API were left out, as the option api_counters=false asks", quiet=True
@@ -146,11 +146,11 @@ class MxnetEvents(ChromeEvents):
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def new_process(self, pid: int | str) -> TrackId:
-        """The track of a device, or that of the user's own events."""
+        """Return the track of a device, or that of the user's own events."""
         return self._device(pid) if isinstance(pid, int) and 0 <= pid < _DEVICES else self._group(_USER)
 
     def place(self, event: Event) -> TrackId:
-        """The thread of a device or of a part of MXNet, or a domain of the user."""
+        """Return the thread of a device or of a part of MXNet, or a domain of the user."""
         pid = bytes(event.pid)
         if len(pid) < len(str(_DEVICES)) and pid.isdigit():
             return self._thread(self._device(int(pid)), bytes(event.tid))
@@ -179,7 +179,7 @@ class MxnetEvents(ChromeEvents):
         return track
 
     def _domain(self, event: Event) -> TrackId:
-        """The track of a domain; the category is its name, with `,frame` or `,instant_marker` behind it."""
+        """Return the track of a domain; the category is its name, with `,frame` or `,instant_marker` behind it."""
         name = event.cat.removesuffix(",frame").removesuffix(",instant_marker")
         return self._group(name or "(no domain)", self._group(_USER))
 
@@ -198,12 +198,12 @@ class MxnetEvents(ChromeEvents):
     # -- spans ------------------------------------------------------------------------------------------------
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B, b, (: the next record is its end."""
+        """Read B, b, (: the next record is its end."""
         self._drop_open()
         self._open = _Span(event, ts, 0, number)
 
     def end(self, event: Event, ts: int, number: int) -> None:
-        """E, e, ): the end of the record before."""
+        """Read E, e, ): the end of the record before."""
         opened, self._open = self._open, None
         if opened is None or not _belong_together(opened.begin, event):
             self._open = opened
@@ -234,7 +234,7 @@ class MxnetEvents(ChromeEvents):
         self.out.balance.merged["ends joined to their begin"] += 1
 
     def own_args(self, event: Event, number: int) -> bytes:
-        """The args of an event of the user with its thread, which is no track there; of others as they are."""
+        """Return the args of an event of the user with its thread, which is no track there; of others as they are."""
         args = args_of(self.out, event, number, ("id", "s"))
         if event.cat in _OPERATORS or event.cat in _GROUPS:
             return args
@@ -255,7 +255,7 @@ class MxnetEvents(ChromeEvents):
     # -- instants and counters --------------------------------------------------------------------------------
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """n, i: a marker of the user."""
+        """Read n, i: a marker of the user."""
         if event.s == "g":
             track = self._group("Global events")
         else:
@@ -264,7 +264,7 @@ class MxnetEvents(ChromeEvents):
         self.out.balance.written += 1
 
     def counter(self, event: Event, ts: int, number: int) -> None:
-        """C: a level, of bytes or of the user's own; numbers from 2**63 on are negative ones."""
+        """Read C: a level, of bytes or of the user's own; numbers from 2**63 on are negative ones."""
         if not self._api_counters and event.cat == "MXNET_C_API":
             self.out.skip(NOT_WANTED, number)
             return
@@ -273,7 +273,7 @@ class MxnetEvents(ChromeEvents):
             self._levels[self.counter_track(event, series)].append((ts, value - 2**64 if wrapped else value, number))
 
     def counter_track(self, event: Event, series: str) -> TrackId:
-        """The track of a counter, under its part of MXNet or its domain."""
+        """Return the track of a counter, under its part of MXNet or its domain."""
         key = (bytes(event.pid), event.cat, event.name.encode(), series)
         track = self._counters.get(key)
         if track is None:
@@ -284,7 +284,7 @@ class MxnetEvents(ChromeEvents):
         return track
 
     def _write_levels(self) -> None:
-        """The counters in order of time, without the values that repeat the one before."""
+        """Write the counters in order of time, without the values that repeat the one before."""
         written: set[int] = set()
         repeated: set[int] = set()
         for track, levels in self._levels.items():
@@ -302,7 +302,7 @@ class MxnetEvents(ChromeEvents):
     # -- facts ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names of devices; those of the other pids are the categories of their events."""
+        """Read M: names of devices; those of the other pids are the categories of their events."""
         pid = bytes(event.pid)
         if event.name != "process_name":
             super().metadata(event, number)
@@ -321,7 +321,7 @@ def _belong_together(begin: Event, end: Event) -> bool:
 
 
 def operator_name(text: str) -> tuple[str, dict[str, Any]]:
-    """The name of an operator without the attributes that some versions put behind it, and what else it says.
+    """Return the name of an operator without the attributes that some versions put behind it, and what else it says.
 
     >>> operator_name("[dot,Activa")
     ('[dot,Activa', {'operators': ['dot', 'Activa'], 'operators_cut': True})
@@ -375,7 +375,7 @@ class Mxnet:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for devices named as MXNet does, or for records of its categories with hashes as pid or tid."""
+        """Return YES for devices named as MXNet does, or for records of its categories with hashes as pid or tid."""
         events = head.json.objects
         if any(map(_names_device, events)):
             return Match.yes("processes with the names of MXNet's devices")
@@ -384,7 +384,7 @@ class Mxnet:
         return Match.no("no devices of MXNet, and no categories of MXNet with hashes as pid or tid")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         out.info.real_ids = True  # there is none but that which the user says
         events = MxnetEvents(out, self.pid, self.api_counters)
@@ -396,7 +396,7 @@ class Mxnet:
 
 
 def _names_device(event: dict[str, Any]) -> bool:
-    """Whether an event gives a process the name of a device, with the fields that MXNet gives it (no tid)."""
+    """Return whether an event gives a process the name of a device, with the fields that MXNet gives it (no tid)."""
     args = event.get("args")
     name = args.get("name") if isinstance(args, dict) else None
     is_name = event.keys() == _DEVICE_FIELDS and event["name"] == "process_name"
@@ -404,7 +404,10 @@ def _names_device(event: dict[str, Any]) -> bool:
 
 
 def _is_record(event: dict[str, Any]) -> bool:
-    """Whether an event can be of this profiler only: its pid is that of a category, or one of its numbers is a hash."""
+    """Return whether an event can be of this profiler only.
+
+    Its pid is that of a category, or one of its numbers is a hash.
+    """
     pid, tid = event.get("pid"), event.get("tid")
     if isinstance(pid, int) and pid in _HASHED_PIDS:
         return True

@@ -95,7 +95,7 @@ class Row(msgspec.Struct):
     numbers: tuple[float | None, float | None, float | None, float | None]
 
     def args(self) -> dict[str, Any]:
-        """The numbers with their units in the keys."""
+        """Return the numbers with their units in the keys."""
         total, low, high, average = self.numbers
         if self.kind == "time":
             values = {"total_ms": total, "min_ms": low, "max_ms": high, "avg_ms": average}
@@ -108,13 +108,13 @@ class Row(msgspec.Struct):
 
 
 def _counted(printed: float) -> float:
-    """The value of a counter that was printed divided by 1000."""
+    """Return the value of a counter that was printed divided by 1000."""
     value = round(printed * _SCALE, 3)
     return int(value) if value == int(value) else value
 
 
 def row_of(section: str, name: str, count: int, printed: Sequence[float | None], is_memory: bool) -> Row:
-    """A row with the meaning of its numbers found out.
+    """Return a row with the meaning of its numbers found out.
 
     Args:
         printed: total, min, max, avg; or min, max, avg.
@@ -133,7 +133,7 @@ def row_of(section: str, name: str, count: int, printed: Sequence[float | None],
 def _averages_its_range(
     count: int, total: float | None, low: float | None, high: float | None, average: float | None
 ) -> bool:
-    """Whether the average is no average but half the range, beyond what rounding explains."""
+    """Return whether the average is no average but half the range, beyond what rounding explains."""
     if total is None or low is None or high is None or average is None or low >= _NO_MINIMUM:
         return False
     rounding = 0.0001 + 0.001 * abs(average)
@@ -173,12 +173,12 @@ class _Json(msgspec.Struct):
     values: dict[str, str] = msgspec.field(default_factory=dict)
 
     def goes_on_with(self, kind: str) -> bool:
-        """Whether an object of that name is a part of this dump; else it begins the next one."""
+        """Return whether an object of that name is a part of this dump; else it begins the next one."""
         return kind != self.first and (not self.path or kind == "Memory")
 
 
 def _others_in_json(prefix: str) -> bytes:
-    """The expression of lines within a JSON dump that are none of it."""
+    """Return the expression of lines within a JSON dump that are none of it."""
     begin = b"(?:" + literal(prefix) + b")?" + SPACE + b"*+"
     return lines_but(_BEGINS, begin + rb'(?:"|[},])')
 
@@ -252,7 +252,7 @@ class _Reader:
     # -- text -------------------------------------------------------------------------------------------------
 
     def _table_line(self, number: int, line: str, table: _Text, is_alone: bool) -> bool:
-        """A line while a table is open.
+        """Read a line of an open table; return whether it is known.
 
         Args:
             is_alone: whether there is no other table, nor a prefix.
@@ -287,7 +287,7 @@ class _Reader:
         return True
 
     def _rule(self, line: str, table: _Text) -> bool:
-        """A line of = stands below the title of a section, one of - below the heading."""
+        """Read a rule: one of = stands below the title of a section, one of - below the heading."""
         if line.startswith("=") and table.title:
             table.section, table.title = table.title, ""
             self._lines.others -= 1  # the title itself
@@ -360,7 +360,7 @@ class _Reader:
         return True
 
     def _compact_json(self, number: int, line: str) -> bool:
-        """A whole document in one line, as programs print it that decode it first."""
+        """Read a whole document in one line, as programs print it that decode it first."""
         try:
             document = msgspec.json.decode(line[line.index("{") :].strip())
             entries = [
@@ -410,7 +410,7 @@ class MxnetTable:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the line that MXNet prints above its tables with a heading, or for its JSON."""
+        """Return YES for the line that MXNet prints above its tables with a heading, or for its JSON."""
         if _JSON_HEAD.search(head.data) and b'"ph"' not in head.data:
             return Match.yes("JSON with Time, Count and Total as profiler.dumps() makes it")
         if b"Profile Statistics" not in head.data or b"Total Count" not in head.data:

@@ -59,7 +59,7 @@ class DeviceWork:
         self._drawn: set[str] = set()
 
     def read(self) -> set[str]:
-        """All of them; their names."""
+        """Read the tables of devices; return their names."""
         for shape in self._work():
             self._device_table(shape._replace(table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
         self._device_table(
@@ -77,12 +77,12 @@ class DeviceWork:
         return self._drawn
 
     def _take(self, table: str) -> bool:
-        """Whether the table is there; it counts as read from now on."""
+        """Return whether the table is there; it counts as read from now on."""
         self._drawn.add(table)
         return table in self._export.tables
 
     def _work(self) -> list[Shape]:
-        """What runs on streams, without the beginning that the names of all these tables have."""
+        """Return the shapes of the tables of work on streams, named without their common prefix."""
         stream, plain = self._tracks.stream, self._plain
         sized = (CORRELATION, ("bytes", "bytes"))
         memset = partial(plain, "Memset", _cupti.MEMSET)
@@ -211,7 +211,7 @@ class Memory:
         self._tracks = tracks
 
     def read(self) -> set[str]:
-        """The table, if it is there; its name."""
+        """Read the table, if it is there; return its name."""
         table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
         columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
         found: list[tuple[int, int, Row]] = []
@@ -254,7 +254,7 @@ class Memory:
 
 
 def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
-    """Whether each address that is both allocated and freed is freed first: then the two words are mixed up."""
+    """Return whether each address that is both allocated and freed is freed first: then the two words are mixed up."""
     first: dict[tuple[Any, Any, Any], bool] = {}
     both: set[tuple[Any, Any, Any]] = set()
     for _, _, (process, device, address, _, _, operation) in found:

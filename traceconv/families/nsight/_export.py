@@ -54,14 +54,14 @@ class Export(Tables):
         }
 
     def rows(self, table: str, columns: Sequence[str], *, order: Sequence[str] = ()) -> Iterator[Row]:
-        """The rows of a table one by one."""
+        """Yield the rows of a table one by one."""
         for _, portion in self.portions(table, columns, order=order):
             yield from portion
 
     def _possible(
         self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
     ) -> Sequence[Row]:
-        """The rows with None in the place of times that no session can have."""
+        """Return the rows with None in the place of times that no session can have."""
         for place, column in enumerate(columns):
             if column in schema.TIMES:
                 rows = _in_a_session(rows, place, report)
@@ -70,7 +70,7 @@ class Export(Tables):
     # -- names ------------------------------------------------------------------------------------------------
 
     def text(self, number: Any) -> str:
-        """The string of an id; "" for none."""
+        """Return the string of an id; "" for none."""
         found = self.strings.get(number)
         if found is None:
             if not number:  # NULL, and 0 in exports from before 2021
@@ -80,7 +80,10 @@ class Export(Tables):
         return found
 
     def enum(self, column: str, value: Any) -> Any:
-        """The word for the number in such a column, as the export itself says, or a known one; else the number."""
+        """Return the word for the number in such a column, as the export itself says, or a known one.
+
+        Else the number.
+        """
         if not isinstance(value, int):
             return value
         table, fallback = schema.ENUMS[column]
@@ -93,12 +96,12 @@ class Export(Tables):
         return named(words, value) if words else value
 
     def _copy_word(self, name: Any, label: Any) -> str:
-        """CUDA_MEMCPY_KIND_HTOD -> HtoD, as CUDA's tools print it."""
+        """Return a kind of copy as CUDA's tools print it: CUDA_MEMCPY_KIND_HTOD -> HtoD."""
         symbol = str(name or "").removeprefix(schema.COPY_SYMBOL)
         return schema.COPY_WORDS.get(symbol) or str(label or name or "")
 
     def call_stack(self, table: str, number: Any) -> list[str]:
-        """The frames of a stack, innermost first, as "function (module)"; [] if there is none."""
+        """Return the frames of a stack, innermost first, as "function (module)"; [] if there is none."""
         stacks = schema.CALL_STACKS.get(table, "")
         if not number or stacks not in self.tables:
             return []
@@ -126,7 +129,7 @@ class Export(Tables):
     # -- args -------------------------------------------------------------------------------------------------
 
     def args(self, table: str, values: dict[str, Any]) -> dict[str, Any]:
-        """The columns of a row for the args: numbers of known meaning as words, what is not there left out."""
+        """Return the columns of a row for the args: numbers of known meaning as words, what is not there left out."""
         result: dict[str, Any] = {}
         for column, value in values.items():
             if value is None or value == "" or column in schema.NOT_ARGS:
@@ -143,7 +146,7 @@ class Export(Tables):
 
 
 def _in_a_session(rows: Sequence[Row], place: int, report: Callable[[int, int, object], None]) -> Sequence[Row]:
-    """The same rows with None in the place of times that no session can have."""
+    """Return the same rows with None in the place of times that no session can have."""
     limit = schema.SESSION_LIMIT_NS
     times = [row[place] for row in rows]
     numbers = whole(times)
@@ -236,12 +239,12 @@ class Tracks:
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def only_process(self) -> int | None:
-        """The process of an export that knows one only: old tables of devices do not say whose they are."""
+        """Return the process of an export that knows one only: old tables of devices do not say whose they are."""
         known = {key[1] for key in self._found if key[0] == "process"} | set(self._process_names)
         return known.pop() if len(known) == 1 else None
 
     def process(self, number: int) -> TrackId:
-        """The process of a global id."""
+        """Return the process of a global id."""
         number = schema.process_of(number)
         track = self._found.get(("process", number))
         if track is None:
@@ -253,7 +256,7 @@ class Tracks:
         return track
 
     def thread(self, number: Any) -> TrackId:
-        """The thread of a global id."""
+        """Return the thread of a global id."""
         if not isinstance(number, int):
             return self.group("events without a thread")
         track = self._found.get(("thread", number))
@@ -264,7 +267,7 @@ class Tracks:
         return track
 
     def group(self, title: str, number: Any = None, *, description: str = "") -> TrackId:
-        """A track of the machine, or of the process of a global id; 0 is no process."""
+        """Return a track of the machine, or of the process of a global id; 0 is no process."""
         parent = self.process(number) if isinstance(number, int) and schema.pid_of(number) else NO_TRACK
         track = self._found.get(("group", parent, title))
         if track is None:
@@ -272,12 +275,12 @@ class Tracks:
         return track
 
     def gpu(self, number: Any) -> TrackId:
-        """A GPU of the machine, for what is measured beside all processes."""
+        """Return a GPU of the machine, for what is measured beside all processes."""
         name = self.gpus.get(number, "")
         return self.group(f"GPU {_shown(number)} {name}".strip())
 
     def device(self, process: Any, device: Any) -> TrackId:
-        """A device as a process sees it."""
+        """Return a device as a process sees it."""
         parent = self.process(process) if isinstance(process, int) else NO_TRACK
         key = ("device", parent, device)
         if key not in self._found:
@@ -288,7 +291,10 @@ class Tracks:
         return self._found[key]
 
     def context(self, process: Any, device: Any, context: Any, green: Any = None) -> TrackId:
-        """A context on a device; a green context stands beside the one that it is a part of (0 is none, as NULL is)."""
+        """Return a context on a device.
+
+        A green context stands beside the one that it is a part of (0 is none, as NULL is).
+        """
         number = green or context
         key = ("context", self.device(process, device), number)
         if key not in self._found:
@@ -299,7 +305,7 @@ class Tracks:
         return self._found[key]
 
     def stream(self, process: Any, device: Any, context: Any, green: Any, stream: Any) -> TrackId:
-        """A stream of a context."""
+        """Return a stream of a context."""
         parent = self.context(process, device, context, green)
         key = ("stream", parent, stream)
         if key not in self._found:
@@ -313,14 +319,14 @@ class Tracks:
         return self._found[key]
 
     def part_of(self, parent: TrackId, title: str, *, description: str = "") -> TrackId:
-        """A track below another one."""
+        """Return a track below another one."""
         key = ("part", parent, title)
         if key not in self._found:
             self._found[key] = self._out.tracks.add(title, parent, description=description)
         return self._found[key]
 
     def counter(self, parent: TrackId, title: str, unit: str, *, description: str = "") -> TrackId:
-        """A counter below another track."""
+        """Return a counter below another track."""
         key = ("counter", parent, title)
         if key not in self._found:
             self._found[key] = self._out.tracks.counter(title, parent, unit=unit, description=description)
@@ -335,5 +341,5 @@ class Tracks:
 
 
 def _shown(number: Any) -> str:
-    """The number of a device, context or stream in the name of its track."""
+    """Return the number of a device, context or stream in the name of its track."""
     return "(unknown)" if number is None else str(number)

@@ -53,7 +53,7 @@ class Nvtx:
         self._categories: dict[tuple[_Process, Any, Any], str] = {}
 
     def read(self) -> None:
-        """All rows, once what they refer to is defined."""
+        """Read all rows, once what they refer to is defined."""
         if not self._export.has(_TABLE, "start", "eventType"):
             return
         ranges = {
@@ -74,7 +74,7 @@ class Nvtx:
         return Slices(Shape(_TABLE, place, (*more, *_DESCRIBED), (), track, self._describe), self._timeline)
 
     def _ranges(self, kind: int, slices: Slices, chosen: list[tuple[int, Row]]) -> None:
-        """Rows in the order of the shape's columns; the process goes into the description."""
+        """Add ranges of rows in the order of the shape's columns; the process goes into the description."""
         numbers, rows = [], []
         for number, row in chosen:
             start, end, thread, end_thread, kind_, _, *rest = row
@@ -86,7 +86,7 @@ class Nvtx:
             slices.add(numbers, rows)
 
     def _of_domain(self, thread: Any, domain: Any) -> TrackId:
-        """Ranges that may end on another thread and may overlap: a track of the process for each domain."""
+        """Return the track of a domain for ranges that may end on another thread and may overlap."""
         name = self._domains.get((_process(thread), domain), "")
         title = f"NVTX ranges ({name})" if name else "NVTX ranges"
         return self._tracks.group(title, thread, description="Ranges of nvtxRangeStart and nvtxRangeEnd.")
@@ -110,13 +110,13 @@ class Nvtx:
                     self._tracks.name_thread(thread, None, name)
 
     def _text(self, text: Any, text_id: Any) -> str:
-        """The name as given, or the registered string."""
+        """Return the name as given, or the registered string."""
         return as_text(text) if text not in (None, "") else self._export.text(text_id)
 
     # -- events -------------------------------------------------------------------------------------------------
 
     def _other(self, number: int, row: Row, kind: Any) -> None:
-        """A mark, a definition, or what nobody knows."""
+        """Add a mark, a definition, or what nobody knows."""
         out = self._out
         out.balance.read += 1
         if kind in schema.NVTX_DEFINITIONS:

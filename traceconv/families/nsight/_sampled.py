@@ -39,7 +39,7 @@ class Sampled:
         self._frames: dict[tuple[Any, Any, Any], StackId] = {}
 
     def read(self) -> set[str]:
-        """All of them; their names."""
+        """Read the tables of samples, schedules and counters; return their names."""
         self._samples()
         self._schedules()
         for table, (value, key) in schema.COUNTERS.items():
@@ -50,7 +50,7 @@ class Sampled:
     # -- call stacks ----------------------------------------------------------------------------------------------
 
     def _samples(self) -> None:
-        """Both tables are gone through in the order of their id, so that no stack has to be kept."""
+        """Read the samples: both tables in the order of their id, so that no stack has to be kept."""
         out = self._out
         if "COMPOSITE_EVENTS" not in self._export.tables:
             return
@@ -80,7 +80,7 @@ class Sampled:
         return columns if self._export.has(table, *columns) else ()
 
     def _stacks(self) -> Any:
-        """The innermost frame of each stack, by id."""
+        """Yield the innermost frame of each stack, by id."""
         table = "SAMPLING_CALLCHAINS"
         order = ("id", "stackDepth DESC") if self._export.has(table, "id", "stackDepth") else ()
         current, parent = None, StackId(-1)
@@ -106,7 +106,7 @@ class Sampled:
     # -- thread states ----------------------------------------------------------------------------------------------
 
     def _schedules(self) -> None:
-        """A slice for the time on a CPU, and one for the time off it where the export says why."""
+        """Draw a slice for the time on a CPU, and one for the time off it where the export says why."""
         table, out = "SCHED_EVENTS", self._out
         columns = ("start", "cpu", "isSchedIn", "globalTid", "threadState", "threadBlock")
         last: dict[Any, tuple[int, Row]] = {}
@@ -140,7 +140,7 @@ class Sampled:
         self._out.balance.written += 1
 
     def _state_to_the_end(self, number: int, row: Row) -> None:
-        """The last state of a thread lasts for an unknown time: a point."""
+        """Draw the last state of a thread, which lasts for an unknown time, as a point."""
         name = _RUNNING if row[2] else "Not running"
         self._out.instant(self._states_of(row[3]), row[0], name, "thread_state", {"cpu": row[1]}, number)
         self._out.balance.written += 1
@@ -169,7 +169,7 @@ class Sampled:
                 out.count_values(is_there, not is_there)
 
     def _names(self, table: str) -> dict[Any, tuple[str, str, str]]:
-        """Name, unit and description of each metric."""
+        """Return name, unit and description of each metric."""
         rows = self._export.rows
         found: dict[Any, tuple[str, str, str]] = {}
         if table in ("GPU_METRICS", "SOC_METRICS"):
@@ -210,6 +210,6 @@ class Sampled:
 
 
 def _unit(name: str) -> str:
-    """SMs Active [Throughput %] -> %, GPC Clock Frequency [MHz] -> MHz."""
+    """Return the unit in a name: SMs Active [Throughput %] -> %, GPC Clock Frequency [MHz] -> MHz."""
     inside = name.rpartition("[")[2].removesuffix("]") if name.endswith("]") else ""
     return "%" if "%" in inside else inside

@@ -16,7 +16,7 @@ from traceconv.io.sqlite import Kind
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a list of names."""
+    """Return the words of a list of names."""
     return tuple(text.split())
 
 
@@ -52,17 +52,17 @@ PROCESS_MASK: Final = ~_ID_MASK
 
 
 def tid_of(global_id: int) -> int:
-    """The thread of the operating system, cut to 24 bits."""
+    """Return the thread of the operating system, cut to 24 bits."""
     return global_id & _ID_MASK
 
 
 def pid_of(global_id: int) -> int:
-    """The process of the operating system, cut to 24 bits."""
+    """Return the process of the operating system, cut to 24 bits."""
     return global_id >> 24 & _ID_MASK
 
 
 def process_of(global_id: int) -> int:
-    """The global id of the process that a thread belongs to."""
+    """Return the global id of the process that a thread belongs to."""
     return global_id & PROCESS_MASK
 
 

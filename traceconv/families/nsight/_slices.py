@@ -83,7 +83,7 @@ class Slices:
         self._form = b"%b" + numbers + b"}"
 
     def _kind(self, key: Row) -> sqlite_tables.Described:
-        """From the columns that choose the track and those that describe the event."""
+        """Return the description of rows with that key: the columns of the track, then those of the event."""
         place, described = key[: len(self.shape.place)], key[len(self.shape.place) :]
         event = self.shape.describe(dict(zip(self.shape.described, described, strict=True)))
         comma = b"," if event.args and self.shape.varying else b""
@@ -94,7 +94,7 @@ class Slices:
         return sqlite_tables.Described(self.shape.track(*place), name, category, args, known)
 
     def read(self, export: Export, start: str = "start", end: str = "end") -> None:
-        """All rows of the table; they are instants if no column of ends is named."""
+        """Read all rows of the table; they are instants if no column of ends is named."""
         table, columns = self.shape.table, (*self.shape.place, *self.shape.described)
         if end:
             varying = (column for column, _ in self.shape.varying)
@@ -114,7 +114,7 @@ class Slices:
                 self._out.balance.written += 1
 
     def add(self, numbers: Sequence[int], rows: Sequence[Row]) -> None:
-        """Some rows and their numbers."""
+        """Add some rows and their numbers."""
         self._out.balance.read += len(rows)
         starts, ends = whole([row[0] for row in rows]), whole([row[1] for row in rows])
         if starts is None or ends is None or not ends.all():
@@ -123,7 +123,7 @@ class Slices:
         self.write(Spans(rows, numbers, starts, ends - starts))
 
     def _placed(self, numbers: Sequence[int], rows: Sequence[Row]) -> tuple[list[int], list[Row]]:
-        """Those with both times; the others are skipped, or closed later."""
+        """Return the rows with start and end, and their numbers; the others are skipped, or closed later."""
         kept_numbers, kept = [], []
         for number, row in zip(numbers, rows, strict=True):
             start, end = row[0], row[1]
@@ -140,7 +140,7 @@ class Slices:
         return kept_numbers, kept
 
     def write(self, spans: Spans, more: bytes = b"") -> None:
-        """Rows that have times; `more` stands at the end of their args."""
+        """Write rows that have times; `more` stands at the end of their args."""
         if not spans.rows:
             return
         keys = [row[2 : self._varying_at] for row in spans.rows]
@@ -165,7 +165,7 @@ class Slices:
         return [self._args_of(kind.args, row, dur, more) for (kind, row), dur in zip(pairs, lengths, strict=True)]
 
     def _args_of(self, head: bytes, row: Row, dur: int, more: bytes) -> bytes:
-        """The args of one row; nothing for an empty object."""
+        """Return the args of one row; nothing for an empty object."""
         members = []
         for value, (column, name) in zip(row[self._varying_at :], self.shape.varying, strict=True):
             if type(value) is int and (value or column != "correlationId"):
@@ -189,7 +189,7 @@ class Timeline:
         self._launches = Launches()
 
     def link(self, role: str, processes: I64, ids: Sequence[int | None], slices: I64) -> None:
-        """Slices are calls or work."""
+        """Register slices as calls or work, to be linked."""
         found = whole(ids)
         numbers = np.array([number or 0 for number in ids], np.int64) if found is None else found
         joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS.stop)
@@ -205,7 +205,7 @@ class Timeline:
         self.open.clear()
 
     def join(self) -> None:
-        """Arrows from the calls to what they started."""
+        """Add flows from the calls to what they started."""
         calls, works, _, _ = self._launches.pairs()
         name, category = self.out.tables.string("launch"), self.out.tables.string(LAUNCH_FLOW)
         (origins,) = self.out.tables.slice_columns("origin")

@@ -113,11 +113,11 @@ class _Heading(msgspec.Struct, dict=True):
         return "Metric Name" not in self.columns
 
     def is_value(self, column: str) -> bool:
-        """Whether a column holds measured numbers."""
+        """Return whether a column holds measured numbers."""
         return not self.is_fact(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
 
     def is_fact(self, column: str) -> bool:
-        """Whether a column says something about the launch itself."""
+        """Return whether a column says something about the launch itself."""
         if self.is_raw:
             return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
         return column not in (*_DETAIL, *_RULE, *_SUMMARY)
@@ -158,7 +158,7 @@ class _Kernel(msgspec.Struct):
     rules: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     def args(self) -> dict[str, Any]:
-        """All that is known of it, under one key, since it may be put beside other args."""
+        """Return all that is known of it, under one key, since it may be put beside other args."""
         args = dict(self.launch)
         for key, value in self.metrics.items():
             _put(args, key, value)
@@ -199,7 +199,7 @@ class _Reader:
         self._finish()
 
     def _values(self) -> Iterator[str]:
-        """The fields that may tell the locale."""
+        """Yield the measured values, which may tell the locale."""
         for number, line in self._lines.read(self._source, again=True):
             heading, text = self._place(text_of_line(line), number)
             if heading is None:
@@ -209,7 +209,7 @@ class _Reader:
                 yield from (_first(value) for column, value in row if heading.is_value(column))
 
     def _place(self, line: str, number: int) -> tuple[_Heading | None, str]:
-        """The heading that a line belongs to, and the line without what stands before the table."""
+        """Return the heading that a line belongs to, and the line without what stands before the table."""
         found = _HEADING.search(line) if "Kernel Name" in line else None
         if found is not None:
             heading = _heading(line[: found.start()], line[found.start() :], number)
@@ -229,7 +229,7 @@ class _Reader:
             self._messages[f"ncu {message[1].lower()}: {message[2]:.300}"] = None
 
     def _units(self, heading: _Heading, text: str) -> bool:
-        """Whether this is the row of units of a page of raw metrics: it has no launch."""
+        """Return whether this is the row of units of a page of raw metrics: it has no launch."""
         if not heading.is_raw or heading.units is not None:
             return False
         row = fields_of(text, heading.delimiter)
@@ -344,12 +344,12 @@ def _heading(prefix: str, text: str, number: int) -> _Heading | None:
 
 
 def _looks_like_a_row(text: str, heading: _Heading) -> bool:
-    """Quoted, or with as many delimiters as a row has: the program's own output stands between the rows."""
+    """Return whether a line is quoted, or has as many delimiters as a row: other output stands between rows."""
     return text.startswith('"') or text.count(heading.delimiter) >= heading.needed - 1
 
 
 def _others(headings: Sequence[_Heading]) -> bytes:
-    """The expression of lines that are no heading, no row and no message."""
+    """Return the expression of lines that are no heading, no row and no message."""
     rows = (
         b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
         for one in headings
@@ -358,7 +358,7 @@ def _others(headings: Sequence[_Heading]) -> bytes:
 
 
 def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:
-    """What is wrong with a row, "" if nothing is."""
+    """Return what is wrong with a row, "" if nothing is."""
     if text.count('"') % 2:
         return "a quote is not closed"
     columns = heading.columns
@@ -370,7 +370,7 @@ def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:
 
 
 def _group(where: dict[str, Any], key: str) -> dict[str, Any]:
-    """The group of metrics below a key, which a metric may have taken already."""
+    """Return the group of metrics below a key, which a metric may have taken already."""
     group = where.setdefault(key, {})
     return group if isinstance(group, dict) else _group(where, f"{key} (group)")
 
@@ -387,12 +387,12 @@ def _put(where: dict[str, Any], key: str, value: Any) -> None:
 
 
 def _launch(heading: _Heading, values: dict[str, str]) -> dict[str, Any]:
-    """What a row says about the launch itself."""
+    """Return what a row says about the launch itself."""
     return {name: _launch_value(name, values[column]) for column, name in heading.facts if values[column]}
 
 
 def _first(text: str) -> str:
-    """The value itself, of one that lists those of all instances."""
+    """Return the value itself, of one that lists those of all instances."""
     several = _INSTANCES.fullmatch(text)
     return several[1] if several else text
 
@@ -402,7 +402,7 @@ def _key(metric: str, unit: str) -> str:
 
 
 def _launch_value(name: str, text: str) -> Any:
-    """Numbers of ids and sizes; these follow no locale."""
+    """Return the number of an id or size, which follows no locale."""
     triple = _TRIPLE.fullmatch(text)
     if triple is not None:
         return [int(size) for size in triple.groups()]
@@ -448,7 +448,7 @@ class NsightCompute:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the heading; lines that begin with ==PROF== may precede one."""
+        """Recognise the heading; lines that begin with ==PROF== may precede one."""
         if _HEADING_BYTES.search(head.data):
             return Match.yes("a heading with ID or Process ID, and Kernel Name")
         if _MESSAGE_BYTES.search(head.data):

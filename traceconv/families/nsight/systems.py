@@ -82,7 +82,7 @@ class _Reader:
         self._properties()
 
     def _take(self, table: str) -> bool:
-        """Whether the table is there; it counts as read from now on."""
+        """Return whether the table is there; it counts as read from now on."""
         self._drawn.add(table)
         return table in self._export.tables
 
@@ -112,7 +112,7 @@ class _Reader:
         return found[0] if found else None
 
     def _anchor(self, clock: ClockDomain) -> None:
-        """The start of the session since 1970, if the export knows it."""
+        """Anchor the clock at the start of the session since 1970, if the export knows it."""
         columns = ("utcEpochNs", "utcTime")
         for epoch, text in self._export.rows("TARGET_INFO_SESSION_START_TIME", columns):
             if isinstance(epoch, int) and looks_like_unix_time(epoch):
@@ -133,7 +133,7 @@ class _Reader:
                 self._thread_table(table, category)
 
     def _thread_table(self, table: str, category: str) -> None:
-        """Any table whose rows have a start and a thread."""
+        """Read any table whose rows have a start and a thread."""
         export = self._export
         if not export.has(table, "start", "globalTid"):
             return
@@ -179,7 +179,7 @@ class _Reader:
     # -- messages -----------------------------------------------------------------------------------------------
 
     def _diagnostics(self) -> None:
-        """What the profiler says about its own recording; warnings are shown to the user as well."""
+        """Keep what the profiler says about its own recording; warnings are shown to the user as well."""
         table, out = "DIAGNOSTIC_EVENT", self._out
         if not self._take(table):
             return
@@ -201,7 +201,7 @@ class _Reader:
     # -- the rest -----------------------------------------------------------------------------------------------
 
     def _others(self) -> None:
-        """Tables that are not known: drawn if their rows have times."""
+        """Draw tables that are not known, if their rows have times."""
         for table in sorted(self._export.tables.keys() - self._drawn):
             if table.startswith(("ENUM_", "sqlite_")):
                 continue
@@ -243,7 +243,7 @@ class _Reader:
 
 
 def _fact(value: Any) -> Any:
-    """A value as metadata can hold it."""
+    """Return a value as metadata can hold it."""
     return value if value is None or isinstance(value, int | str) else as_text(value)
 
 
@@ -309,7 +309,7 @@ class NsightSystems:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the table of strings together with tables that no one else has."""
+        """Recognise the table of strings together with tables that no one else has."""
         tables = set(head.tables)
         if "StringIds" in tables and tables.intersection(schema.MARKS) and not tables.intersection(schema.NOT_MARKS):
             return Match.yes("an SQLite database with StringIds and tables of Nsight Systems")

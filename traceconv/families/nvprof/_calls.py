@@ -48,14 +48,14 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def correlation(number: Any) -> int:
-    """A correlation id as stored, 0 for what is none."""
+    """Return a correlation id as stored, 0 for what is none."""
     if not isinstance(number, int):
         return 0
     return number if number in IDS else number & 0xFFFFFFFF if number < 0 else 0
 
 
 def correlations(numbers: Sequence[Any]) -> I64:
-    """Correlation ids as stored, 0 for what is none."""
+    """Return correlation ids as stored, 0 for what is none."""
     found = whole(numbers)
     found = np.array([number or 0 for number in numbers], np.int64) if found is None else found
     return np.where(found < IDS.stop, np.where(found < 0, found & 0xFFFFFFFF, found), 0)
@@ -81,7 +81,7 @@ class Extras:
         self._tables.setdefault(number, Counter())[table] += 1
 
     def take(self, number: int, what: str) -> dict[str, Any]:
-        """All that is kept about a row, which is then used up."""
+        """Remove and return the args that are kept for a row."""
         args = self._args.pop(number, None)
         if args is None:
             return {}
@@ -107,11 +107,11 @@ class ProcessLaunches(Launches):
         self._pids: dict[int, Any] = {}
 
     def number(self, pid: Any) -> int:
-        """A process by the number that it has here."""
+        """Return the number that stands for a process here, a new one for a new pid."""
         return self._numbers.setdefault(pid, len(self._numbers))
 
     def pid_of(self, number: int) -> Any:
-        """The only process with a call of that correlation id, None if there is none or more than one.
+        """Return the only process with a call of that correlation id, None if there is none or more than one.
 
         To be asked once all calls are there.
         """
@@ -145,7 +145,7 @@ class Calls:
         self.failed = 0
 
     def read(self) -> None:
-        """All calls, with what other tables say about them."""
+        """Read all calls, with what other tables say about them."""
         self._read_cuda_events()
         self._read_external()
         for table in _API:  # of two calls with one id that of the runtime comes first, and is the launch
@@ -153,14 +153,14 @@ class Calls:
         self._extras.report_left(self._out.info.name)
 
     def _read_cuda_events(self) -> None:
-        """cudaEventRecord: which event, on which stream."""
+        """Read cudaEventRecord: which event, on which stream."""
         columns = ("correlationId", "contextId", "streamId", "eventId")
         for _, number, context, stream, event in self._activities.rows("CUDA_EVENT", columns):
             args = {"event_id": event, "event_context": context, "event_stream": stream}
             self._extras.add(correlation(number), "CUDA_EVENT", args)
 
     def _read_external(self) -> None:
-        """What another library (OpenACC, a framework) calls the operation that this call is part of."""
+        """Read what another library (OpenACC, a framework) calls the operation that this call is part of."""
         columns = ("correlationId", "externalKind", "externalId")
         for _, number, kind, external in self._activities.rows("EXTERNAL_CORRELATION", columns):
             self._extras.add(correlation(number), "EXTERNAL_CORRELATION", {f"external_id_kind_{kind}": external})

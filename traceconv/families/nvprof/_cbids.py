@@ -11,7 +11,7 @@ from typing import Final
 
 
 def _names(text: str) -> dict[int, str]:
-    """Names by number: they count from 1, and a number in the text is that of the name after it."""
+    """Return names by number: they count from 1, and a number in the text is that of the name after it."""
     names, number = {}, 1
     for word in text.split():
         if word.isdigit():

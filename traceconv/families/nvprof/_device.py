@@ -65,7 +65,7 @@ class DeviceWork:
         self._grids_of: list[tuple[list[Any], I64]] = []
 
     def read(self) -> None:
-        """All of it."""
+        """Read all work of devices."""
         self._read_counted()
         for table in _KERNEL_TABLES:
             self._read_kernels(table)
@@ -81,7 +81,7 @@ class DeviceWork:
     def _add(
         self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
     ) -> None:
-        """Copies and memsets: their args are made one by one."""
+        """Read copies and memsets, whose args are made one by one."""
         string, tracks = self._out.tables.string, Known(self._track)
         places = tracks.of([row[3:6] for row in spans.rows], spans.rows)
         kinds = [
@@ -92,8 +92,11 @@ class DeviceWork:
         self._put(spans, kinds, ids, [_encode(args(row, dur)) for row, _, dur in spans.each()])
 
     def _track(self, row: Row, number: int = 0) -> tuple[int, int]:
-        """The stream of a row and a number for its process: the only one there is, else that of the call with the
-        correlation id `number`, which launched it. -1 for a stream that only such a call tells."""
+        """Return the stream of a row and a number for its process.
+
+        The process is the only one there is, else that of the call with the correlation id `number`, which launched it.
+        The stream is -1 if only such a call tells it.
+        """
         known = self._tracks.pids()
         if len(known) > 1 and not number:
             return -1, 0
@@ -125,7 +128,7 @@ class DeviceWork:
                 self._grids_of.append(([row[_SHAPE_TO + 1] for row in rows], slices))
 
     def _kind(self, table: str, row: Row) -> Described:
-        """What all launches of a kernel of one shape have in common."""
+        """Return what all launches of a kernel of one shape have in common."""
         category, name = self._out.tables.string(_cupti.KERNEL), self._kernel_name(table, row)
         mangled = self._mangled.get(row[_SHAPE_FROM])
         args = _shape_args(row[_SHAPE_FROM:_SHAPE_TO]) | ({"mangled": mangled} if mangled else {})
@@ -133,7 +136,7 @@ class DeviceWork:
         return Described(track, name, category, _members(args), process)
 
     def _args(self, rows: Sequence[Row], ids: list[int], kinds: list[Described]) -> list[bytes]:
-        """The args of kernels."""
+        """Return the args of kernels."""
         launches = [row[_SHAPE_TO + 1 :] for row in rows]
         made = [
             _USUAL % (number, launch[0], kind[3])
@@ -157,7 +160,7 @@ class DeviceWork:
         return name
 
     def _join_to_parents(self, spans: Spans, slices: I64) -> None:
-        """A kernel that was launched by another one on the device."""
+        """Join a kernel that was launched by another one on the device to it."""
         for grids, of_grids in self._grids_of:
             self._grids.update((grid, one) for grid, one in zip(grids, of_grids.tolist(), strict=True) if grid)
         self._grids_of.clear()
@@ -209,7 +212,7 @@ class DeviceWork:
 
 
 def _sized(row: Row, size: Any, dur: int) -> dict[str, Any]:
-    """The args of all that moves bytes."""
+    """Return the args of all that moves bytes."""
     args: dict[str, Any] = {"correlation_id": correlation(row[6])} if correlation(row[6]) else {}
     args["bytes"] = size
     rate = _cupti.throughput_gb_per_s(size, dur) if isinstance(size, int) else None
@@ -221,7 +224,7 @@ def _is_async(flags: Any) -> bool:
 
 
 def _shape_args(shape: Row) -> dict[str, Any]:
-    """The args that all launches of a kernel of one shape have in common; `shape` is the values of _SHAPE."""
+    """Return the args that all launches of a kernel of one shape have in common; `shape` is the values of _SHAPE."""
     grid, rest = shape[2:8], shape[8:]
     args: dict[str, Any] = {}
     if any(size is not None for size in grid):
@@ -234,12 +237,12 @@ def _shape_args(shape: Row) -> dict[str, Any]:
 
 
 def _members(args: dict[str, Any]) -> bytes:
-    """The end of a JSON object, after its first member."""
+    """Return the end of a JSON object, after its first member."""
     return b"," + _encode(args)[1:] if args else b"}"
 
 
 def _launch_args(row: Row, number: int) -> dict[str, Any]:
-    """The args of one launch: how long it waited, and its place in a tree of kernels."""
+    """Return the args of one launch: how long it waited, and its place in a tree of kernels."""
     start, end = row[1:3]
     grid, completed, queued, submitted, *parent = row[_SHAPE_TO + 1 :]
     args: dict[str, Any] = {"correlation_id": number} if number else {}
@@ -261,7 +264,7 @@ _UNSIGNED, _DOUBLE, _SIGNED = struct.Struct("<Q"), struct.Struct("<d"), struct.S
 
 
 def metric_value(value: Any) -> Any:
-    """The number in the union CUpti_MetricValue, whose type the file does not tell.
+    """Return the number in the union CUpti_MetricValue, whose type the file does not tell.
 
     The exponent of a double decides: 0 there is an integer below 2**52 (or 0.0), all ones is a negative integer, and
     anything else would be an integer above 2**52, which nothing counts in a kernel.

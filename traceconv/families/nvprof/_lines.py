@@ -87,7 +87,7 @@ class Header:
 
 
 def header_of(line: str) -> Header | None:
-    """The header row that a line is."""
+    """Return the header row that a line is."""
     text = line.strip()
     if not text.lstrip('"').startswith(_FIRST):
         return None
@@ -102,7 +102,7 @@ def header_of(line: str) -> Header | None:
 
 
 def units_of(line: str, header: Header, header_line: str) -> dict[str, str] | None:
-    """The units row below a header row: the unit of each column that has one."""
+    """Return the units row below a header row: the unit of each column that has one."""
     if header.csv:
         cells = line.strip().split(",")
         if len(cells) != len(header.columns) or not any(cells) or not all(_is_unit(cell) for cell in cells):
@@ -124,7 +124,7 @@ def _is_unit(cell: str) -> bool:
 
 
 def cells_of_csv(line: str) -> list[str]:
-    """The cells of a line of CSV as nvprof writes it."""
+    """Return the cells of a line of CSV as nvprof writes it."""
     cells, at = [], 0
     while at < len(line):
         found = _CELL.match(line, at)
@@ -139,7 +139,7 @@ def cells_of_csv(line: str) -> list[str]:
 
 
 def cells_of(line: str, header: Header) -> list[str] | None:
-    """The cells of a row, as many as there are columns; None for what has fewer."""
+    """Return the cells of a row, as many as there are columns; None for what has fewer."""
     wanted = len(header.columns)
     if not header.csv:
         cells = _GAP.split(line.strip(), maxsplit=wanted - 1 if header.name_at == wanted - 1 else 0)
@@ -153,14 +153,14 @@ def cells_of(line: str, header: Header) -> list[str] | None:
 
 
 def split_value(text: str, unit: str = "") -> tuple[str, str] | None:
-    """Number and unit of "1.6782ms"; a number without unit has that of its column."""
+    """Return number and unit of "1.6782ms"; a number without unit has that of its column."""
     found = _VALUE.fullmatch(text.strip())
     return (found[1].replace(",", "."), found[2] or unit) if found else None
 
 
 @lru_cache(maxsize=1 << 12)
 def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
-    """A time and the step of its last digit, both ns; None for what is none."""
+    """Return a time and the step of its last digit, both ns; None for what is none."""
     found = _VALUE.fullmatch(text)
     exponent = _TIMES.get(found[2] or unit) if found else None
     if found is None or exponent is None:
@@ -174,7 +174,7 @@ def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
 
 
 def value_of(text: str, unit: str = "") -> tuple[str, Any]:
-    """A value for the args, and what its key ends in: ("_ns", 1678200), ("_bytes", 4096), ("", "Low (2)")."""
+    """Return a value for the args, and what its key ends in: ("_ns", 1678200), ("_bytes", 4096), ("", "Low (2)")."""
     found = split_value(text, unit)
     if found is None:
         return "", text
@@ -195,7 +195,7 @@ def value_of(text: str, unit: str = "") -> tuple[str, Any]:
 
 
 def _plain(number: Decimal) -> int | float | str:
-    """A JSON number: whole where it is."""
+    """Return a JSON number: whole where it is."""
     if number == number.to_integral_value() and abs(number) < 2**63:
         return int(number)
     value = float(number)
@@ -203,5 +203,5 @@ def _plain(number: Decimal) -> int | float | str:
 
 
 def key_of(column: str) -> str:
-    """The name of a column as a key of args: "Time(%)" -> "time"."""
+    """Return the name of a column as a key of args: "Time(%)" -> "time"."""
     return re.sub(r"[^a-z0-9]+", "_", column.replace("(%)", "").lower()).strip("_")

@@ -49,7 +49,7 @@ class Marks:
         self._open: dict[Any, list[_Open]] = {}
 
     def read(self) -> None:
-        """All ranges and marks; those that are open at the end stay so until `close`."""
+        """Read all ranges and marks; those that are open at the end stay so until `close`."""
         for row, flags, number, kind, payload, color, category in self._activities.rows("MARKER_DATA", _DATA_COLUMNS):
             place = self._activities.place("MARKER_DATA", row)
             self._data.add(number, "MARKER_DATA", self._data_args(place, flags, kind, payload, color, category))
@@ -129,7 +129,7 @@ class Marks:
 
 
 def _payload(kind: Any, payload: Any) -> Any:
-    """The number that a program gave along; None for none, which is stored as 0."""
+    """Return the number that a program gave along; None for none, which is stored as 0."""
     if not isinstance(payload, bytes) or kind not in _PAYLOADS:
         return payload if isinstance(payload, int | float) else None
     layout = struct.Struct(_PAYLOADS[kind])

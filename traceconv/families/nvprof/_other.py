@@ -113,7 +113,7 @@ class Others:
         self._pid = pids[0] if len(pids) == 1 else None
 
     def read(self) -> None:
-        """All of them."""
+        """Read all of them."""
         self._synchronization()
         self._overhead()
         self._unified_memory()
@@ -174,7 +174,7 @@ class Others:
                 self._instant(track, start, name, "unified_memory", args, number)
 
     def _unified_memory_old(self, table: str) -> None:
-        """CUDA 6 and 7: a value at a point in time."""
+        """Read the unified memory of CUDA 6 and 7: a value at a point in time."""
         for row, ts, kind, value, device, pid in self._activities.rows(table, _UNIFIED_OLD):
             if self._is_time(table, row, ts):
                 name = _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))[0]
@@ -232,7 +232,7 @@ class Others:
             self._out.balance.written += 1
 
     def _sampled(self) -> None:
-        """Events and metrics that were read at points in time."""
+        """Read events and metrics that were read at points in time."""
         for table, word in (("EVENT", "Event"), ("METRIC", "Metric")):
             for suffix in ("", "_INSTANCE"):
                 name = f"INSTANTANEOUS_{table}{suffix}"
@@ -303,7 +303,7 @@ def _word(words: tuple[str, ...], number: Any) -> str:
 
 
 def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
-    """What value and flags mean depends on the kind."""
+    """Return the args of a unified memory event; its kind tells the meaning of value and flags."""
     if kind in _BYTES:
         return {"bytes": value} | ({"cause": _cupti.named(_cupti.MIGRATION_CAUSE, flags)} if flags else {})
     if kind == _CPU_FAULT:

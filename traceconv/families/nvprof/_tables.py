@@ -81,7 +81,7 @@ class Activities(Tables):
         self._is_read: set[str] = set()
 
     def text(self, number: Any, at: str) -> str:
-        """The string of that number, "" for none; a number without a string stays visible."""
+        """Return the string of that number, "" for none; a number without a string stays visible."""
         if not number:
             return ""
         found = self._strings.get(number)
@@ -91,24 +91,24 @@ class Activities(Tables):
         return found
 
     def unread(self) -> dict[str, int]:
-        """The number of rows of each table that nobody asked for."""
+        """Return the number of rows of each table that nobody asked for."""
         counts = {name: self.count(name) for name in self.tables if name not in self._is_read}
         return {name: count for name, count in counts.items() if count}
 
     def rows(self, table: str, columns: Sequence[str], order: str = "") -> Iterator[Row]:
-        """All rows of a table: its row id, then the columns asked for; each is counted as read."""
+        """Yield all rows of a table: its row id, then the columns asked for; each is counted as read."""
         for rows in self._portions(table, columns, order):
             yield from rows
 
     def spans(self, table: str, columns: Sequence[str]) -> Iterator[Spans]:
-        """The rows that have a start and an end: row id, start, end, then the columns asked for."""
+        """Yield the rows that have a start and an end: row id, start, end, then the columns asked for."""
         for rows in self._portions(table, ("start", "end", *columns)):
             spans = self._timed(table, rows)
             if spans.rows:
                 yield spans
 
     def place(self, table: str, number: Any = "") -> str:
-        """Where a row is, or a table, for messages."""
+        """Return where a row is, or a table, for messages."""
         return f"{self._out.info.name}:{super().place(table, number)}"
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Activities(Tables):
             yield [(0, *row[1:]) for row in rows] if rows[0][0] is None else rows
 
     def _all(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
-        """The rows of one of the tables that hold no activities."""
+        """Yield the rows of one of the tables that hold no activities."""
         known = self._database.tables.get(table, ())
         if all(column in known for column in columns):
             try:

@@ -59,7 +59,7 @@ class Table(msgspec.Struct):
 
 
 def others_within(header: Header, *, has_units: bool) -> bytes:
-    """The expression of lines in a table that are neither rows nor titles; `has_units` if starts bear none."""
+    """Return the expression of lines in a table that are neither rows nor titles; `has_units` if starts bear none."""
     if header.timed:
         unit = b"(?:[num]?s)?" if has_units else b"[num]?s"
         return lines_but(_KNOWN, rb'[ \t"-]*%b[\d.,eE+\x80-\xff-]*%b*%b(?:%b|[\n,"])' % (DIGIT, SPACE, unit, SPACE))
@@ -94,7 +94,7 @@ class TextTracks:
         return self._tracks[key]
 
     def clock(self, table: Table) -> ClockId:
-        """One zero for each process; one for each table when nvprof shows a file."""
+        """Return the clock of a table, with a zero of its own for each process, or for each table of a file."""
         if table.clock is None:
             words = f"of process {table.pid}" if table.pid is not None else f"table {len(self.clocks) + 1}"
             domain = ClockDomain(f"{CLOCK.name}, {words}", CLOCK.zero, CLOCK.run, 1, "", self._out.info.name)
@@ -105,7 +105,7 @@ class TextTracks:
         return table.clock
 
     def track(self, table: Table, path: tuple[str, ...], clock: ClockId) -> TrackId:
-        """The track of that path below the process."""
+        """Return the track of that path below the process."""
         key = ("track", table.pid, path, clock)
         if key not in self._tracks:
             parent = self.track(table, path[:-1], clock) if len(path) > 1 else self._process(table)
@@ -113,7 +113,7 @@ class TextTracks:
         return self._tracks[key]
 
     def stream(self, table: Table, shape: Shape, name: str, clock: ClockId) -> TrackId:
-        """The track of the stream, or of the unified memory, that a row is about."""
+        """Return the track of the stream, or of the unified memory, that a row is about."""
         unified = name.startswith(UNIFIED)
         words = tuple(shape.row.get(word, "-").strip() for word in ("Device", "Context", "Stream"))
         key = ("stream", table.pid, words, unified, clock)
@@ -130,7 +130,7 @@ class TextTracks:
         return self._tracks[key]
 
     def totals(self, table: Table) -> TrackId:
-        """Below the process only if that has traces too: tables alone come under the recording that they are about."""
+        """Return a track, below the process only if that has traces: tables alone move to their recording later."""
         if table.totals == NO_TRACK:
             title = table.title or "nvprof"
             key = ("totals", table.pid, title)

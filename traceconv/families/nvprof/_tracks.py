@@ -43,8 +43,11 @@ _DEVICE_COLUMNS = (
 
 
 class ObjectId(NamedTuple):
-    """What a row is about: of a process or thread the first two count (pid, thread), of a device, context or stream
-    all three (device, context, stream)."""
+    """What a row is about.
+
+    Of a process or thread the first two count (pid, thread), of a device, context or stream all three (device, context,
+    stream).
+    """
 
     kind: int
     first: int
@@ -53,13 +56,13 @@ class ObjectId(NamedTuple):
 
     @classmethod
     def of(cls, kind: Any, blob: Any) -> ObjectId:
-        """From its columns; what is missing is 0."""
+        """Return the id that two columns hold; missing parts are 0."""
         data = blob if isinstance(blob, bytes) else b""
         return cls(kind if isinstance(kind, int) else 0, *_UNION.unpack(data[:12].ljust(12, b"\0")))
 
 
 def unsigned(number: Any) -> Any:
-    """A 32-bit number that was stored as a signed one: thread ids are the lower half of pthread handles."""
+    """Return a 32-bit number that was stored as a signed one: thread ids are the lower half of pthread handles."""
     return number & _NONE if isinstance(number, int) else number
 
 
@@ -126,7 +129,7 @@ class Tracks:
     # -- tracks ---------------------------------------------------------------------------------------------------
 
     def process(self, pid: Any) -> TrackId:
-        """A process; NO_TRACK if the number is none."""
+        """Return a process; NO_TRACK if the number is none."""
         if not isinstance(pid, int) or pid <= 0:
             return NO_TRACK
         key = ("process", pid)
@@ -135,11 +138,11 @@ class Tracks:
         return self._made[key]
 
     def pids(self) -> list[int]:
-        """The processes so far."""
+        """Return the processes so far."""
         return [key[1] for key in self._made if key[0] == "process"]
 
     def thread(self, pid: Any, number: Any) -> TrackId:
-        """A thread. Its number is part of a pointer, not what the operating system calls it."""
+        """Return a thread. Its number is part of a pointer, not what the operating system calls it."""
         number = unsigned(number)
         key = ("thread", pid, number)
         if key not in self._made:
@@ -154,14 +157,14 @@ class Tracks:
         return self._made[key]
 
     def below_process(self, pid: Any, name: str, description: str = "") -> TrackId:
-        """A track of a process that is no thread."""
+        """Return a track of a process that is no thread."""
         key = ("other", pid, name)
         if key not in self._made:
             self._made[key] = self._out.tracks.add(name, self.process(pid), description=description)
         return self._made[key]
 
     def device(self, pid: Any, device: Any) -> TrackId:
-        """A device as seen by a process."""
+        """Return a device as seen by a process."""
         key = ("device", pid, device)
         if key not in self._made:
             name = self.devices.get(device, {}).get("name") or self._names.get(ObjectId(DEVICE, _u32(device), 0, 0))
@@ -183,7 +186,7 @@ class Tracks:
         return ", ".join(words)
 
     def below_device(self, pid: Any, device: Any, name: str, description: str = "") -> TrackId:
-        """A track of a device that is no context."""
+        """Return a track of a device that is no context."""
         key = ("on device", pid, device, name)
         if key not in self._made:
             parent = self.device(pid, device) if device not in (None, _NONE, -1) else self.process(pid)
@@ -191,7 +194,7 @@ class Tracks:
         return self._made[key]
 
     def counter(self, pid: Any, device: Any, name: str, unit: str, description: str = "") -> TrackId:
-        """A track for values that a device has."""
+        """Return a track for values that a device has."""
         key = ("counter", pid, device, name)
         if key not in self._made:
             parent = self.device(pid, device)
@@ -199,7 +202,7 @@ class Tracks:
         return self._made[key]
 
     def context(self, pid: Any, device: Any, context: Any) -> TrackId:
-        """A context of a device."""
+        """Return a context of a device."""
         key = ("context", pid, device, context)
         if key not in self._made:
             name = self._names.get(ObjectId(CONTEXT, _u32(device), _u32(context), 0), "")
@@ -212,7 +215,7 @@ class Tracks:
         return self._made[key]
 
     def stream(self, pid: Any, device: Any, context: Any, stream: Any) -> TrackId:
-        """A stream of a context."""
+        """Return a stream of a context."""
         if stream in (None, _NONE, -1):
             return self.context(pid, device, context)
         key = ("stream", pid, device, context, stream)

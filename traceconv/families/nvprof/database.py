@@ -120,7 +120,7 @@ class NvprofSqlite:
     )
 
     def sniff(self, head: Head) -> Match:
-        """By the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
+        """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
         if not head.tables:
             return _sniff_damaged(head)
         activities = any(table.startswith(_PREFIX) for table in head.tables)
@@ -129,7 +129,7 @@ class NvprofSqlite:
         return Match.no("no tables StringTable and CUPTI_ACTIVITY_KIND_*")
 
     def read(self, source: Source, out: Builder) -> None:
-        """The whole database."""
+        """Read the whole database."""
         out.info.real_ids = True
 
         out.info.unit = "row"
@@ -151,7 +151,7 @@ class NvprofSqlite:
 
 
 def _sniff_damaged(head: Head) -> Match:
-    """What cannot be opened still has the statements that made the tables at its beginning."""
+    """Return a match for a damaged database by the statements at its start that make nvprof's tables."""
     if head.data.startswith(b"SQLite format 3\0"):
         marks = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
         if all(mark in head.data for mark in marks):
@@ -182,7 +182,7 @@ def _count_unread(activities: Activities, out: Builder) -> None:
 
 
 def _set_clock(out: Builder) -> None:
-    """The wall clock, unless some tool has moved the times."""
+    """Set the wall clock, unless some tool has moved the times."""
     last = out.tables.last_ts()
     if looks_like_unix_time(last) or last == 0:
         return

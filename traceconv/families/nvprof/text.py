@@ -97,7 +97,7 @@ _MAX_SHAPES = 1 << 14
 
 
 def _cut_rows(header: Header) -> bytes:
-    """The expression of rows of a trace as CSV that end before the last cell."""
+    """Return the expression of rows of a trace as CSV that end before the last cell."""
     return rb'\d{1,9}(?:\.\d{1,9})?(?:,[^,\n\r\x1b"=]{0,99}+){0,%d}+\r?\n' % (len(header.columns) - 2)
 
 
@@ -128,7 +128,7 @@ class _Reader:
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
-        """All lines."""
+        """Read all lines."""
         for number, line in self._lines.read(source):
             self._line(number, plain(line))
         if not self._lines.before.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
@@ -194,7 +194,7 @@ class _Reader:
             self._table = Table(pid, title["title"].strip(), group=group)
 
     def _is_context(self, text: str) -> bool:
-        """Whether a line says what the following rows are about."""
+        """Return whether a line says what the following rows are about."""
         found = _CONTEXT.match(text)
         if found is not None:
             inner = ("Thread", "Domain", "Range")
@@ -212,7 +212,7 @@ class _Reader:
         return False
 
     def _is_header(self, text: str) -> bool:
-        """Whether a line is a header row, or the row of units below one."""
+        """Return whether a line is a header row, or the row of units below one."""
         table = self._table
         if table.awaits_units and table.header is not None:
             table.awaits_units = False
@@ -304,7 +304,7 @@ class _Reader:
                 self._calls[key] = launch
 
     def _shape(self, header: Header, cells: list[str]) -> Shape:
-        """What the cells other than times and name say; mostly that of a row before."""
+        """Return what the cells other than times and name say; mostly that of a row before."""
         table = self._table
         key = (*cells[2 : header.name_at], *cells[header.name_at + 1 : -1 if header.correlated else None])
         shape = table.shapes.get(key)
@@ -316,7 +316,7 @@ class _Reader:
         return shape
 
     def _correlated(self, name: str, args: dict[str, Any], on_device: bool) -> str:
-        """The name without the correlation id, which stands at its end where it has no column."""
+        """Return the name without the correlation id, which stands at its end where it has no column."""
         if not name.endswith(("]", "])")):
             return name
         found = (_CORRELATION if on_device else _LAUNCH).fullmatch(name)
@@ -352,7 +352,7 @@ class _Reader:
         args[f"{key}{ending}".strip("_")] = value.lower() if key in _LOWER and isinstance(value, str) else value
 
     def _moved(self, track: TrackId, start: tuple[int, int], dur: int, number: int) -> int:
-        """The start, behind the slice before it if only rounding has put it inside."""
+        """Return the start, behind the slice before it if only rounding has put it inside."""
         ts, step = start
         before = self._ends.get(track, ts)
         if ts < before <= ts + step:
@@ -362,7 +362,7 @@ class _Reader:
         return ts
 
     def _total(self, number: int, text: str, header: Header) -> bool:
-        """A row of sums."""
+        """Read a row of sums; return whether the line is one."""
         depth = 0
         if not header.csv:
             text, depth = self._without_group(text)
@@ -385,7 +385,7 @@ class _Reader:
         return True
 
     def _without_group(self, text: str) -> tuple[str, int]:
-        """A row without the type before it ("API calls:", once for all rows of it) and without the lines of a tree."""
+        """Return a row without the type before it ("API calls:", once for all its rows) and the lines of a tree."""
         header = self._table.header
         assert header is not None
         group = _GROUP.match(text)
@@ -425,7 +425,7 @@ class _Reader:
                 self._out.flow(call.row, work.row, _cupti.LAUNCH_FLOW, _cupti.LAUNCH_FLOW, work.at)
 
     def _relate_clocks(self) -> None:
-        """Each zero to the first one: by the launches that both tables know, else as if they were one."""
+        """Relate each zero to the first one: by the launches that both tables know, else as if they were one."""
         clocks = self._tracks.clocks
         known = list(clocks)
         for clock in known[1:]:
@@ -444,8 +444,10 @@ class _Reader:
             )
 
     def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
-        """The launch with the least time to its kernel, if one table has the calls and the other the kernels: when it
-        was, on each of the two clocks, as if that time were 0."""
+        """Return the launch with the least time to its kernel, if one table has the calls and the other the kernels.
+
+        The result is when it was, on each of the two clocks, as if that time were 0.
+        """
         pairs = [(self._calls[key].clock, self._calls[key].ts, work) for key, work in self._work if key in self._calls]
         if any(call == clock and work.clock == other for call, _, work in pairs):
             return max(((ts, work.ts) for call, ts, work in pairs if call == clock and work.clock == other), key=_lead)
@@ -512,7 +514,7 @@ class NvprofText:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of a title with its prefix and a header row; a header row alone may be another tool's."""
+        """Recognise a title with its prefix and a header row; a header row alone may be another tool's."""
         if _NO_TEXT.match(head.text):
             return Match.no("JSON or SQLite, no text")
         titled = header = profiling = False
@@ -529,7 +531,7 @@ class NvprofText:
         return Match.maybe("a header row like those of nvprof") if header else Match.no("no title or table of nvprof")
 
     def read(self, source: Source, out: Builder) -> None:
-        """The whole text."""
+        """Read the whole text."""
         out.info.real_ids = True
         out.info.unit = "line"
         out.balance.unit = "lines"

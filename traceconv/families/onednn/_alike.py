@@ -108,7 +108,7 @@ class AlikeLines:
         return self._learn_last(self._lines.add_fields(marker, fields[:-1]), last)
 
     def _learn_last(self, kind: int, last: bytes) -> bool:
-        """Whether a line of a kind with this last field can be known by it."""
+        """Return whether a line of a kind with this last field can be known by it."""
         shape, exact, _, texts = self._meanings[kind - 1]
         duration = last.rstrip()
         if b"." not in duration:

@@ -134,7 +134,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def records(line: bytes) -> list[Record]:
-    """The records of a line (with its line end): one for each marker, wherever it stands."""
+    """Return the records of a line (with its line end): one for each marker, wherever it stands."""
     line = plain(line)
     match = _HEAD.match(line)
     if match is not None and line.find(MARK, match.end()) < 0:
@@ -156,7 +156,7 @@ def _record(match: re.Match[bytes], rest: bytes) -> Record:
 
 
 def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
-    """What a record is, the text of its duration, and whether that had a decimal comma.
+    """Return what a record is, the text of its duration, and whether that had a decimal comma.
 
     Raises:
         Malformed: the record is cut off or of an unknown kind.
@@ -180,7 +180,7 @@ def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
 
 
 def _lacks_attributes(rest: bytes, last: bytes) -> bool:
-    """Whether a line has one field less than those with attributes, and still ends in a duration.
+    """Return whether a line has one field less than those with attributes, and still ends in a duration.
 
     A line that breaks off has one less, too, but ends in a problem such as 2x16x7x7, or 16 for one dimension.
     """
@@ -190,7 +190,7 @@ def _lacks_attributes(rest: bytes, last: bytes) -> bool:
 
 
 def _without_counts(rest: bytes, last: bytes) -> tuple[bytes, bytes]:
-    """Debug builds of the graph library print counts behind the duration: put it last again."""
+    """Move the counts that debug builds of the graph library print behind the duration: put it last again."""
     before, backend, after = rest.rpartition(b"_backend,")
     duration, comma, counts = after.partition(b",")
     if not backend or (not comma and duration.isdigit()):  # one number behind: a decimal comma
@@ -200,7 +200,7 @@ def _without_counts(rest: bytes, last: bytes) -> tuple[bytes, bytes]:
 
 
 def _decimal_comma(marker: bytes, rest: bytes, last: bytes) -> tuple[bytes, bytes] | None:
-    """The fields and the duration of a line printed in a locale with a decimal comma; None if it was not.
+    """Return the fields and the duration of a line printed in a locale with a decimal comma; None if it was not.
 
     %g prints no trailing zeros, so a fraction never ends in 0; and the line has one field more than it should.
     """
@@ -218,7 +218,7 @@ def _decimal_comma(marker: bytes, rest: bytes, last: bytes) -> tuple[bytes, byte
 
 @lru_cache(maxsize=4096)
 def shape_of(marker: bytes, text: bytes) -> Shape:
-    """What the fields of a record say, without its last one. A program repeats few of them many times.
+    """Return what the fields of a record say, without its last one. A program repeats few of them many times.
 
     Raises:
         Malformed: too few fields, or an unknown operation.
@@ -242,7 +242,7 @@ def shape_of(marker: bytes, text: bytes) -> Shape:
 
 
 def _split_op(marker: bytes, fields: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
-    """Component (b"" when it is not printed), operation, and the fields behind them."""
+    """Return the component (b"" when it is not printed), operation, and the fields behind them."""
     bases = [field.partition(b":")[0] for field in fields[:2]]
     if bases[0] in _KNOWN or len(bases) == 1:
         return b"graph" if marker == b"onednn_graph" else b"", fields[0], fields[1:]
@@ -252,7 +252,7 @@ def _split_op(marker: bytes, fields: list[bytes]) -> tuple[bytes, bytes, list[by
 
 
 def _layout(marker: bytes, fields: list[bytes]) -> tuple[str, ...]:
-    """The names of the fields of a primitive, without operation and duration."""
+    """Return the names of the fields of a primitive, without operation and duration."""
     if marker != b"mkldnn":
         return _FIELDS_1_1
     return _FIELDS_1_0 if fields and _ENGINE.match(fields[0]) else _FIELDS_0
@@ -279,7 +279,7 @@ def _primitive(marker: bytes, group: str, fields: list[bytes], args: dict[str, A
 
 
 def _folded(fields: list[bytes], count: int) -> list[bytes]:
-    """Exactly `count` fields: commas inside a field (grouped digits, or anything in aux) do not separate."""
+    """Return exactly `count` fields: commas inside a field (grouped digits, or anything in aux) do not separate."""
     if len(fields) == count:
         return fields
     joined = _GROUPED_DIGITS.sub(b"\0", b",".join(fields))
@@ -292,7 +292,7 @@ def _folded(fields: list[bytes], count: int) -> list[bytes]:
 
 
 def _graph(group: bytes, fields: list[bytes], args: dict[str, Any]) -> Shape:
-    """engine, partition id, kind, op names, formats, tensors, fpm:..., [implementation,] [scratchpad:N,] backend."""
+    """Read a record of the graph: engine, partition id, kind, op names, ..., backend."""
     tail = next((i for i in range(len(fields) - 1, 2, -1) if fields[i].endswith(b"backend")), None)
     if tail is None:
         raise Malformed(CUT_LINE, "a graph line without a backend")
@@ -323,7 +323,7 @@ def _graph_extras(fields: list[bytes], args: dict[str, Any]) -> None:
 
 
 def _generic(component: bytes, op: bytes, fields: list[bytes]) -> Shape:
-    """A line of an operation or component that is not known: whatever ends in a duration is shown."""
+    """Return a line of an operation or component that is not known: whatever ends in a duration is shown."""
     if not op or len(fields) < 2 or not re.fullmatch(rb"[a-z_]{1,40}(?::[a-z_]{1,40})*", op):
         code = CUT_LINE if component or op in _COMPONENTS else UNKNOWN_LINE
         raise Malformed(code, f"{_text(op[:40])!r}, expected an operation, its fields and a duration")
@@ -334,13 +334,13 @@ def _generic(component: bytes, op: bytes, fields: list[bytes]) -> Shape:
 
 
 def args_of(shape: Shape, duration: bytes, dur: int) -> bytes:
-    """The args of a slice: a JSON object. `duration` is as printed, in ms, `dur` in ns."""
+    """Return the args of a slice: a JSON object. `duration` is as printed, in ms, `dur` in ns."""
     return b'{"dur_ms":' + duration + shape.args + shape.work.rates(dur) + b"}"
 
 
 @lru_cache(maxsize=4096)
 def message_of(marker: bytes, body: bytes) -> Message:
-    """A dispatch, check, error or warning record: the text is kept in one piece, it may hold commas."""
+    """Return a dispatch, check, error or warning record: the text is kept in one piece, it may hold commas."""
     component, op, fields = _split_op(marker, body.split(b","))
     position = fields.pop() if fields and _SOURCE_POSITION.fullmatch(fields[-1]) else b""
     subject = fields.pop(0) if len(fields) > 1 else b""
@@ -354,13 +354,13 @@ def message_of(marker: bytes, body: bytes) -> Message:
 
 @lru_cache(maxsize=1024)
 def info_of(marker: bytes, body: bytes) -> tuple[str, str]:
-    """The component (empty for most) and the text of an info record."""
+    """Return the component (empty for most) and the text of an info record."""
     component, _, fields = _split_op(marker, body.split(b","))
     return "" if marker == b"onednn_graph" else _text(component), _text(b",".join(fields))
 
 
 def looks_certain(record: Record) -> bool:
-    """Whether the marker is followed by a word that oneDNN prints there."""
+    """Return whether the marker is followed by a word that oneDNN prints there."""
     word = record.body.partition(b",")[0]
     return word in _COMPONENTS or word.partition(b":")[0] in _KNOWN
 
@@ -370,7 +370,7 @@ def _text(field: bytes) -> str:
 
 
 def _number(field: bytes) -> int | bytes:
-    """An unsigned 64-bit number, or the text."""
+    """Return an unsigned 64-bit number, or the text."""
     return int(field) if field.isdigit() and len(field) <= 20 and int(field) < 2**64 else field
 
 
@@ -384,7 +384,10 @@ def _members(args: dict[str, Any]) -> bytes:
 
 
 def timestamp_ns(text: bytes) -> int | None:
-    """A timestamp in ns as printed; None when it is unusable (an exponent or no fraction: six digits are left)."""
+    """Return a timestamp in ns as printed.
+
+    None when it is unusable (an exponent or no fraction: six digits are left).
+    """
     if b"." not in text or b"e" in text:
         return None
     try:
@@ -394,13 +397,13 @@ def timestamp_ns(text: bytes) -> int | None:
 
 
 def nearest_us(ns: int) -> int:
-    """Rounded to whole microseconds, in ns."""
+    """Return a time in ns, rounded to whole microseconds."""
     return (ns + 500) // 1000 * 1000
 
 
 @lru_cache(maxsize=1 << 16)
 def duration_ns(text: bytes, from_gettimeofday: bool) -> int:
-    """A duration in ns.
+    """Return a duration in ns.
 
     On Linux and macOS it is the difference of two gettimeofday values (whole microseconds) held as a double that counts
     milliseconds since 1970, which steps by 2**-12 ms. Printed with six digits it is off by less than half a
@@ -423,7 +426,7 @@ def duration_ns(text: bytes, from_gettimeofday: bool) -> int:
 
 
 def _on_grid(ns: int) -> bool:
-    """Whether a printed value can be a multiple of 2**-12 ms, given its six digits."""
+    """Return whether a printed value can be a multiple of 2**-12 ms, given its six digits."""
     size = abs(ns)
     if size >= 10**9:
         return False
@@ -433,7 +436,7 @@ def _on_grid(ns: int) -> bool:
 
 
 def looks_complete(text: bytes) -> bool:
-    """Whether a number without a line end behind it cannot be the beginning of a longer one.
+    """Return whether a number without a line end behind it cannot be the beginning of a longer one.
 
     Six significant digits are all that is ever printed; fewer are complete if they are a multiple of 2**-12 ms.
     """

@@ -40,7 +40,7 @@ class Layout(msgspec.Struct):
     uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
 
     def place(self, group: str, dur: int) -> int:
-        """The start of a slice of that length.
+        """Return the start of a slice of that length.
 
         A partition is printed after the primitives that it ran or created: it encloses as many as fit.
         """
@@ -78,7 +78,7 @@ class LogRun(msgspec.Struct):
     longest: int = 0
 
     def describe(self) -> str:
-        """The library, its version and where it runs, as far as the log says."""
+        """Return the library, its version and where it runs, as far as the log says."""
         facts = self.facts
         parts = [f"{facts['library']} {facts['version']}"] if "version" in facts else []
         labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
@@ -88,7 +88,7 @@ class LogRun(msgspec.Struct):
 
 @lru_cache(maxsize=1024)
 def _facts_of(component: str, text: str) -> dict[str, Any]:
-    """What an info line says, once for the runs that say the same; "info" where its meaning is not known."""
+    """Return what an info line says, once for the runs that say the same; "info" where its meaning is not known."""
     header = _HEADER.match(text)
     if header is not None:
         facts: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
@@ -138,7 +138,10 @@ class Runs:
         self._has_clock = False
 
     def of(self, marker: bytes, version: bytes) -> LogRun:
-        """The run that a line belongs to: two libraries in one process differ in marker or version of their lines."""
+        """Return the run that a line belongs to.
+
+        Two libraries in one process differ in marker or version of their lines.
+        """
         if marker == b"onednn_graph" and self.all:
             return self.all[-1]
         key = (marker, version)
@@ -171,7 +174,7 @@ class Runs:
         _note_info(run, component, text)
 
     def track(self, run: LogRun, group: str, engine: str, clock: ClockDomain) -> TrackId:
-        """The track of a group of lines of an engine, on that clock."""
+        """Return the track of a group of lines of an engine, on that clock."""
         key = (group, engine, clock.name)
         track = run.tracks.get(key)
         if track is not None:

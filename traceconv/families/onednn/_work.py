@@ -59,7 +59,7 @@ class Work(NamedTuple):
     size: int = 0
 
     def args(self) -> dict[str, float | int]:
-        """For the args of the slice."""
+        """Return the members for the args of the slice."""
         args: dict[str, float | int] = {}
         if self.operations:
             args["derived_gflop"] = self.operations / 1e9
@@ -68,7 +68,7 @@ class Work(NamedTuple):
         return args
 
     def rates(self, dur: int) -> bytes:
-        """Members of a JSON object with a comma before each: the same for each second, of a call of `dur` ns."""
+        """Return members of a JSON object, a comma before each: the work for each second, of a call of `dur` ns."""
         if dur <= 0:
             return b""
         rates = b""
@@ -91,7 +91,7 @@ _MOST = 1 << 63  # what is larger comes from a damaged line
 
 
 def work_of(primitive: bytes, memory: bytes, problem: bytes) -> Work:
-    """The work of one call, from three fields of its line."""
+    """Return the work of one call, from three fields of its line."""
     if _SPARSE.search(memory):
         return NO_WORK
     read = _READERS.get(primitive)
@@ -110,14 +110,14 @@ def _size(elements: dict[bytes, int], memory: bytes) -> int:
 
 
 def _fields(problem: bytes) -> dict[bytes, int] | None:
-    """Named sizes; None for text of another form."""
+    """Return named sizes; None for text of another form."""
     if not _FIELDS.fullmatch(problem):
         return None
     return {name: int(value) for name, value in _FIELD.findall(problem)}
 
 
 def _over(sizes: dict[bytes, int], kind: bytes) -> int:
-    """The product over the dimensions of space that are there."""
+    """Return the product over the dimensions of space that are there."""
     return prod(sizes.get(kind + axis, 1) for axis in (b"d", b"h", b"w"))
 
 

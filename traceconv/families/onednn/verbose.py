@@ -34,7 +34,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import absent, noted, repaired, skipped
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, PrimitiveMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackId, occurring
 
@@ -78,6 +78,14 @@ _RUNTIMES = (
     "tvm-execution-trace",
     "viztracer",
 )
+_PRIMITIVES = PrimitiveMarks(
+    calls=("exec",),
+    implementation="impl",
+    reference=r"(?:^|[:_])ref(?:[:_]|$)",
+    reorders=r"reorder",
+    gflop="derived_gflop",
+    formula="2 operations for each multiplication with its addition, as if padding were computed, backward as forward",
+)
 
 
 class _Reader:
@@ -108,7 +116,7 @@ class _Reader:
     # -- lines like others ----------------------------------------------------------------------------------------
 
     def _read_chunks(self, source: Source) -> None:
-        """Whole chunks: lines that differ from others in their timestamp only are read and written many at a time."""
+        """Read whole chunks: lines that differ from others in their timestamp only are handled many at a time."""
         alike = AlikeLines(self._out, self._meaning, self._place, self._written_together)
         for data in source.chunks():
             at = 0
@@ -121,7 +129,7 @@ class _Reader:
         alike.flush()
 
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
-        """What a line with a timestamp says besides it; None if it is all but plain."""
+        """Return what a line with a timestamp says besides it; None if it is all but plain."""
         line = b"%b1795244023916.781006,%b\n" % (marker, rest)
         found = lines.records(line) if b"\x1b" not in line else []
         if len(found) != 1 or found[0].marker not in self._markers or found[0].version not in self._versions:
@@ -140,7 +148,7 @@ class _Reader:
         return Fields(shape, exact, (record.marker, record.version), texts)
 
     def _place(self, fields: Fields) -> tuple[TrackId, int]:
-        """The track of lines with a timestamp, and the number of their run."""
+        """Return the track of lines with a timestamp, and the number of their run."""
         run = self._runs.of(*fields.writer)
         return self._runs.track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
@@ -152,7 +160,7 @@ class _Reader:
         self._slices += len(rows.ts)
 
     def _check_orders(self, run: LogRun, ts: I64, dur: I64, numbers: I64) -> None:
-        """`_check_order` of many lines of one run."""
+        """Check the order of many lines of one run, as `_check_order` does."""
         latest = np.maximum(np.maximum.accumulate(ts), run.latest)
         if int(np.max(latest - ts)) > run.longest + _LATE_NS:
             for number, one_ts, one_dur in zip(numbers.tolist(), ts.tolist(), dur.tolist(), strict=True):
@@ -185,7 +193,7 @@ class _Reader:
     # -- single lines ---------------------------------------------------------------------------------------------
 
     def _line(self, number: int, line: bytes) -> None:
-        """Each line is counted once, however many records it holds."""
+        """Read a line, which is counted once, however many records it holds."""
         balance = self._out.balance
         found = lines.records(line) if MARK in line else []
         if not found:
@@ -274,7 +282,7 @@ class _Reader:
         run.latest = max(run.latest, ts)
 
     def _position(self, number: int, record: Record, run: LogRun) -> tuple[int, ClockDomain]:
-        """Where an event without length belongs: at its timestamp, else at the last event that had a place."""
+        """Return where an event without length belongs: at its timestamp, else at the last event that had a place."""
         ts = self._timestamp(number, record)
         if ts is None:
             return run.last
@@ -347,7 +355,7 @@ class OnednnVerbose:
     versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
     clock: ClassVar[ClockDomain] = WALL_CLOCK
     layer: ClassVar[Layer] = Layer.LIBRARY
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn")
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES)
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "
@@ -380,7 +388,7 @@ class OnednnVerbose:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of a line that begins with marker and known word; a marker inside other text may be a quotation."""
+        """Recognise a line that begins with marker and known word; a marker inside other text may be a quotation."""
         is_json = _JSON_START.match(head.text) is not None
         if is_json and (b'"traceEvents"' in head.data or b'"ph"' in head.data):
             return Match.no("a trace in JSON")

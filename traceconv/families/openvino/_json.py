@@ -67,17 +67,17 @@ class Setting(NamedTuple):
 
 
 def is_counters(data: bytes) -> bool:
-    """Whether a head begins a report of counters."""
+    """Return whether a head begins a report of counters."""
     return data.lstrip()[:1] == b"{" and _COUNTERS.search(data) is not None
 
 
 def is_report(data: bytes) -> bool:
-    """Whether a head begins a report of a run."""
+    """Return whether a head begins a report of a run."""
     return _REPORT.match(data) is not None
 
 
 def parts_of(report: dict[str, Any]) -> Iterator[Part]:
-    """The parts of a report of counters."""
+    """Yield the parts of a report of counters."""
     kind = report.get("report_type")
     detailed, average = report.get("detailed_performance"), report.get("avg_performance")
     for part in detailed if isinstance(detailed, list) else []:
@@ -87,7 +87,7 @@ def parts_of(report: dict[str, Any]) -> Iterator[Part]:
 
 
 def settings_of(report: dict[str, Any]) -> Iterator[Setting]:
-    """What a report of a run says."""
+    """Yield what a report of a run says."""
     for key, section in SECTIONS.items():
         members = report.get(key)
         for name, value in members.items() if isinstance(members, dict) else ():
@@ -95,7 +95,7 @@ def settings_of(report: dict[str, Any]) -> Iterator[Setting]:
 
 
 def unknown_keys(report: dict[str, Any]) -> list[str]:
-    """Members that are none of those above."""
+    """Return members that are none of those above."""
     return [key for key in report if key not in {*SECTIONS, "report_type", "detailed_performance", "avg_performance"}]
 
 
@@ -116,7 +116,7 @@ def _node(node: Any) -> Node | None:
 
 
 def _number(value: Any) -> bytes:
-    """A number, or a text that holds one, as it is written; b"" for anything else."""
+    """Return a number, or a text that holds one, as it is written; b"" for anything else."""
     if isinstance(value, str):
         return value.strip().encode()
     return msgspec.json.encode(value) if isinstance(value, int | float) and not isinstance(value, bool) else b""

@@ -155,7 +155,7 @@ class _Reader(msgspec.Struct):
         self.out.balance.skipped["blank lines"] += count
 
     def _line(self, number: int, text: bytes) -> bool:
-        """Whether the line is known. Each is counted once."""
+        """Return whether the line is known. Each is counted once."""
         if _HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text):
             self.block = None
             self.out.balance.merged["headings"] += 1
@@ -202,7 +202,7 @@ class _Reader(msgspec.Struct):
         return self.out.balance.read
 
     def _part(self, part: as_json.Part) -> None:
-        """The layers of a request, or means."""
+        """Read the layers of a request, or means."""
         self.block = None
         for node in part.nodes:
             number = self._next_entry()
@@ -228,7 +228,7 @@ class _Reader(msgspec.Struct):
         self._sorted_layer(number, as_json.Node(*texts, real, cpu, _text(share)))
 
     def _sorted_layer(self, number: int, node: as_json.Node) -> None:
-        """A layer of which only the time is known: it stands in order of that."""
+        """Add a layer of which only the time is known: it stands in order of that."""
         if self.block is None or self.block.track != NO_TRACK:
             self.block = _Block(NO_TRACK, 0)
         try:
@@ -274,7 +274,7 @@ class _Reader(msgspec.Struct):
         self.now = max(self.now, block.end)
 
     def _new_block(self) -> _Block:
-        """Requests run side by side, so all blocks begin at one place."""
+        """Draw requests, which run side by side: all blocks begin at one place."""
         if not self.blocks:
             self.blocks_at = self.now
         number = len(self.blocks) if self.number_of_request is None else self.number_of_request
@@ -334,11 +334,11 @@ class _Reader(msgspec.Struct):
         self.now += _STEP_NS
 
     def _setting(self, number: int, found: re.Match[bytes]) -> None:
-        """A line of the report."""
+        """Read a line of the report."""
         self._add_setting(number, _text(found[1]), _text(found[2]))
 
     def _add_setting(self, number: int, name: str, value: str) -> None:
-        """A parameter, a setting or a result."""
+        """Keep a parameter, a setting or a result."""
         if self.report == NO_TRACK:
             self.report = self.out.tracks.totals("OpenVINO benchmark report")
         self.out.totals(self.report, name, self.section, {"value": value}, number)
@@ -346,7 +346,7 @@ class _Reader(msgspec.Struct):
 
 
 def _is_json(head: Head) -> bool:
-    """Whether a report is JSON; which one it is follows from its members."""
+    """Return whether a report is JSON; which one it is follows from its members."""
     return head.text.lstrip()[:1] == b"{"
 
 
@@ -397,7 +397,7 @@ class Openvino:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
+        """Return YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
         if as_json.is_counters(head.text):
             return Match.yes("the members of a counters report in JSON")
         if as_json.is_report(head.text):

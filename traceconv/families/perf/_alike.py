@@ -115,7 +115,7 @@ class AlikeSamples:
         event: str,
         frame: tuple[str, str] | None,
     ) -> None:
-        """A line of a sample that is no tracepoint; `frame` stands on it if it has more than the event."""
+        """Learn a line of a sample that is no tracepoint; `frame` stands on it if it has more than the event."""
         time, name = match.start(6), match.start(10)
         is_plain = match[5] is None and name >= 0 and line.endswith(b"\n") and (time == 0 or line[time - 1] in b" \t")
         if not is_plain or (match[11] and frame is None) or len(self._heads) + len(self._tails) >= _MOST_KNOWN:

@@ -58,7 +58,7 @@ class _Functions(msgspec.Struct):
     functions: list[_Function]
 
     def at(self, offset: int) -> str | None:
-        """The function that holds a place in the file."""
+        """Return the function that holds a place in the file."""
         for segment in self.segments:
             if segment.offset <= offset < segment.offset + segment.size:
                 address = offset - segment.offset + segment.address
@@ -82,7 +82,7 @@ class Symbols(msgspec.Struct):
     _files: dict[str, _Functions | None] = msgspec.field(default_factory=dict)
 
     def name(self, path: str, offset: int) -> str | None:
-        """The function at a place of a file; None if nobody knows."""
+        """Return the function at a place of a file; None if nobody knows."""
         if path not in self._files:
             self._files[path] = self._load(path)
         functions = self._files[path]
@@ -96,7 +96,7 @@ class Symbols(msgspec.Struct):
 
 
 def functions_of(path: Path, build_id: bytes) -> _Functions | None:
-    """The functions of an ELF file; None if there is no such file, or one of another build."""
+    """Return the functions of an ELF file; None if there is no such file, or one of another build."""
     try:
         if not path.is_file():
             return None
@@ -137,7 +137,7 @@ def _has_build_id(data: mmap, order: str, note: _Segment, build_id: bytes) -> bo
 
 
 def _functions(data: mmap, order: str, layout: _Layout, sections: list[tuple[int, ...]]) -> list[_Function]:
-    """From the full table, or from the one for the dynamic linker if the file was stripped."""
+    """Return the symbols of the full table, or of the one for the dynamic linker if the file was stripped."""
     for wanted in (_SHT_SYMTAB, _SHT_DYNSYM):
         tables = [section for section in sections if section[1] == wanted]
         if tables:

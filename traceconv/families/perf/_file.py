@@ -233,7 +233,10 @@ class Event:
         self.trailer, self._pick_trailer = self._layout(_TRAILER if self.sample_id_all else (), Stamp._fields)
 
     def _flag(self, bit: int) -> bool:
-        """A bit field: the first one is the lowest bit of a little-endian machine, and the highest of the other."""
+        """Return whether a flag of the attributes is set, by the number of its bit.
+
+        The first one is the lowest bit of a little-endian machine, and the highest of the other.
+        """
         flags: int = struct.unpack_from(f"{self.order}Q", self.attr.ljust(48, b"\0"), 40)[0]
         return bool(flags >> (bit if self.order == "<" else 63 - bit) & 1)
 
@@ -266,7 +269,7 @@ class Event:
         return self.type == _TYPE_TRACEPOINT
 
     def id_at(self) -> int | None:
-        """Where in the body of a sample the id of its event stands; None if it does not say."""
+        """Return where in the body of a sample the id of its event stands; None if it does not say."""
         if self.sample_type & IDENTIFIER:
             return 0
         if not self.sample_type & ID:
@@ -274,7 +277,7 @@ class Event:
         return 8 * sum(bool(self.sample_type & bit) for bit in (IP, TID, TIME, ADDR))
 
     def id_before_end(self) -> int | None:
-        """How far before the end of another record the id stands."""
+        """Return how far before the end of another record the id stands."""
         if not self.sample_id_all or not self.sample_type & (IDENTIFIER | ID):
             return None
         if self.sample_type & IDENTIFIER:
@@ -282,7 +285,7 @@ class Event:
         return 8 * (1 + sum(bool(self.sample_type & bit) for bit in (STREAM_ID, CPU)))
 
     def sample(self, buffer: Buffer, at: int, end: int) -> tuple[int, int, int, int, int, int]:
-        """Address, pid, tid, time, CPU and period of the sample whose body begins there; -1 where it does not say.
+        """Return address, pid, tid, time, CPU and period of the sample whose body begins there; -1 for a missing one.
 
         Raises:
             Damage: the record is too short.
@@ -293,7 +296,7 @@ class Event:
         return found
 
     def stamp(self, buffer: Buffer, at: int, end: int) -> Stamp:
-        """Who and when, of another record, whose body goes from `at` to `end`.
+        """Return who and when, of another record, whose body goes from `at` to `end`.
 
         Raises:
             Damage: the record is too short.
@@ -304,7 +307,7 @@ class Event:
         return Stamp(*self._pick_trailer((*self.trailer.unpack_from(buffer, start), -1)))
 
     def rest(self, buffer: Buffer, at: int, end: int) -> tuple[list[Reading], bytes, bytes]:
-        """The variable part of a sample: values of its group, call chain, raw data of a tracepoint.
+        """Return the variable part of a sample: values of its group, call chain, raw data of a tracepoint.
 
         Raises:
             Damage: a length in it goes beyond its end.
@@ -416,11 +419,11 @@ class PerfFile(msgspec.Struct):
         self.build_ids[text_of(body[28:])] = body[4 : 4 + (size if 0 < size <= 20 else 20)]
 
     def add_event(self, attr: bytes, ids: tuple[int, ...]) -> None:
-        """An event that was recorded."""
+        """Add an event that was recorded."""
         self.events.append(Event(self.order, attr, ids))
 
     def name_event(self, ids: tuple[int, ...], name: str, position: int = -1) -> None:
-        """The name of an event, which is known by its ids, or by its position where it has none."""
+        """Name an event, which is known by its ids, or by its position where it has none."""
         for event in self.events:
             if set(ids) & set(event.ids):
                 event.name = name
@@ -429,7 +432,7 @@ class PerfFile(msgspec.Struct):
             self.events[position].name = name
 
     def event_name(self, event: Event) -> str:
-        """The name as the user gave it, else what type and number stand for."""
+        """Return the name as the user gave it, else what type and number stand for."""
         if event.name:
             return event.name
         table = {0: _HARDWARE, _TYPE_SOFTWARE: _SOFTWARE}.get(event.type, [])
@@ -485,12 +488,12 @@ class Header(NamedTuple):
 
 
 def text_of(field_: bytes) -> str:
-    """A text that ends at the first zero byte."""
+    """Return a text that ends at the first zero byte."""
     return field_.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def read_header(data: Buffer) -> PerfFile:
-    """The header, with attributes and features; those of a pipe come later, as records.
+    """Return the header, with attributes and features; those of a pipe come later, as records.
 
     Raises:
         Damage: no perf.data, or one that ends inside its header.
@@ -523,7 +526,7 @@ def read_header(data: Buffer) -> PerfFile:
 
 
 def _read_attrs(file: PerfFile, data: Buffer, entry: int, at: int, size: int) -> None:
-    """The attributes: of `entry` bytes each, the last 16 locate the ids."""
+    """Read the attributes: of `entry` bytes each, the last 16 locate the ids."""
     if entry < 64 + 16 or at + size > len(data):
         raise Damage(at, f"attributes of {entry} bytes at {at} to {at + size}, expected them inside the file")
     for start in range(at, at + size - entry + 1, entry):
@@ -553,7 +556,7 @@ def _read_features(file: PerfFile, data: Buffer) -> None:
 
 
 def records(data: Buffer, at: int, end: int, order: str) -> Iterator[Header]:
-    """The headers of the records in a part of the data.
+    """Yield the headers of the records in a part of the data.
 
     Raises:
         Damage: a record has an impossible size, or ends behind the data.

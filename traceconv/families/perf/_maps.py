@@ -60,7 +60,7 @@ class AddressSpace(msgspec.Struct):
         self.stacks = {}
 
     def find(self, address: int) -> Mapping | None:
-        """What is mapped at an address."""
+        """Return what is mapped at an address."""
         at = bisect_right(self.mappings, address, key=lambda one: one.start) - 1
         found = self.mappings[at] if at >= 0 else None
         return found if found is not None and address < found.end else None
@@ -69,7 +69,7 @@ class AddressSpace(msgspec.Struct):
 def frames_of(
     chain: Sequence[int], ip: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
 ) -> list[tuple[str, str]]:
-    """The frames of a call chain as (name, file) pairs, innermost first.
+    """Return the frames of a call chain as (name, file) pairs, innermost first.
 
     Args:
         chain: addresses, among them marks that say where the next ones were.
@@ -122,7 +122,7 @@ class Spaces:
         self._kernel = AddressSpace()
 
     def stack(self, pid: int, mode: int, ip: int, chain: bytes) -> StackId:
-        """The stack of a sample: its call chain as it stands in the record, or where it was if it has none."""
+        """Return the stack of a sample: its call chain as it stands in the record, or where it was if it has none."""
         space = self._of.get(pid)
         if space is None:
             space = self._of[pid] = AddressSpace()
@@ -144,10 +144,10 @@ class Spaces:
             space.stacks = {}
 
     def copy(self, parent: int, pid: int) -> None:
-        """A process was forked from another one; a new thread of the same process changes nothing."""
+        """Copy the maps of a process to one forked from it; a new thread of the same process changes nothing."""
         if pid != parent and parent in self._of:
             self._of[pid] = AddressSpace(list(self._of[parent].mappings))
 
     def forget(self, pid: int) -> None:
-        """A process runs another program now."""
+        """Forget the maps of a process that runs another program now."""
         self._of.pop(pid, None)

@@ -84,7 +84,7 @@ class Row(msgspec.Struct):
         return f"{self.event} ({self.cgroup})" if self.cgroup else self.event
 
     def args(self) -> dict[str, Any]:
-        """All that the line says besides its place and time."""
+        """Return all that the line says besides its place and time."""
         found: dict[str, Any] = {"value": self.value}
         if self.unit:
             found["unit"] = self.unit
@@ -103,7 +103,7 @@ class Row(msgspec.Struct):
 
 
 def text_row(text: str) -> Row | None:
-    """A line of the text form; None if it is something else."""
+    """Return a line of the text form; None if it is something else."""
     left, *metrics = text.rstrip().split(" #")
     tail, running = _cut(metrics[-1] if metrics else left, _PERCENT)
     tail, variance = _cut(tail, _VARIANCE)
@@ -130,7 +130,7 @@ def text_row(text: str) -> Row | None:
 
 
 def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, float | None]:
-    """A text without what its end says, and the number there."""
+    """Return a text without what its end says, and the number there."""
     text = text.rstrip()
     match = pattern.search(text)
     return (text[: match.start()], _decimal(match[1])) if match else (text, None)
@@ -146,7 +146,7 @@ def _add_metric(row: Row, text: str) -> None:
 
 
 def _localized(text: str) -> int | float | str:
-    """A count as printed for people: two or six decimals or none, thousands in groups of three or two digits."""
+    """Return a count as printed for people: two or six decimals or none, thousands in groups of three or two digits."""
     if text in (NOT_COUNTED, NOT_SUPPORTED):
         return text
     sign = -1 if text.startswith("-") else 1
@@ -159,7 +159,7 @@ def _localized(text: str) -> int | float | str:
 
 
 def _decimal(text: str) -> float:
-    """A number with a decimal point or comma, and maybe separators of thousands before."""
+    """Return a number with a decimal point or comma, and maybe separators of thousands before."""
     at = max(text.rfind("."), text.rfind(","))
     whole, decimals = (text[:at], text[at + 1 :]) if at >= 0 else (text, "")
     sign = "-" if text.startswith("-") else ""
@@ -174,13 +174,13 @@ def _seconds(text: str) -> int:
 
 
 def find_separator(text: str) -> str:
-    """What stands between the fields of a line, "" if it is no line of the -x form."""
+    """Return what stands between the fields of a line, "" if it is no line of the -x form."""
     match = _SEPARATOR.search(text)
     return match[1] if match else ""
 
 
 def csv_row(text: str, separator: str) -> Row | None:
-    """A line of the -x form; None if it is something else."""
+    """Return a line of the -x form; None if it is something else."""
     fields = text.split(separator)
     row = Row()
     at = 0
@@ -214,7 +214,7 @@ def _is_value(text: str, number: re.Pattern[str]) -> bool:
 
 
 def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.Pattern[str]) -> Row | None:
-    """From the value on; the event ends where a whole number and a percentage follow."""
+    """Split a line from the value on; the event ends where a whole number and a percentage follow."""
     run = next(
         (
             i
@@ -249,7 +249,7 @@ def _csv_metric(row: Row, fields: list[str]) -> Row | None:
 
 
 def _plain(text: str) -> int | float | str:
-    """A number without separators of thousands: whole ones stay exact."""
+    """Return a number without separators of thousands: whole ones stay exact."""
     if text.startswith("<"):
         return text
     if re.fullmatch(r"(?a)-?\d{1,40}", text):
@@ -258,7 +258,7 @@ def _plain(text: str) -> int | float | str:
 
 
 def _storable(count: int) -> int | float:
-    """What no 64 bits hold is stored as the nearest double."""
+    """Return the count, or the nearest double if 64 bits do not hold it."""
     return count if abs(count) < 2**63 else float(count)
 
 
@@ -266,7 +266,10 @@ def _storable(count: int) -> int | float:
 
 
 def json_row(line: bytes) -> tuple[Row, bool] | None:
-    """A line of the JSON form, and whether it has members that are not known (of --metric-only); None if it is none."""
+    """Return a line of the JSON form, and whether it has members that are not known (of --metric-only).
+
+    None if it is none.
+    """
     try:
         members = _decode(line)
     except msgspec.DecodeError:
@@ -295,7 +298,7 @@ def json_row(line: bytes) -> tuple[Row, bool] | None:
 
 
 def _text(raw: msgspec.Raw | None) -> str:
-    """A member as text; numbers as they are written."""
+    """Return a member as text; numbers as they are written."""
     if raw is None:
         return ""
     found = bytes(raw)
@@ -309,7 +312,7 @@ def _number(raw: msgspec.Raw | None) -> float | None:
 
 
 def _whole(text: str) -> int | float:
-    """Counts are printed with six decimals; those without a fraction are whole."""
+    """Return a count as printed with six decimals; one without a fraction is whole."""
     whole, _, decimals = text.partition(".")
     plain = not decimals.strip("0") and len(whole) <= 40 and "e" not in text.lower()
     return _storable(int(whole)) if plain else float(text)

@@ -135,13 +135,13 @@ def _add_fact(header: Header, text: str) -> None:
 
 
 def begins_header(text: bytes) -> bool:
-    """Whether a text begins with the header of perf."""
+    """Return whether a text begins with the header of perf."""
     start = text[:400]
     return start.startswith(b"# ====") and b"\n# captured on" in start
 
 
 def is_message(line: bytes) -> bool:
-    """Whether perf itself says something to the user."""
+    """Return whether perf itself says something to the user."""
     return _MESSAGE.fullmatch(line.strip()) is not None
 
 
@@ -149,23 +149,23 @@ def is_message(line: bytes) -> bool:
 
 
 def may_be_frame(line: bytes) -> bool:
-    """Whether a line begins as those of frames do: indented, or with an address of full length and a tab."""
+    """Return whether a line begins as those of frames do: indented, or with an address of full length and a tab."""
     return line[:1] in (b"\t", b" ") or _UNINDENTED_FRAME.fullmatch(line.rstrip()) is not None
 
 
 def begins_tracing_data(line: bytes) -> bool:
-    """Whether fields of a tracepoint follow, one a line."""
+    """Return whether fields of a tracepoint follow, one a line."""
     return line.rstrip() == _TRACING_DATA
 
 
 def field_of(line: bytes) -> str | None:
-    """A field of a tracepoint on a line of its own as `key=value`; None if the line is none."""
+    """Return a field of a tracepoint on a line of its own as `key=value`; None if the line is none."""
     match = _FIELD.fullmatch(line.rstrip())
     return None if match is None else f"{match[1].decode('utf-8', 'replace')}={match[2].decode('utf-8', 'replace')}"
 
 
 def frame_of(line: bytes) -> tuple[str, str] | None:
-    """Symbol and file of a frame, without address and offset; None if the line is no frame."""
+    """Return symbol and file of a frame, without address and offset; None if the line is no frame."""
     match = FRAME.fullmatch(line)
     if match is None:
         return None
@@ -174,7 +174,7 @@ def frame_of(line: bytes) -> tuple[str, str] | None:
 
 
 def frame_on_event_line(rest: bytes) -> tuple[tuple[str, str] | None, bool]:
-    """The frame on the line of an event, and whether there are columns besides it."""
+    """Return the frame on the line of an event, and whether there are columns besides it."""
     match = FRAME.fullmatch(rest)
     if match is not None and not (match[2] and _TWO_ADDRESSES.match(match[2])):
         return frame_of(rest), False
@@ -185,7 +185,7 @@ def frame_on_event_line(rest: bytes) -> tuple[tuple[str, str] | None, bool]:
 
 
 def _symbol_and_file(text: str) -> tuple[str, str]:
-    """The file is in the last parentheses; names of both may hold some of their own."""
+    """Return symbol and file of a frame: the file is in the last parentheses; both may contain others."""
     if not text.endswith(")"):
         return _OFFSET.sub("", text), ""
     at = max(text.rfind(" (/"), text.rfind(" (["))
@@ -201,7 +201,7 @@ def _symbol_and_file(text: str) -> tuple[str, str]:
 
 
 def is_source_line(line: bytes) -> bool:
-    """Whether the line is the place in the source of the frame before it."""
+    """Return whether the line is the place in the source of the frame before it."""
     return _SOURCE_LINE.fullmatch(line) is not None
 
 
@@ -209,12 +209,12 @@ def is_source_line(line: bytes) -> bool:
 
 
 def is_tracepoint(event: str) -> bool:
-    """Whether an event is "system:name", and not a name with modifiers such as cycles:ppp."""
+    """Return whether an event is "system:name", and not a name with modifiers such as cycles:ppp."""
     return _TRACEPOINT.fullmatch(event) is not None
 
 
 def switch_of(text: str) -> tuple[Task, str, Task] | None:
-    """Who stops running, in which state, and who runs then; None if the text is not known."""
+    """Return who stops running, in which state, and who runs then; None if the text is not known."""
     match = _SWITCH.fullmatch(text) or _OLD_SWITCH.fullmatch(text)
     if match is None:
         return None
@@ -222,7 +222,7 @@ def switch_of(text: str) -> tuple[Task, str, Task] | None:
 
 
 def woken_task(text: str) -> Task | None:
-    """Who may run again; None if the text is not known."""
+    """Return who may run again; None if the text is not known."""
     match = _WAKEUP.fullmatch(text)
     if match is None:
         return None
@@ -231,7 +231,10 @@ def woken_task(text: str) -> Task | None:
 
 
 def fields_of(text: str) -> dict[str, Any]:
-    """The fields of a tracepoint: `a=1 b=two`, `a: 0x1, b: 2`; decimal numbers as numbers, anything else as text."""
+    """Return the fields of a tracepoint.
+
+    `a=1 b=two`, `a: 0x1, b: 2`; decimal numbers as numbers, anything else as text.
+    """
     place = _PROBE_PLACE.match(text)  # of a probe
     start = place.end() if place else 0
     keys = list(_KEY.finditer(text, start))
@@ -249,19 +252,19 @@ def _value(text: str) -> str | int:
 
 
 def comm_of(rest: str) -> tuple[str, int, int] | None:
-    """Name, process and thread of PERF_RECORD_COMM."""
+    """Return name, process and thread of PERF_RECORD_COMM."""
     match = _COMM.fullmatch(rest)
     return None if match is None else (match[1], int(match[2]), int(match[3]))
 
 
 def fork_of(rest: str) -> tuple[int, int, int, int] | None:
-    """Process and thread, process and thread of the parent, of PERF_RECORD_FORK and EXIT."""
+    """Return process and thread, then those of the parent, of PERF_RECORD_FORK and EXIT."""
     match = _FORK.fullmatch(rest)
     return None if match is None else (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
 
 
 def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
-    """Process, thread and what was mapped, of PERF_RECORD_MMAP and MMAP2."""
+    """Return process, thread and what was mapped, of PERF_RECORD_MMAP and MMAP2."""
     match = _MMAP.fullmatch(rest)
     if match is None:
         return None
@@ -276,7 +279,7 @@ def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
 
 
 def switch_record_of(rest: str) -> tuple[bool, bool] | None:
-    """Of PERF_RECORD_SWITCH: whether the thread begins to run, and whether it was preempted."""
+    """Return whether a PERF_RECORD_SWITCH lets the thread begin to run, and whether it was preempted."""
     match = _SWITCH_RECORD.fullmatch(rest)
     return None if match is None else (match[1] == "IN", bool(match[2]))
 
@@ -285,7 +288,7 @@ def switch_record_of(rest: str) -> tuple[bool, bool] | None:
 
 
 def is_certain(match: re.Match[bytes], after: bytes) -> bool:
-    """Whether an event line has what logs of others do not have."""
+    """Return whether an event line has what logs of others do not have."""
     record, name, rest = match[8], match[10], match[11]
     if record is not None:
         return True
@@ -299,14 +302,14 @@ def is_certain(match: re.Match[bytes], after: bytes) -> bool:
 
 
 def are_bare_events(lines: Sequence[bytes]) -> bool:
-    """Whether the first lines are nothing but times with the names of events behind them."""
+    """Return whether the first lines are nothing but times with the names of events behind them."""
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
     found = [EVENT.fullmatch(line) for line in first]
     return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
 
 
 def are_untimed(lines: Sequence[bytes]) -> bool:
-    """Whether the first lines are events with frames, but without times."""
+    """Return whether the first lines are events with frames, but without times."""
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
     frames = [line for line in first if line[:1] in b" \t" and FRAME.fullmatch(line)]
     events = [line for line in first if line not in frames]

@@ -65,7 +65,7 @@ class Tracepoint(Struct, frozen=True):
         return f"{self.system}:{self.name}"
 
     def values(self, raw: bytes, order: str) -> dict[str, int | str]:
-        """The fields of one sample; those that are absent or beyond its end are left out."""
+        """Return the fields of one sample; those that are absent or beyond its end are left out."""
         found = {}
         for one in self.fields:
             value = _value(one, raw, order)
@@ -74,7 +74,7 @@ class Tracepoint(Struct, frozen=True):
         return found
 
     def state(self, value: int) -> str:
-        """The state that a thread is left in, in letters: R, S, D, ..., R+ if it could have gone on."""
+        """Return the state that a thread is left in, in letters: R, S, D, ..., R+ if it could have gone on."""
         if not self.states:
             return str(value)
         letters = "|".join(letter for bit, letter in self.states if value & bit)
@@ -97,7 +97,7 @@ def _value(one: Field, raw: bytes, order: str) -> int | str | None:
 
 
 def _shown(one: Field, piece: bytes) -> str:
-    """A text, or other data in hexadecimal."""
+    """Return a text, or other data in hexadecimal."""
     return piece.partition(b"\0")[0].decode("utf-8", "replace") if "char" in one.type else piece.hex()
 
 
@@ -135,7 +135,7 @@ class _Cursor:
 
 
 def read_tracepoints(data: bytes) -> dict[int, Tracepoint]:
-    """The tracepoints of a section of tracing data, by the number that perf knows them by.
+    """Return the tracepoints of a section of tracing data, by the number that perf knows them by.
 
     Raises:
         ValueError: the section makes no sense.

@@ -162,7 +162,7 @@ class PerfTracks:
     # -- processes and threads ----------------------------------------------------------------------------------
 
     def thread(self, pid: int | None, tid: int, comm: str = "") -> TrackId:
-        """The track of a thread, now called `comm`.
+        """Return the track of a thread, now called `comm`.
 
         Args:
             pid: the process that it belongs to; None or -1 if that is not said here.
@@ -218,7 +218,7 @@ class PerfTracks:
     # -- samples --------------------------------------------------------------------------------------------------
 
     def stack(self, frames: Sequence[tuple[str, str]]) -> StackId:
-        """A call stack of (symbol, file) pairs, innermost first; the empty one is NO_STACK."""
+        """Return a call stack of (symbol, file) pairs, innermost first; the empty one is NO_STACK."""
         parent = NO_STACK
         for frame in reversed(frames):
             parent = self.child(parent, frame)
@@ -227,7 +227,7 @@ class PerfTracks:
     def sample(
         self, thread: TrackId, ts: int, stack: StackId, event: str, weight: int, at: int, cpu: int | None
     ) -> None:
-        """A sample of a thread.
+        """Add a sample of a thread.
 
         `weight` is how many events it stands for (the period), 1 if that is not said, `cpu` None if that is not said.
         """
@@ -240,7 +240,7 @@ class PerfTracks:
         self._out.sample(thread, ts, stack, event, weight, at, cpu=NO_CPU if cpu is None else cpu)
 
     def samples_of(self, event: str, thread: I32, ts: I64, stack: I32, weight: I64, cpu: I32, at: I64) -> None:
-        """Samples of one event, in the order of the input, as columns; none with an empty stack. `cpu`: or NO_CPU."""
+        """Add samples of one event, in the order of the input, as columns; none has empty stack. `cpu`: or NO_CPU."""
         if self._states:
             columns = (thread, ts, stack, weight, cpu, at)
             for on, when, what, times, where, row in zip(*(column.tolist() for column in columns), strict=True):
@@ -251,7 +251,7 @@ class PerfTracks:
         self._out.bulk.samples(thread, ts, stack, np.full(len(ts), self._out.tables.string(event)), weight, cpu, at)
 
     def child(self, parent: StackId, frame: tuple[str, str]) -> StackId:
-        """The call stack of a (symbol, file) pair that was called from another one, NO_STACK if from nowhere."""
+        """Return the call stack of a (symbol, file) pair that was called from another one, NO_STACK if from nowhere."""
         key = (parent, frame)
         found = self._frames.get(key)
         if found is None:
@@ -259,7 +259,7 @@ class PerfTracks:
         return found
 
     def empty_stack(self) -> StackId:
-        """What stands for a stack without frames."""
+        """Return the stack without frames."""
         return self.stack([_UNKNOWN_FRAME])
 
     def tracepoint(
@@ -272,7 +272,7 @@ class PerfTracks:
         at: int,
         cpu: int | None,
     ) -> None:
-        """A tracepoint that was hit by a thread, with its fields; the stack may be NO_STACK, the CPU unknown."""
+        """Add a tracepoint that was hit by a thread, with its fields; the stack may be NO_STACK, the CPU unknown."""
         self.samples[event] += 1
         self.event_counts[event] += 1
         if self._states:
@@ -286,7 +286,7 @@ class PerfTracks:
     def switch(
         self, ts: int, cpu: int | None, prev: Task, prev_state: str, next: Task, at: int, stack: StackId = NO_STACK
     ) -> None:
-        """sched:sched_switch: `prev` stops running in `prev_state` (letters such as "S" or "R+"), `next` runs."""
+        """Read sched_switch: `prev` stops running in `prev_state` (letters such as "S" or "R+"), `next` runs."""
         self.samples["sched:sched_switch"] += 1
         self.event_counts["sched:sched_switch"] += 1
         if stack != NO_STACK:
@@ -296,7 +296,7 @@ class PerfTracks:
         self.switch_in(ts, cpu, next, at)
 
     def switch_out(self, ts: int, cpu: int | None, task: Task, state: str, at: int) -> None:
-        """A thread stops running."""
+        """Let a thread stop running."""
         if cpu is not None:
             self._take_off(cpu, task.tid, at)
         if task.tid <= 0:
@@ -310,7 +310,7 @@ class PerfTracks:
         self._enter(task, ts, state_name(state), {"prev_state": state} if state else {}, at)
 
     def switch_in(self, ts: int, cpu: int | None, task: Task, at: int, *, own: bool = False) -> None:
-        """A thread begins to run; `own` if it says so itself, as records of type SWITCH do."""
+        """Let a thread begin to run; `own` if it says so itself, as records of type SWITCH do."""
         if own:
             self._active.add(task.tid)
         args: dict[str, Any] = {} if cpu is None else {"cpu": cpu}
@@ -319,7 +319,7 @@ class PerfTracks:
         self._enter(task, ts, _RUNNING, args if task.prio is None else {**args, "prio": task.prio}, at)
 
     def _take_off(self, cpu: int, tid: int, at: int) -> None:
-        """`tid` ran on a CPU until now; another one that was switched to there had left before."""
+        """End the run of `tid` on a CPU; another thread that was switched to there had left before."""
         other = self._on_cpu.pop(cpu, tid)
         if other != tid:
             self._forget(other, at)
@@ -332,13 +332,13 @@ class PerfTracks:
             self._out.problem(SWITCH_OUT_UNSEEN, at)
 
     def wakeup(self, ts: int, task: Task, at: int) -> None:
-        """sched:sched_wakeup, sched_wakeup_new: a thread that waited may run again."""
+        """Read sched_wakeup, sched_wakeup_new: a thread that waited may run again."""
         state = self._states.get(task.tid)
         if state is None or state.name not in (_RUNNING, _RUNNABLE):
             self._enter(task, ts, _RUNNABLE, {} if task.prio is None else {"prio": task.prio}, at)
 
     def seen_running(self, thread: TrackId, ts: int, at: int) -> None:
-        """A thread does something: if it still waits, then its switch-in was not recorded."""
+        """Note that a thread does something: if it still waits, then its switch-in was not recorded."""
         tid = self._tids[thread]
         self._active.add(tid)
         state = self._states.get(tid)
@@ -399,7 +399,7 @@ class PerfTracks:
 
 
 def state_name(letters: str) -> str:
-    """The state of a thread that stops running, in words: "S" is Sleeping, "R+" Runnable (preempted)."""
+    """Return the state of a thread that stops running, in words: "S" is Sleeping, "R+" Runnable (preempted)."""
     plain = letters.removesuffix("+")
     name = " | ".join(_STATES.get(letter, letter) for letter in plain.split("|")) or "Not running"
     return f"{name} (preempted)" if plain != letters else name
@@ -433,7 +433,7 @@ class Header(msgspec.Struct):
         Args:
             out: the input; its events have been handed over.
             resolution_ns: the step of the times as they were printed.
-            chosen: the name of the clock by word of the user, for input without a header ("" for none).
+            chosen: the name of the clock as the user states, for input without a header ("" for none).
             relative: whether the times were printed as those since the first event.
         """
         if self.facts:
@@ -469,19 +469,23 @@ class Header(msgspec.Struct):
 
 
 def checked_clock(format_name: str, chosen: str) -> str:
-    """The option `clockid`. Raises UsageError for a name that is none."""
+    """Return the option `clockid`. Raises UsageError for a name that is none."""
     if chosen and chosen not in CLOCK_NAMES:
         raise UsageError(f"option clockid of {format_name} is one of {', '.join(CLOCK_NAMES)}, not {chosen!r}")
     return chosen
 
 
 def latest_ns(clockid: int | None) -> int:
-    """No time of a clock (its number; None is perf's own) is beyond this, ns: what is, comes from a damaged file."""
+    """Return the latest possible time of a clock, ns; a later one comes from a damaged file.
+
+    Args:
+        clockid: the number of the clock; None is perf's own.
+    """
     return _LATEST_SINCE_BOOT if clockid in _SINCE_BOOT else _LATEST
 
 
 def is_possible_pair(clockid: int, wall: int, here: int) -> bool:
-    """Whether two times, in ns, can be of the wall clock and of the clock of that number."""
+    """Return whether two times, in ns, can be of the wall clock and of the clock of that number."""
     if not 0 <= wall <= _LATEST_WALL or not 0 <= here <= latest_ns(clockid):
         return False
     return clockid in _SINCE_BOOT or abs(wall - here) < _APART

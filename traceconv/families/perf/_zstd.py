@@ -51,7 +51,7 @@ class Unpacker:
         self._broken = ""
 
     def add(self, body: bytes, order: str) -> bytes:
-        """The records that are whole now.
+        """Return the records that are whole now.
 
         Args:
             body: of the next compressed record.
@@ -78,7 +78,7 @@ class Unpacker:
         return plain[:end]
 
     def _pieces(self, stream: _Stream, body: bytes) -> Iterator[bytes]:
-        """What the body unpacks to, piece by piece: a few bytes may stand for megabytes."""
+        """Yield what the body unpacks to, piece by piece: a few bytes may stand for megabytes."""
         for at in range(0, len(body), _PIECE):
             piece = stream.decompress(body[at : at + _PIECE])
             self._unpacked.add(len(piece))
@@ -86,7 +86,7 @@ class Unpacker:
 
 
 def _end_of_whole(plain: bytes, order: str) -> int:
-    """Where the last whole record ends; an impossible size is left to whoever reads on."""
+    """Return where the last whole record ends; an impossible size is left to whoever reads on."""
     size_of = struct.Struct(f"{order}H").unpack_from
     at = 0
     while at + 8 <= len(plain):

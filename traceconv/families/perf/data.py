@@ -177,7 +177,7 @@ class _Reader:
             self._out.problem(UNREAD_HEADER, "header", problem)
 
     def _records(self, data: Buffer, start: int, end: int, outer: int | None) -> None:
-        """All records of a part of the data; `outer` is the offset of the compressed record that it was packed in."""
+        """Read all records of a part of the data; `outer` is the offset of the compressed record around it."""
         try:
             for header in records(data, start, end, self._file.order):
                 self._out.balance.read += 1
@@ -286,7 +286,7 @@ class _Reader:
         return self._by_id.get(self._u64(data, header.at + 8 + id_at)[0])
 
     def _event_of_record(self, data: Buffer, end: int) -> Event:
-        """The event in whose buffer a record came: its trailer is laid out like the event says."""
+        """Return the event in whose buffer a record came: its trailer is laid out like the event says."""
         events = self._file.events
         before_end = events[0].id_before_end() if len(events) > 1 else None
         if before_end is None:
@@ -316,7 +316,7 @@ class _Reader:
         self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at, cpu)
 
     def _group(self, sample: _Sample, stack: StackId) -> None:
-        """A sample of a group brings the counts of all its members: each that went on is a sample of its event."""
+        """Add a sample of a group, with the counts of its members: each that went on is a sample of its event."""
         for reading in sample.readings:
             event = self._by_id.get(reading.id)
             if event is None:
@@ -357,7 +357,7 @@ class _Reader:
     # -- other records ----------------------------------------------------------------------------------------
 
     def _event(self, record: _Other) -> None:
-        """A record of the kernel that is no sample."""
+        """Read a record of the kernel that is no sample."""
         merged = self._out.balance.merged
         kind = record.kind
         if kind in (Kind.MMAP, Kind.MMAP2):
@@ -398,7 +398,7 @@ class _Reader:
         self._spaces.map(None if is_kernel else pid, new)
 
     def _comm(self, record: _Other) -> None:
-        """A thread has a name from now on; one that was drawn gets it at once."""
+        """Name a thread from now on; one that was drawn gets the name at once."""
         pid, tid = struct.unpack_from(f"{self._file.order}ii", record.body)
         comm = self._comms[tid] = text_of(record.body[8:])
         if record.misc & _MISC_EXEC:
@@ -432,7 +432,7 @@ class _Reader:
         self._out.instant(self._thread(stamp.pid, stamp.tid), stamp.time, name, "record", args, record.at)
 
     def _switch(self, record: _Other) -> None:
-        """A switch as `perf record --switch-events` has it: one record when a thread stops, one when it goes on."""
+        """Read a switch of `perf record --switch-events`: one record when a thread stops, one when it goes on."""
         stamp = record.stamp
         if self._switches_seen or stamp.time <= 0:
             self._out.balance.merged["context switches that sched:sched_switch has, too"] += 1
@@ -449,7 +449,7 @@ class _Reader:
     # -- records of perf --------------------------------------------------------------------------------------
 
     def _of_perf(self, data: Buffer, header: Header, at: int) -> None:
-        """A record that perf wrote: parts of the header (all of them in what came through a pipe), and marks."""
+        """Read a record that perf wrote: parts of the header (all of them in what came through a pipe), and marks."""
         body = data[header.at + 8 : header.end]
         order, merged = self._file.order, self._out.balance.merged
         if header.kind == Kind.HEADER_ATTR:
@@ -480,7 +480,7 @@ class _Reader:
 
 
 def _task(values: dict[str, int | str], prefix: str) -> Task:
-    """The thread that the fields of a scheduler's tracepoint name."""
+    """Return the thread that the fields of a scheduler's tracepoint name."""
     priority = values.get(f"{prefix}prio")
     tid = values.get(f"{prefix}pid", -1)
     return Task(
@@ -492,7 +492,7 @@ def _task(values: dict[str, int | str], prefix: str) -> Task:
 
 @contextlib.contextmanager
 def _bytes_of(source: Source) -> Iterator[Buffer]:
-    """The whole input: mapped if it is a plain file, read into memory if it is packed or a stream."""
+    """Return the whole input: mapped if it is a plain file, read into memory if it is packed or a stream."""
     if source.path is not None:
         with source.path.open("rb") as stream:
             if stream.read(8) in (MAGIC, SWAPPED):
@@ -545,7 +545,7 @@ class PerfData:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the magic."""
+        """Recognise the magic number."""
         if head.data.startswith((MAGIC, SWAPPED)):
             return Match.yes("the magic of perf.data")
         if head.data.startswith(ANCIENT):
@@ -568,7 +568,7 @@ class PerfData:
 
 
 def _tell(out: Builder, file: PerfFile) -> None:
-    """Clock, metadata and what the user should know."""
+    """Tell the clock, metadata and notes for the user."""
     facts: dict[str, Any] = dict(file.facts)
     if isinstance(facts.get("cmdline"), list):
         facts["cmdline"] = " ".join(facts["cmdline"])

@@ -48,7 +48,7 @@ class PerfHeader:
     lost: ClassVar[tuple[str, ...]] = ("There are no events: they are in the text that perf script prints.",)
 
     def sniff(self, head: Head) -> Match:
-        """YES for a header, MAYBE if events may follow beyond what can be seen."""
+        """Return YES for a header, MAYBE if events may follow beyond what can be seen."""
         if not begins_header(head.text):
             return Match.no("no header of perf")
         if any(line and not line.startswith(b"#") for line in head.text.splitlines()):
@@ -56,7 +56,7 @@ class PerfHeader:
         return Match.yes("a header of perf without events") if head.complete else Match.maybe("a header of perf")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All lines. Raises MalformedInput if there is no header."""
+        """Read all lines. Raises MalformedInput if there is no header."""
         out.info.unit = "line"
         out.balance.unit = "lines"
         header = Header()
@@ -82,7 +82,10 @@ class PerfHeader:
 
 
 def header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
-    """The header of this recording in another file: the given one, or one beside it whose samples have these times."""
+    """Return the header of this recording in another file.
+
+    The given one, or one beside it whose samples have these times.
+    """
     candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
     for candidate in candidates:
         if not begins_header(candidate.head().text):
@@ -107,7 +110,7 @@ def header_beside(source: Source, given: Source | None, span: tuple[int, int] | 
 
 
 def _header_paths(source: Source) -> list[Path]:
-    """Files beside the input that may be its header, by their names."""
+    """Return files beside the input that may be its header, by their names."""
     if source.path is None or "script" not in source.path.name:
         return []
     before, _, after = source.path.name.partition("script")
@@ -118,7 +121,7 @@ def _header_paths(source: Source) -> list[Path]:
 
 
 def _covers(header: Header, span: tuple[int, int] | None) -> bool:
-    """Whether the samples lie between the first and the last one that the header tells (in microseconds)."""
+    """Return whether the samples lie between the first and the last one that the header tells (in microseconds)."""
     if header.span is None or span is None:
         return False
     return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

@@ -110,7 +110,7 @@ class _Reader:
         self._tell(head, said)
 
     def _head(self, stream: IO[bytes], source: Source) -> tuple[bytes, bytes]:
-        """What stands before the samples, and the text that was read already behind their bracket."""
+        """Return what stands before the samples, and the text that was read already behind their bracket."""
         text = b""
         while (match := _SAMPLES.search(text)) is None and len(text) < _MAX_HEADER:
             more = stream.read(CHUNK_BYTES)
@@ -125,7 +125,7 @@ class _Reader:
         return text[: match.start()], text[match.end() :]
 
     def _samples(self, stream: IO[bytes], rest: bytes) -> Iterator[bytes]:
-        """The text of each sample."""
+        """Yield the text of each sample."""
         if not rest.startswith(_START):
             yield from self._samples_of_one_text(rest + stream.read())
             return
@@ -142,7 +142,7 @@ class _Reader:
         self._cut = not rest.lstrip().startswith(b"]")
 
     def _samples_of_one_text(self, rest: bytes) -> Iterator[bytes]:
-        """The samples of a file that was formatted anew."""
+        """Yield the samples of a file that was formatted anew."""
         decoder = json.JSONDecoder()
         text = rest.decode("utf-8", "replace")
         at = _skip_separators(text, 0)
@@ -208,7 +208,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def _tell(self, head: bytes, said: dict[str, Any]) -> None:
-        """Clock and metadata."""
+        """Tell the clock and metadata."""
         version = _VERSION.search(head)
         if version is not None and int(version[1]) != 1:
             self._out.problem(NEWER, "header", f"version {int(version[1])}")
@@ -233,7 +233,7 @@ def _skip_separators(text: str, at: int) -> int:
 
 
 def _decoded(text: bytes) -> _Sample:
-    """A sample. Raises ValueError."""
+    """Return a sample. Raises ValueError."""
     try:
         return _decode_sample(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -241,7 +241,7 @@ def _decoded(text: bytes) -> _Sample:
 
 
 def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
-    """A sample of a tracepoint, and apart from it the fields. Raises ValueError."""
+    """Return a sample of a tracepoint, and apart from it the fields. Raises ValueError."""
     pairs: list[tuple[str, Any]] = []
 
     def keep(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
 
 
 def _number(value: Any) -> Any:
-    """A field that is a number, printed as text."""
+    """Return a field that is a number, printed as text."""
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}|0x[0-9a-fA-F]{1,16}", value):
         return int(value, 0) if value.startswith("0x") else int(value)
     return value
@@ -317,7 +317,7 @@ class PerfJson:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of the key that states the version."""
+        """Recognise the key that states the version."""
         if head.text.startswith(b"{") and _VERSION.search(head.data[:4096]):
             return Match.yes("the key linux-perf-json-version")
         return Match.no("no key linux-perf-json-version")

@@ -67,7 +67,7 @@ class _Reader:
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
-        """All lines."""
+        """Read all lines."""
         for number, line in self._lines.read(source):
             self._line(number, line)
         if self._table is None:
@@ -110,7 +110,7 @@ class _Reader:
         self._heading = text
 
     def _begin_table(self, rule: str) -> None:
-        """The heading is the line before the dots, cut where they begin."""
+        """Begin a table, whose heading is the line before the dots, cut where they begin."""
         starts = [match.start() for match in re.finditer(r"\.+", rule)]
         ends: list[int | None] = [*starts[1:], None]
         columns = [
@@ -134,7 +134,7 @@ class _Reader:
 
 
 def _cell(name: str, text: str) -> dict[str, Any]:
-    """The args of a cell: percentages and counts are numbers, the kind of a symbol is apart from its name."""
+    """Return the args of a cell: percentages and counts are numbers, the kind of a symbol is apart from its name."""
     if _PERCENT.fullmatch(text):
         return {f"{name}_percent": float(text[:-1].replace(",", "."))}
     if _WHOLE.fullmatch(text):
@@ -171,7 +171,7 @@ class PerfReport:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the heading `# Samples: N of event 'NAME'`."""
+        """Return YES by the heading `# Samples: N of event 'NAME'`."""
         return (
             Match.yes("a heading of perf report") if _MARK.search(head.data) else Match.no("no `# Samples: N of event`")
         )

@@ -120,7 +120,10 @@ class _Names:
         self._names: dict[bytes, tuple[str, bool]] = {}
 
     def task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
-        """The process, and the thread with its name; a single number is the thread, two are process and thread."""
+        """Return the process, and the thread with its name.
+
+        A single number is the thread, two are process and thread.
+        """
         found = self._tasks.get((comm, one, two))
         if found is None:
             pid = None if two is None or one is None else int(one)
@@ -130,14 +133,14 @@ class _Names:
         return found
 
     def thread(self, pid: int | None, task: Task) -> TrackId:
-        """The track of a thread, called as it was there."""
+        """Return the track of a thread, called as it was there."""
         found = self._threads.get((pid, task))
         if found is None:
             found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
         return found
 
     def event(self, name: bytes | None) -> tuple[str, bool]:
-        """The name of an event, and whether it is a tracepoint."""
+        """Return the name of an event, and whether it is a tracepoint."""
         if name is None:
             return _NO_NAME, False
         known = self._names.get(name)
@@ -174,7 +177,7 @@ class _Reader:
         return self._delta or self._first == 0
 
     def read(self, source: Source) -> None:
-        """All lines."""
+        """Read all lines."""
         if kernel.module("lines") is not None and source.is_whole and not self._delta:
             self._read_chunks(source)
             return
@@ -190,7 +193,7 @@ class _Reader:
         self._end(source, self._lines.last, self._lines.before)
 
     def _read_chunks(self, source: Source) -> None:
-        """Whole chunks: samples whose lines are known but for times and periods are read many at a time."""
+        """Read whole chunks: samples whose lines are known but for times and periods are read many at a time."""
         alike = self._alike = AlikeSamples(self._tracks, self._written_together, self._flush)
         rest = b""
         for chunk in source.chunks():
@@ -273,7 +276,7 @@ class _Reader:
         self._header_lines += count
 
     def _frame(self, number: int, line: bytes) -> None:
-        """A line that is no event: a frame of the last one, its place in the source, or something else."""
+        """Read a line that is no event: a frame of the last one, its place in the source, or something else."""
         event = self._event
         stripped = line.rstrip()
         if event is not None and event.frames and text.is_source_line(stripped):
@@ -297,7 +300,10 @@ class _Reader:
             self._frame_lines += 1
 
     def _is_field(self, event: _Event, line: bytes) -> bool:
-        """Whether a line belongs to the fields of a tracepoint, which simpleperf prints one a line; it is kept."""
+        """Return whether a line belongs to the fields of a tracepoint, which simpleperf prints one a line.
+
+        It is kept.
+        """
         if text.begins_tracing_data(line):
             event.has_fields = True
             return True
@@ -336,7 +342,7 @@ class _Reader:
             self._alike.learn(line, match, event.thread, on_cpu, shown, frame)
 
     def _time(self, ts: int) -> int:
-        """The time of an event, of which the option tells whether it counts from the event before."""
+        """Return the time of an event, of which the option tells whether it counts from the event before."""
         if self._delta:
             self._now += ts
             return self._now
@@ -354,7 +360,7 @@ class _Reader:
         return 1
 
     def _rest(self, number: int, event: _Event, rest: bytes) -> None:
-        """What follows the name of the event: the fields of a tracepoint, or a frame."""
+        """Read what follows the name of the event: the fields of a tracepoint, or a frame."""
         if event.is_tracepoint:
             event.rest = rest.decode("utf-8", "replace")
             return
@@ -412,7 +418,7 @@ class _Reader:
     def _record(
         self, at: int, ts: int, ids: tuple[int | None, int], task: Task, cpu: int | None, kind: str, rest: str
     ) -> None:
-        """PERF_RECORD_...: names and processes of threads, switches, and what else there is as instants."""
+        """Read PERF_RECORD_...: names and processes of threads, switches, and what else there is as instants."""
         args: dict[str, Any] = {"text": rest.strip(": ")} if rest.strip(": ") else {}
         if kind == "PERF_RECORD_COMM" and (comm := text.comm_of(rest)):
             self._tracks.know(comm[1], comm[2], comm[0])
@@ -539,7 +545,7 @@ class PerfScript:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by an event line with a frame, the fields of a tracepoint or a record, or by nothing but event lines."""
+        """Return YES by an event line with a frame, tracepoint fields or a record, or by nothing but event lines."""
         lines = head.data.splitlines()[:_LINES_TO_JUDGE]
         for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
             match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None

@@ -135,7 +135,7 @@ class _Reader:
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> None:
-        """All lines."""
+        """Read all lines."""
         for number, line in self._lines.read(source):
             self._line(number, plain(line))
         self._close()
@@ -189,7 +189,7 @@ class _Reader:
             self._lines.merged("empty lines")
 
     def _row_of(self, text: str) -> Row | None:
-        """A line with a count or a metric, of the form with separators or the one for people."""
+        """Return a line with a count or a metric, of the form with separators or the one for people."""
         if not self._separator:
             self._separator = lines.find_separator(text)
         row = lines.csv_row(text, self._separator) if self._separator and self._separator in text else None
@@ -202,7 +202,7 @@ class _Reader:
     # -- about the run ----------------------------------------------------------------------------------------------
 
     def _about_run(self, text: str) -> bool:
-        """Whether a line says something about the whole run, which is kept."""
+        """Return whether a line says something about the whole run, which is kept."""
         recording = self._now
         if text.startswith(_BEGIN):
             self._begin(text)
@@ -224,7 +224,7 @@ class _Reader:
         return True
 
     def _begin(self, text: str) -> None:
-        """A new recording, unless nothing has come so far."""
+        """Begin a new recording, unless nothing has come so far."""
         if not self._now.empty:
             self._close()
             self._now = _Recording(len(self.recordings) + 1)
@@ -237,7 +237,7 @@ class _Reader:
             self._now.start = self._start_of_next()
 
     def _start_of_next(self) -> int:
-        """Where a further recording stands: by its seconds of `started on`, and never inside the one before."""
+        """Return where a further recording stands: by its seconds of `started on`, and never inside the one before."""
         first, before = self.recordings[0], self.recordings[-2]
         end = before.start + max(before.last, before.elapsed or 0)
         self._out.note(
@@ -274,7 +274,7 @@ class _Reader:
         self._interval(number, row)
 
     def _more_metrics(self, number: int, row: Row) -> None:
-        """A further metric of the count before."""
+        """Add a further metric of the count before."""
         if self._latest is None:
             self._out.skip(BAD_LINE, number, "a metric without a count before it")
             return
@@ -320,7 +320,7 @@ class _Reader:
         return track
 
     def _share(self, recording: _Recording, key: tuple[str, str], row: Row, start: int, number: int) -> None:
-        """The share of time in which the event was counted, from the first time on that it was not all of it."""
+        """Draw the share of time in which the event was counted, from the first time on that it was not all of it."""
         told = 100.0 if row.running is None else row.running  # text leaves 100 % away
         share = told if row.counted else 0.0
         track = recording.shares.get(key)
@@ -350,7 +350,7 @@ class _Reader:
     # -- tracks, and the end of a recording ----------------------------------------------------------------------------
 
     def _group(self, recording: _Recording, place: str) -> TrackId:
-        """The track of a CPU, core, socket or thread below that of the recording."""
+        """Return the track of a CPU, core, socket or thread below that of the recording."""
         if recording.root == NO_TRACK:
             name = "perf stat" if recording.number == 1 else f"perf stat {recording.number}"
             recording.root = self._out.tracks.add(name)
@@ -378,7 +378,7 @@ class _Reader:
             self._list_run(recording)
 
     def _draw_run(self, recording: _Recording, length: int) -> None:
-        """The counts of a whole run, as args of a slice as long as the run."""
+        """Draw the counts of a whole run, as args of a slice as long as the run."""
         places: dict[str, dict[str, Any]] = defaultdict(dict)
         for _, row in recording.whole:
             places[row.place][row.label] = row.args()
@@ -395,7 +395,7 @@ class _Reader:
             self._out.note(f"one count for the whole run: a slice as long as the run{mean}, which begins at 0")
 
     def _list_run(self, recording: _Recording) -> None:
-        """The counts of a run whose length is not told."""
+        """List the counts of a run whose length is not told."""
         tables: dict[str, TrackId] = {}
         for number, row in recording.whole:
             table = tables.get(row.place)
@@ -418,12 +418,12 @@ def _float(text: str) -> float:
 
 
 def _others(separator: str) -> bytes:
-    """The expression of lines that hold no count, no metric and nothing about the run."""
+    """Return the expression of lines that hold no count, no metric and nothing about the run."""
     return lines_but(*_KNOWN, *([b"(?=%b)%b" % (holds(literal(separator)), _A_VALUE)] if separator else []))
 
 
 def _has_time(text: str) -> bool:
-    """Whether a line begins with the end of an interval, or is the heading of --metric-only."""
+    """Return whether a line begins with the end of an interval, or is the heading of --metric-only."""
     return re.match(r"\s*(?:\d+[.,]\d{9}|time)[ ,;\t]", text) is not None
 
 
@@ -473,7 +473,7 @@ class PerfStat:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the title or heading of the text, the keys of the JSON, or a line of the form with separators."""
+        """Return YES by title or heading of the text, the keys of the JSON, or a line of the form with separators."""
         if b"Performance counter stats for " in head.data:
             return Match.yes("the title of perf stat")
         separator = ""

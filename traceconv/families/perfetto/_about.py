@@ -74,12 +74,12 @@ ABOUT = frozenset((33, 34, 35, 36, 46, 69, 72, 78, 82, 90, 109, 113, 124, 134, 1
 
 
 def attributes_of(message: Message) -> dict[str, Any]:
-    """TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
+    """Read TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
     return {one.text(1): one.text(3) if 3 in one else one.signed(2) for one in map(Message, message.all(1))}
 
 
 def system_of(message: Message) -> dict[str, Any]:
-    """SystemInfo: utsname 1 {sysname 1, version 2, release 3, machine 4}, num_cpus 8, machine_name 17."""
+    """Read SystemInfo: utsname 1 {sysname 1, version 2, release 3, machine 4}, num_cpus 8, machine_name 17."""
     kernel = message.message(1)
     facts = {
         "system": " ".join(filter(None, (kernel.text(1), kernel.text(3), kernel.text(4)))),

@@ -62,13 +62,16 @@ class Interning(Protocol):
     """Where names and texts get their numbers: an Interner, or the kernel, which gives the same ones."""
 
     def name(self, key: bytes) -> int:
-        """The number of the name of an annotation, 0 if there are too many names."""
+        """Return the number of the name of an annotation, 0 if there are too many names."""
 
     def text(self, value: bytes, key: int) -> int:
-        """The number of a text that stands under a key, given by its number; 0 if it is to stand in the event."""
+        """Return the number of a text that stands under a key, given by its number.
+
+        0 if it is to stand in the event.
+        """
 
     def take_interned(self) -> bytes:
-        """The fields of InternedData that came up since the last call."""
+        """Return the fields of InternedData that came up since the last call."""
 
 
 class Interner:
@@ -126,7 +129,7 @@ class Annotations:
         self._left_inline = 0
 
     def encode(self, args: bytes | memoryview) -> bytes:
-        """The annotation fields of a TrackEvent."""
+        """Return the annotation fields of a TrackEvent."""
         try:
             members = _members(args)
         except _BROKEN:  # also numbers beyond a double: the values as they stand, one by one
@@ -151,7 +154,7 @@ class Annotations:
         return b"".join([self._rare(key, bytes(raw)) for key, raw in members.items()])
 
     def _rare(self, key: str, value: str | bytes) -> bytes:
-        """A value that is not in the memo of its key: a text, or the JSON of anything."""
+        """Return a value that is not in the memo of its key: a text, or the JSON of anything."""
         name, iid = self._name(key)
         left_inline = self._left_inline
         fields = self._text(value, iid) if isinstance(value, str) else self._value(value, 0, iid)
@@ -168,12 +171,12 @@ class Annotations:
         return piece
 
     def _heads_of_ints(self, key: str) -> list[bytes]:
-        """What stands before the varint of an integer value of this key, by the length of the varint."""
+        """Return what stands before the varint of an integer value of this key, by the length of the varint."""
         head = self._name(key)[0] + _INT_TAG
         return [_ANNOTATION_TAG + wire.length(len(head) + size) + head for size in range(_LONGEST_VARINT + 1)]
 
     def _name(self, key: str) -> tuple[bytes, int]:
-        """The field with the name, and its number, 0 if it has none."""
+        """Return the field with the name, and its number, 0 if it has none."""
         found = self._names.get(key)
         if found is not None:
             return found
@@ -238,7 +241,7 @@ def _decoded_text(raw: bytes) -> str:
 
 
 def _repaired(args: bytes) -> bytes:
-    """A JSON object that says the same as one that strict parsers refuse, or that holds the text of it."""
+    """Return a JSON object that says the same as one that strict parsers refuse, or that holds the text of it."""
     shown = args.decode("utf-8", "replace")
     try:
         found: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)
@@ -250,6 +253,6 @@ def _repaired(args: bytes) -> bytes:
 
 
 def _double_or_text(raw: str) -> float | str:
-    """What is beyond a double stays as it is written."""
+    """Return the number, or its text if no finite double holds it."""
     number = float(raw)
     return number if math.isfinite(number) else raw

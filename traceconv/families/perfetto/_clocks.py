@@ -61,7 +61,7 @@ class Clocks:
         self._primary = 0  # a clock id
 
     def number(self, clock_id: int, sequence: int) -> int:
-        """The number of a clock as a packet of a sequence names it."""
+        """Return the number of a clock as a packet of a sequence names it."""
         if clock_id == 0:
             return TRACE_TIME
         clock = clock_id, sequence if clock_id in _SEQUENCE_CLOCKS else 0
@@ -72,11 +72,11 @@ class Clocks:
         return number
 
     def is_incremental(self, number: int) -> bool:
-        """Whether timestamps of the clock count from the one before."""
+        """Return whether timestamps of the clock count from the one before."""
         return number in self._running
 
     def advance(self, number: int, step: int) -> int:
-        """The reading of an incremental clock after a step."""
+        """Return the reading of an incremental clock after a step."""
         self._running[number] += step
         return self._running[number]
 
@@ -112,7 +112,7 @@ class Clocks:
         return _DOMAINS.get(self._primary, ClockDomain(f"Perfetto clock {self._primary}", Zero.UNKNOWN, Run.UNKNOWN))
 
     def to_trace_time(self, number: int, ts: I64) -> I64 | None:
-        """Times in ns on the clock of the trace; None if nothing relates the clock to it."""
+        """Return times in ns on the clock of the trace; None if nothing relates the clock to it."""
         path = self._path(number)
         if path is None:
             return None
@@ -126,7 +126,7 @@ class Clocks:
         return ts
 
     def _path(self, number: int) -> list[int] | None:
-        """The clocks on the way to the clock of the trace, that clock included."""
+        """Return the clocks on the way to the clock of the trace, that clock included."""
         goal = self.number(self._primary, 0)
         if number in (TRACE_TIME, goal):
             return [goal]
@@ -138,7 +138,7 @@ class Clocks:
         return path if path[-1] == goal else None
 
     def _ways_to(self, goal: int) -> dict[int, int]:
-        """For each clock the next one on the shortest way; of several the one that the file names first.
+        """Return for each clock the next one on the shortest way; of several the one that the file names first.
 
         Each snapshot is looked at twice: there may be many clocks in one, and many of them.
         """
@@ -160,19 +160,19 @@ class Clocks:
         return ways
 
     def _readings(self, one: int, other: int) -> I64:
-        """All readings of two clocks, in order of the first one's."""
+        """Return all readings of two clocks, in order of the first one's."""
         if (one, other) not in self._pairs:
             both = [self._snapshots[place] for place in self._with[one] if other in self._snapshots[place]]
             self._pairs[one, other] = np.array(sorted((here[one], here[other]) for here in both), np.int64)
         return self._pairs[one, other]
 
     def describe(self, number: int) -> str:
-        """A clock for messages."""
+        """Return a clock for messages."""
         clock_id, sequence = self._clocks[number]
         return f"clock {clock_id}" + (f" of sequence {sequence}" if sequence else "")
 
     def snapshots(self, domain: ClockDomain) -> list[ClockSnapshot]:
-        """Readings of the clock of the trace and other clocks; all readings of a pair agree within the bound.
+        """Return readings of the clock of the trace and other clocks; all readings of a pair agree within the bound.
 
         Args:
             domain: the domain of the clock of the trace.
@@ -194,7 +194,7 @@ class Clocks:
 
 
 def moved(ts: I64, by: I64 | int) -> I64:
-    """Times in ns, moved by at most LIMIT_NS.
+    """Return times in ns, moved by at most LIMIT_NS.
 
     Times beyond LIMIT_NS are no times on any clock: they stay there, so that whoever draws them sees it, and none comes
     out with the wrong sign.

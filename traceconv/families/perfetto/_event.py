@@ -127,20 +127,20 @@ class Event:
             self.unknown.append(number)
 
     def args(self, sequence: Sequence) -> bytes:
-        """The args as a JSON object, empty without any."""
+        """Return the args as a JSON object, empty without any."""
         annotation = sequence.annotation
         args = b"{" + b",".join([annotation(one) for one in self._annotations]) + b"}" if self._annotations else b""
         return join_args(args, self._context_args(sequence)) if self._context else args
 
     def location(self, sequence: Sequence) -> Message | None:
-        """Where in the program the event was written."""
+        """Return where in the program the event was written."""
         if _LOCATION in self._context:
             return Message(self._context[_LOCATION])
         iid = self._context.get(_LOCATION_IID)
         return sequence.location(unsigned(iid)) if iid is not None else None
 
     def _context_args(self, sequence: Sequence) -> dict[str, Any]:
-        """What has no place of its own in the trace: source location, correlation id, call stack."""
+        """Return what has no place of its own in the trace: source location, correlation id, call stack."""
         context = self._context
         args: dict[str, Any] = {}
         location = self.location(sequence) if self.log is None else None
@@ -162,18 +162,18 @@ class Event:
 
 
 def place_of(location: Message) -> str:
-    """SourceLocation: file_name 2, function_name 3, line_number 4; "file.cpp:77", or what is known of it."""
+    """Read SourceLocation: file_name 2, function_name 3, line_number 4; "file.cpp:77", or what is known of it."""
     file = location.text(2)
     return (f"{file}:{location.unsigned(4)}" if 4 in location else file) or location.text(3)
 
 
 def _ids(value: Value) -> list[int]:
-    """A repeated integer field, packed or not."""
+    """Return a repeated integer field, packed or not."""
     return [value] if isinstance(value, int) else unpacked(value)
 
 
 def _doubles(value: Value) -> list[float]:
-    """A repeated double field, packed or not."""
+    """Return a repeated double field, packed or not."""
     if isinstance(value, int):
         return [as_double(value)]
     words = [int.from_bytes(value[at : at + 8], "little") for at in range(0, len(value) - 7, 8)]

@@ -29,7 +29,7 @@ SEQUENCE = 1
 
 
 def in_sequence(sequence: int, flags: int = NEEDS_STATE) -> bytes:
-    """What a packet says of the sequence that it belongs to."""
+    """Return what a packet says of the sequence that it belongs to."""
     return wire.integer(SEQUENCE_ID, sequence) + wire.integer(SEQUENCE_FLAGS, flags)
 
 

@@ -41,17 +41,17 @@ class Head:
         self.clock_id = None if self.shift else _clock_id(trace)
 
     def track(self, index: int) -> bytes:
-        """How events name their track."""
+        """Return how events name their track."""
         return wire.integer(proto.TRACK_UUID, self._uuids[index])
 
     def task(self, index: int) -> bytes:
-        """The process and the thread of the samples on a track."""
+        """Return the process and the thread of the samples on a track."""
         identity = self.ids[index]
         tid = identity.pid if self._trace.tracks[index].kind is TrackKind.PROCESS else identity.tid
         return wire.integer(2, identity.pid) + wire.integer(3, tid)
 
     def packets(self) -> Iterator[bytes]:
-        """The packets before the first event."""
+        """Yield the packets before the first event."""
         yield self._first_packet()
         yield from _attributes(self._trace, self.shift)
         for fields in self._descriptors():
@@ -66,12 +66,15 @@ class Head:
         return wire.packet(payload)
 
     def _snapshot(self, clock_id: int) -> bytes:
-        """The clock of the trace; for the wall clock this gives the UI its ruler."""
+        """Return the clock of the trace; for the wall clock this gives the UI its ruler."""
         reading = wire.blob(1, wire.integer(1, clock_id) + wire.integer(2, self._first))
         return reading + wire.integer(2, clock_id)
 
     def _descriptor_packet(self, fields: bytes) -> bytes:
-        """A track, outside of the sequence: there, Perfetto would take the last thread for that of all events."""
+        """Return a track, outside of the sequence.
+
+        There, Perfetto would take the last thread for that of all events.
+        """
         clock = wire.integer(proto.TIMESTAMP_CLOCK, self.clock_id) if self.clock_id is not None else b""
         return wire.packet(
             wire.integer(proto.TIMESTAMP, self._first) + clock + wire.blob(proto.TRACK_DESCRIPTOR, fields)
@@ -102,7 +105,7 @@ class Head:
             yield fields
 
     def _row(self, index: int) -> int:
-        """A number for the row that a track is drawn in: its own one, but lanes share that of their main track.
+        """Return a number for the row that a track is drawn in: its own one, but lanes share that of their main track.
 
         Perfetto draws siblings with equal keys as one, whatever their names.
         """
@@ -110,7 +113,7 @@ class Head:
         return self._uuids[index if main == NO_TRACK else main]
 
     def _process_without_track(self, index: int) -> bytes:
-        """A process for a sampled track that belongs to none."""
+        """Return a process for a sampled track that belongs to none."""
         uuid = _hash(["process of", str(self._uuids[index])])
         return wire.integer(proto.UUID, uuid) + self._process_field(index, self._trace.tracks[index])
 
@@ -138,14 +141,14 @@ class Head:
 
 
 def _start(trace: Trace) -> tuple[int, int]:
-    """The first time in the file in ns, and what is added to all times: Perfetto drops events before 0."""
+    """Return the first time in the file in ns, and what is added to all times: Perfetto drops events before 0."""
     span = trace.span()
     first = span[0] if span else 0
     return max(first, 0), max(-first, 0)
 
 
 def _clock_id(trace: Trace) -> int | None:
-    """The number that Perfetto has for the clock, None for a private clock."""
+    """Return the number that Perfetto has for the clock, None for a private clock."""
     if not trace.clocks:
         return None
     clock = trace.clocks[0]
@@ -153,7 +156,7 @@ def _clock_id(trace: Trace) -> int | None:
 
 
 def _attributes(trace: Trace, shift: int) -> list[bytes]:
-    """The packet of what is said of the whole trace, in pieces: there may be much of it."""
+    """Return the packet of what is said of the whole trace, in pieces: there may be much of it."""
     values: dict[str, Any] = {f"traceconv.{key}": value for key, value in facts(trace).items()}
     if shift:
         values["traceconv.time_shift_ns"] = shift
@@ -171,7 +174,7 @@ def _unit(unit: str) -> bytes:
 
 
 def track_uuids(trace: Trace) -> Sequence[int]:
-    """A number for each track that depends on what it is, so that files put together do not mix their tracks up."""
+    """Return a number for each track that depends on what it is: files put together do not mix their tracks up."""
     paths = _Paths(trace)
     firsts = array("q", (_hash([*paths.of(index), "0"]) for index in range(len(trace.tracks))))
     numbers = np.sort(np.frombuffer(firsts, np.int64))
@@ -204,7 +207,7 @@ class _Paths:
         self._kept: dict[int, list[str]] = {}  # of tracks inside of others, with children
 
     def of(self, index: int) -> list[str]:
-        """The path of a track, once those of the tracks around it were asked for."""
+        """Return the path of a track, once those of the tracks around it were asked for."""
         track = self._trace.tracks[index]
         above = [_origin(self._trace, track)] if track.parent == NO_TRACK else self._above(track.parent)
         path = [*above, track.kind.name, track.name, str(track.pid), str(track.tid)]
@@ -213,12 +216,12 @@ class _Paths:
         return path
 
     def _above(self, index: int) -> list[str]:
-        """The path that those of children begin with."""
+        """Return the path that those of children begin with."""
         return self._kept[index] if index in self._kept else _short(self.of(index))
 
 
 def _short(path: list[str]) -> list[str]:
-    """What lies deep needs no longer path than what lies at the top."""
+    """Return the path, or its hash if it is long: the size of a path does not grow with its depth."""
     return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
 
 
@@ -227,6 +230,6 @@ def _origin(trace: Trace, track: Track) -> str:
 
 
 def _hash(parts: list[str]) -> int:
-    """62 bits, so that it stays positive everywhere and takes nine bytes."""
+    """Return a hash of 62 bits, so that it stays positive everywhere and takes nine bytes."""
     data = wire.utf8(json.dumps(parts))
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2

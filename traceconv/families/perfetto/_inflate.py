@@ -29,7 +29,7 @@ class Inflated:
         self.wrong = ""
 
     def read(self, size: int) -> bytes:
-        """So many bytes; fewer at the end only."""
+        """Return so many bytes; fewer at the end only."""
         pieces = []
         while size and (piece := self._piece(min(size, self._left + 1))):
             pieces.append(piece)
@@ -37,7 +37,7 @@ class Inflated:
         return b"".join(pieces)
 
     def _piece(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Return at most so many bytes; none at the end."""
         inflate = self._inflate
         while not self.wrong and not inflate.eof:
             fed = inflate.unconsumed_tail

@@ -126,7 +126,7 @@ class PacketReader:
         )
 
     def read(self, stream: Any) -> None:
-        """All packets of a plain stream."""
+        """Read all packets of a plain stream."""
         damage = self._read_packets(stream)
         if damage is not None:
             self._out.problem(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
@@ -134,7 +134,7 @@ class PacketReader:
         self._report()
 
     def _read_packets(self, stream: Readable) -> Damage | None:
-        """All packets of a stream; what is wrong with its end."""
+        """Read all packets of a stream; return what is damaged at its end, None if nothing is."""
         if self._plain is None:
             return self._read_known(read_packets(stream))
         buffer = PacketBuffer(stream)
@@ -157,7 +157,7 @@ class PacketReader:
             self._out.skip(NOT_A_PACKET, self._number, str(error))
 
     def _read_known(self, packets: Generator[bytes, None, Damage | None]) -> Damage | None:
-        """The loop that sees every packet: what was met before costs a lookup, all else goes on to `packet`."""
+        """Return the loop that sees every packet: what was met before costs a lookup, all else goes on to `packet`."""
         known, high, rows = self._known, self._high, self.rows
         # What Rows.add does, without the calls.
         add_ts, add_kind, add_track, add_clock = rows.ts.append, rows.kind.append, rows.track.append, rows.clock.append
@@ -197,7 +197,7 @@ class PacketReader:
             self._one(data, known_from)
 
     def _timestamp_end(self, data: bytes, end: int) -> tuple[int, int | None]:
-        """Where the timestamp at the begin of a packet ends, and what its bytes behind the first three stand for."""
+        """Return where the timestamp at the start of a packet ends, and what its bytes behind the first three are."""
         try:
             value, at = varint(data, 4)
         except (IndexError, BadWire):
@@ -210,7 +210,7 @@ class PacketReader:
         return at, value << 21
 
     def packet(self, data: bytes, known_from: int = 0) -> None:
-        """One packet.
+        """Read one packet.
 
         Args:
             data: the message without its frame.
@@ -233,7 +233,7 @@ class PacketReader:
             self._other(found)
 
     def _declaration(self, found: dict[int, Value], sequence: Sequence, machine: int) -> bool:
-        """What is no event but tells about events; whether the packet is that."""
+        """Read a packet that describes events (tracks, clocks, processes); return whether it is one."""
         if _TRACK in found:
             self.tracks.declare(found[_TRACK], machine)
         elif _CLOCKS in found:
@@ -278,7 +278,7 @@ class PacketReader:
             self._out.problem(TYPED_ARGS, shown, count=self._typed.total())
 
     def _unpack(self, compressed: bytes) -> None:
-        """Packets inside a packet."""
+        """Read the packets inside a packet."""
         at = self._number
         if self._nesting == _MAX_NESTING:
             self._out.skip(BAD_COMPRESSION, at, f"compressed more than {_MAX_NESTING} times over")
@@ -297,7 +297,7 @@ class PacketReader:
     # -- sequences --------------------------------------------------------------------------------------------
 
     def _sequence(self, found: dict[int, Value], plain: bool) -> Sequence:
-        """The sequence of a packet, with what the packet says about its state.
+        """Return the sequence of a packet, with what the packet says about its state.
 
         Args:
             found: the fields of the packet.
@@ -330,7 +330,7 @@ class PacketReader:
         return sequence
 
     def _time(self, found: dict[int, Value], sequence: Sequence) -> tuple[int, int] | None:
-        """The timestamp of a packet and the number of its clock; None without one."""
+        """Return the timestamp of a packet and the number of its clock; None without one."""
         if _TIMESTAMP not in found:
             return None
         clock = (
@@ -344,7 +344,7 @@ class PacketReader:
     # -- track events -----------------------------------------------------------------------------------------
 
     def _event(self, data: bytes, found: dict[int, Value], sequence: Sequence, rest: bytes) -> None:
-        """A TrackEvent.
+        """Read a TrackEvent.
 
         Args:
             data: the event.
@@ -384,7 +384,7 @@ class PacketReader:
         return self.tracks.number(sequence.track or thread)
 
     def _old_time(self, event: Event, sequence: Sequence) -> tuple[int, int] | None:
-        """Times of traces before 2020: microseconds since the last event of the sequence, or absolute."""
+        """Return times of traces before 2020: microseconds since the last event of the sequence, or absolute."""
         if event.time_us is not None:
             return event.time_us * 1000, TRACE_TIME
         if event.step_us is None:
@@ -395,7 +395,7 @@ class PacketReader:
     def _named(
         self, event: Event, sequence: Sequence, kind: Kind, track: int, time: tuple[int, int], name: int, category: int
     ) -> None:
-        """A begin, end, instant or state, with its args, its arrows and its log entry."""
+        """Add a begin, end, instant or state, with its args, its arrows and its log entry."""
         args = event.args(sequence)
         at = self._number
         entry = self._entry(event.log, event, sequence) if event.log is not None else None
@@ -421,7 +421,7 @@ class PacketReader:
             self.rows.entries[self.rows.last] = entry
 
     def _entry(self, log: Message, event: Event, sequence: Sequence) -> Entry:
-        """LogMessage: source_location_iid 1, body_iid 2, prio 3."""
+        """Read LogMessage: source_location_iid 1, body_iid 2, prio 3."""
         location = sequence.location(log.unsigned(1)) if 1 in log else event.location(sequence)
         level = log.unsigned(3)
         known = Level(level) if level in Level._value2member_map_ else Level.INFO
@@ -434,12 +434,12 @@ class PacketReader:
         self.rows.add_value(track, time, event.value, self._series_of(sequence), self._number)
 
     def _series_of(self, sequence: Sequence) -> int:
-        """Differences add up within a sequence, until its state begins anew."""
+        """Return the series of a counter of differences, which add up within a sequence until its state begins anew."""
         key = sequence.number, sequence.generation
         return self._series.setdefault(key, len(self._series))
 
     def _extra_values(self, event: Event, sequence: Sequence, time: tuple[int, int]) -> None:
-        """Counter values that ride on another event."""
+        """Add counter values that ride on another event."""
         series = self._series_of(sequence)
         for values, uuids in (
             (event.extra, event.extra_tracks or sequence.extra),
@@ -462,7 +462,7 @@ class PacketReader:
         name: int,
         category: int,
     ) -> None:
-        """LegacyEvent: a phase of the Trace Event Format (2), with the fields that it needs."""
+        """Read LegacyEvent: a phase of the Trace Event Format (2), with the fields that it needs."""
         phase = chr(legacy.unsigned(2) & 0x7F)
         if phase not in _PHASES:
             self._out.skip(BAD_TYPE, self._number, f"phase {phase!r}")
@@ -494,7 +494,7 @@ class PacketReader:
     # -- samples ----------------------------------------------------------------------------------------------
 
     def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
-        """PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
+        """Read PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
 
         The totals of samples without a CPU are in follower_counts 7, where our writer puts them and says so at
         the end of the name of their event.
@@ -523,5 +523,5 @@ class PacketReader:
 
 
 def _legacy_id(legacy: Message) -> str:
-    """The id of an asynchronous event: scope 7; unscoped 6, local 10, global 11."""
+    """Return the id of an asynchronous event: scope 7; unscoped 6, local 10, global 11."""
     return next((f"{legacy.text(7)} {field} {legacy.unsigned(field)}" for field in (10, 6, 11) if field in legacy), "")

@@ -27,7 +27,7 @@ UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",
     "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
 )
-LONELY_FLOW = absent("perfetto.lonely_flow", "a flow has only one slice in the file, so that there is no arrow")
+HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so that there is no arrow")
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
@@ -165,7 +165,7 @@ class Rows:
 
     @property
     def last(self) -> int:
-        """The row that was added last."""
+        """Return the row that was added last."""
         return len(self.kind) - 1
 
     def add_value(
@@ -178,13 +178,13 @@ class Rows:
         self.is_integer.append(whole)
 
     def add_flow(self, id: int, ends: bool) -> None:
-        """The row that was added last belongs to a flow."""
+        """Let the row that was added last belong to a flow."""
         self.flow_row.append(self.last)
         self.flow_id.append(id - (1 << 64) if id >> 63 else id)
         self.flow_ends.append(ends)
 
     def value(self, place: int) -> float:
-        """The value of a counter."""
+        """Return the value of a counter."""
         bits = self.values[place]
         number: float = bits if self.is_integer[place] else _DOUBLE.unpack(bits.to_bytes(8, "little", signed=True))[0]
         return number
@@ -199,7 +199,7 @@ class Emission:
         self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
 
     def run(self, shift: int) -> None:
-        """Times, tracks, events, arrows.
+        """Add times, tracks, events, arrows.
 
         Args:
             shift: ns to take off all times.
@@ -247,7 +247,7 @@ class Emission:
         return kept
 
     def _each(self, indices: _Indices) -> Iterator[Row]:
-        """The rows at some places."""
+        """Yield the rows at some places."""
         rows = self._rows
         args_of = self._args.get
         ends = np.frombuffer(rows.args_end, np.int64)
@@ -266,7 +266,7 @@ class Emission:
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def _beside_track(self, track: TrackId, kind: TrackKind) -> TrackId:
-        """A track of another kind for events that cannot stand on a track."""
+        """Return a track of another kind for events that cannot stand on a track."""
         beside = self._beside.get((track, kind))
         if beside is None:
             info = self._out.tracks[track]
@@ -276,14 +276,14 @@ class Emission:
         return beside
 
     def _drawn(self, number: int) -> TrackId:
-        """Where slices and instants of a track go."""
+        """Return where slices and instants of a track go."""
         track = self._made[number]
         if self._tracks[number].kind is TrackKind.COUNTER:
             return self._beside_track(track, TrackKind.TRACK)
         return track
 
     def _drawn_tracks(self, indices: _Indices) -> I32:
-        """The same for some rows."""
+        """Return the tracks on which the slices and instants of some rows go."""
         where = np.frombuffer(self._rows.track, np.int32)[indices]
         drawn = np.zeros(len(self._made), np.int32)
         for number in np.unique(where).tolist():
@@ -362,7 +362,7 @@ class Emission:
         self._computed_counters(indices[~is_plain[where]])
 
     def _computed_counters(self, indices: _Indices) -> None:
-        """Those whose values are differences or have a factor, or that stand on a track of another kind."""
+        """Add counters whose values are differences or have a factor, or that stand on a track of another kind."""
         totals: dict[tuple[int, int], float] = defaultdict(int)
         for _, _, number, ts, index, series, _, at, counts in self._each(indices):
             track, info = self._made[number], self._tracks[number]
@@ -375,7 +375,7 @@ class Emission:
             self._out.count_values(counts * is_there, counts * (not is_there))
 
     def _states(self, indices: _Indices) -> None:
-        """Each state lasts until the next one of its track begins; one without a name ends the one before."""
+        """Draw each state until the next one of its track begins; one without a name ends the one before."""
         order = np.lexsort((indices, self._ts[indices], np.array(self._rows.track, np.int32)[indices]))
         before: Row | None = None
         for row in self._each(indices[order]):
@@ -401,7 +401,7 @@ class Emission:
     # -- arrows -----------------------------------------------------------------------------------------------
 
     def _arrows(self) -> None:
-        """An arrow from each member of a flow to the next one in time; an id may be used again after its end."""
+        """Draw an arrow from each member of a flow to the next one in time; an id may be used again after its end."""
         rows = self._rows
         if not rows.flow_row:
             return
@@ -427,11 +427,11 @@ class Emission:
             here[:-1][joined[1:]].tolist(), here[joined].tolist(), none.tolist(), none.tolist(), at[joined].tolist()
         )
         is_last = np.append(flow[1:] != flow[:-1], True)
-        for lonely in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
-            self._out.problem(LONELY_FLOW, int(at[lonely]), f"flow {int(ids[lonely]) % (1 << 64)}")
+        for alone in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
+            self._out.problem(HALF_FLOW, int(at[alone]), f"flow {int(ids[alone]) % (1 << 64)}")
 
     def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Flow events of old traces name a thread and a time."""
+        """Bind the flow events of old traces, which name a thread and a time."""
         found = FlowSteps()
         rows = self._rows
         for row, phase, id, to_next, counts in rows.steps:
@@ -444,7 +444,7 @@ class Emission:
 
 
 def _places(clock: I32, numbers: list[int]) -> Iterator[tuple[int, _Indices]]:
-    """Where each clock is used, in the order of the rows."""
+    """Yield where each clock is used, in the order of the rows."""
     if len(numbers) <= _FEW:
         for number in numbers:
             yield number, np.flatnonzero(clock == number)

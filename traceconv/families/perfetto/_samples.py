@@ -35,11 +35,11 @@ class SamplePackets:
         self._sampling: dict[tuple[int, bool], _Sampling] = {}
 
     def take_head(self) -> bytes:
-        """The packets that must come before those that were encoded since the last call."""
+        """Return the packets that must come before those that were encoded since the last call."""
         return b"".join([sampling.take_head() for sampling in self._sampling.values()])
 
     def packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        """The packets of some samples, whose times are encoded."""
+        """Return the packets of some samples, whose times are encoded."""
         table: Samples = take(self._trace.samples, rows)
         counts = self._counts(table)
         packets = []
@@ -51,7 +51,7 @@ class SamplePackets:
         return packets
 
     def _counts(self, table: Samples) -> list[bytes]:
-        """For each sample its CPU, and the total of what was counted so far under its name on that CPU."""
+        """Return for each sample its CPU, and the total of what was counted so far under its name on that CPU."""
         counts: npt.NDArray[Any] = np.empty(len(table.ts), object)
         for name, cpu, own in _by_name_and_cpu(table, np.arange(len(table.ts))):
             sampling = self._sampling.get((name, cpu >= 0))
@@ -93,7 +93,7 @@ class _Sampling:
         self._totals: dict[int, int] = {}
 
     def take_head(self) -> bytes:
-        """The packets that must come before the samples encoded since the last call."""
+        """Return the packets that must come before the samples encoded since the last call."""
         head, self._head = self._head, b""
         if self._interned:
             head += wire.packet(self._state + wire.blob(proto.INTERNED_DATA, b"".join(self._interned)))
@@ -101,7 +101,7 @@ class _Sampling:
         return head
 
     def counted(self, cpu: int, weights: I64) -> list[bytes]:
-        """The running totals of the next samples on a CPU, encoded, with the CPU if it is known."""
+        """Return the running totals of the next samples on a CPU, encoded, with the CPU if it is known."""
         totals = _totals(self._totals.get(cpu, 0), weights)
         self._totals[cpu] = int(totals[-1])
         if cpu < 0:
@@ -110,7 +110,7 @@ class _Sampling:
         return [total + on_cpu for total in wire.integers(_SAMPLE_TOTAL, totals)]
 
     def sample(self, stamp: bytes, track: int, stack: int, count: bytes) -> bytes:
-        """A packet; `count` is CPU and total, encoded."""
+        """Return a packet; `count` is CPU and total, encoded."""
         fields = self._fields.get((track, stack)) or self._new_fields(track, stack)
         size = wire.length(len(fields) + len(count))
         state = self._state
@@ -118,7 +118,7 @@ class _Sampling:
         return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, fields, count))
 
     def _new_fields(self, track: int, stack: int) -> bytes:
-        """What samples of one thread and stack have in common, kept for the next ones."""
+        """Return what samples of one thread and stack have in common, kept for the next ones."""
         if len(self._fields) >= _MAX_PIECES:
             self._fields.clear()
         fields = self._task(track) + (wire.integer(4, self._stack(stack)) if stack >= 0 else b"")
@@ -147,7 +147,7 @@ class _Sampling:
         return index + 1
 
     def _mapping(self, module: str) -> int:
-        """The module of a frame; Perfetto drops frames without any, so there is one without a name, too."""
+        """Return the module of a frame; Perfetto drops frames without any, so there is one without a name, too."""
         iid = self._mappings.get(module)
         if iid is None:
             iid = self._mappings[module] = len(self._mappings) + 1
@@ -165,7 +165,7 @@ class _Sampling:
 
 
 def _totals(before: int, weights: I64) -> U64:
-    """The running totals behind one, which stay at the ends of what the format can hold."""
+    """Return the running totals behind one, which stay at the ends of what the format can hold."""
     if _fits(before, weights):
         return np.cumsum(weights.astype(np.uint64), dtype=np.uint64) + np.uint64(before)
     totals = accumulate(weights.tolist(), lambda total, one: max(0, min(total + one, _MAX_TOTAL)), initial=before)
@@ -173,12 +173,12 @@ def _totals(before: int, weights: I64) -> U64:
 
 
 def _fits(before: int, weights: I64) -> bool:
-    """Whether no total behind one can leave what the format can hold."""
+    """Return whether no total behind one can leave what the format can hold."""
     return int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL
 
 
 def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, npt.NDArray[np.intp]]]:
-    """Name, CPU and rows of the samples that have both in common, in the given order."""
+    """Yield name, CPU and rows of the samples that have both in common, in the given order."""
     names, cpus = samples.name[order], samples.cpu[order]
     by_both = np.lexsort((cpus, names))
     names, cpus = names[by_both], cpus[by_both]
@@ -188,7 +188,7 @@ def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[
 
 
 def bounded_weights(samples: Samples) -> int:
-    """How many samples get another weight by that."""
+    """Return how many samples get another weight, since the totals of the format cannot hold theirs."""
     if not len(samples.ts) or _fits(0, samples.weight):
         return 0
     found = 0

@@ -105,7 +105,7 @@ class Sequence:
         self._stacks: dict[int, StackId] = {}
 
     def set_defaults(self, data: Value) -> None:
-        """TracePacketDefaults: track events 11 {track 11, extra 31*, 45*}, samples 12 {timebase 1}, clock 58."""
+        """Read TracePacketDefaults: track events 11 {track 11, extra 31*, 45*}, samples 12 {timebase 1}, clock 58."""
         message = Message(data)
         events = message.message(11)
         self.clock_id, self.track = message.unsigned(58), events.unsigned(11)
@@ -139,23 +139,23 @@ class Sequence:
         return Message(found)
 
     def text(self, table: int, iid: int) -> str:
-        """The text of an interned id: field 2 of its entry."""
+        """Return the text of an interned id: field 2 of its entry."""
         entry = self._entry(table, iid)
         return f"(unknown text {iid})" if entry is None else entry.text(2)
 
     def name(self, iid: int) -> int:
-        """The string of an interned event name."""
+        """Return the string of an interned event name."""
         found = self._names.get(iid)
         if found is None:
             found = self._names[iid] = self._out.tables.string(self.text(_NAMES, iid))
         return found
 
     def event_name(self, iid: int) -> str:
-        """The text of an interned event name."""
+        """Return the text of an interned event name."""
         return self.text(_NAMES, iid)
 
     def category(self, iids: tuple[int, ...]) -> int:
-        """The string of interned categories."""
+        """Return the string of interned categories."""
         found = self._categories.get(iids)
         if found is None:
             text = ",".join(self.categories(iids))
@@ -163,25 +163,25 @@ class Sequence:
         return found
 
     def body(self, iid: int) -> str:
-        """The text of a log message."""
+        """Return the text of a log message."""
         return self.text(_BODIES, iid)
 
     def categories(self, iids: Iterable[int]) -> list[str]:
-        """The texts of interned categories."""
+        """Return the texts of interned categories."""
         return [self.text(_CATEGORIES, iid) for iid in iids]
 
     def correlation(self, iid: int) -> str:
-        """The text of a correlation id."""
+        """Return the text of a correlation id."""
         return self.text(_CORRELATIONS, iid)
 
     def location(self, iid: int) -> Message | None:
-        """A SourceLocation."""
+        """Return a SourceLocation."""
         return self._entry(_LOCATIONS, iid)
 
     # -- debug annotations ------------------------------------------------------------------------------------
 
     def annotation(self, data: bytes) -> bytes:
-        """A debug annotation as a member of a JSON object."""
+        """Return a debug annotation as a member of a JSON object."""
         found = self._annotations.get(data)
         if found is None:
             key, value = self._member(data, 0)
@@ -218,18 +218,18 @@ class Sequence:
         return key, value or b"null"
 
     def known_key(self, iid: int) -> bytes | None:
-        """The JSON of an interned key of annotations, None for one that the sequence has not defined."""
+        """Return the JSON of an interned key of annotations, None for one that the sequence has not defined."""
         return self._interned(_KEYS, iid) if iid in self._tables.get(_KEYS, {}) else None
 
     def known_text(self, iid: int) -> bytes | None:
-        """The same for a text of annotations."""
+        """Return an interned text of annotations, encoded; None if it is not known."""
         return self._interned(_TEXTS, iid) if iid in self._tables.get(_TEXTS, {}) else None
 
     def _interned(self, table: int, iid: int) -> bytes:
         return _encode(self.text(table, iid))
 
     def _nested_value(self, data: bytes, depth: int) -> bytes:
-        """NestedValue of old traces: keys 2*, values 3*, items 4*, int 5, double 6, bool 7, text 8."""
+        """Read NestedValue of old traces: keys 2*, values 3*, items 4*, int 5, double 6, bool 7, text 8."""
         message = Message(data)
         values = [self._inner(value, depth) for value in message.all(3)]
         keys = [_encode(text) for text in message.texts(2)]
@@ -248,7 +248,7 @@ class Sequence:
     # -- call stacks ------------------------------------------------------------------------------------------
 
     def stack(self, iid: int) -> StackId:
-        """The innermost frame of an interned call stack: frame ids 2*, outermost first."""
+        """Return the innermost frame of an interned call stack: frame ids 2*, outermost first."""
         found = self._stacks.get(iid)
         if found is None:
             found = StackId(-1)
@@ -259,25 +259,25 @@ class Sequence:
         return found
 
     def stack_names(self, iid: int) -> list[str]:
-        """The names of the functions of an interned call stack, outermost first."""
+        """Return the names of the functions of an interned call stack, outermost first."""
         entry = self._entry(_STACKS, iid)
         return [self._function(frame) for frame in (entry.uints(2) if entry is not None else [])]
 
     def _function(self, iid: int) -> str:
-        """Frame: function_name_id 2, rel_pc 4; a function without a name is shown by its address."""
+        """Read Frame: function_name_id 2, rel_pc 4; a function without a name is shown by its address."""
         entry = self._entry(_FRAMES, iid)
         if entry is None:
             return f"(unknown frame {iid})"
         return (self.text(_FUNCTIONS, entry.unsigned(2)) if entry.unsigned(2) else "") or f"{entry.unsigned(4):#x}"
 
     def _frame(self, iid: int, parent: StackId) -> StackId:
-        """Frame: mapping_id 3, besides its function."""
+        """Read Frame: mapping_id 3, besides its function."""
         entry = self._entry(_FRAMES, iid)
         module = self._module(entry.unsigned(3)) if entry is not None else ""
         return self._out.frame(self._function(iid), module, parent)
 
     def _module(self, iid: int) -> str:
-        """Mapping: path_string_ids 7*. A path of several parts begins at the root."""
+        """Return the path of a Mapping: path_string_ids 7*. A path of several parts begins at the root."""
         entry = self._entry(_MAPPINGS, iid) if iid else None
         parts = [self.text(_PATHS, part) for part in entry.uints(7)] if entry is not None else []
         return "/" + "/".join(parts) if len(parts) > 1 else "".join(parts)

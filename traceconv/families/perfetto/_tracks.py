@@ -69,7 +69,7 @@ class Tracks:
         self._names: dict[tuple[str, int], str] = {}
 
     def number(self, key: TrackKey) -> int:
-        """The number of a track, known or not."""
+        """Return the number of a track, known or not."""
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._known)
@@ -82,7 +82,7 @@ class Tracks:
     # -- what the file says -----------------------------------------------------------------------------------
 
     def declare(self, data: Value, machine: int) -> None:
-        """A TrackDescriptor."""
+        """Declare a TrackDescriptor."""
         message = Message(data)
         track = self._known[self.number(message.unsigned(_UUID))]
         track.declared, track.machine = True, machine
@@ -109,27 +109,27 @@ class Tracks:
             track.merge = message.text(_MERGE_KEY) or str(message.unsigned(_MERGE_KEY_INT))
 
     def _process(self, track: Descriptor, process: Message) -> None:
-        """ProcessDescriptor: pid 1, cmdline 2*, process_name 6, process_labels 8*."""
+        """Read ProcessDescriptor: pid 1, cmdline 2*, process_name 6, process_labels 8*."""
         track.kind, track.pid = TrackKind.PROCESS, process.signed(1)
         track.name = process.text(6) or " ".join(process.texts(2)) or track.name
         track.labels = tuple(process.texts(8)) or track.labels
         self._latest_process[track.machine, track.pid] = track
 
     def _thread(self, track: Descriptor, thread: Message) -> None:
-        """ThreadDescriptor: pid 1, tid 2, thread_name 5."""
+        """Read ThreadDescriptor: pid 1, tid 2, thread_name 5."""
         track.kind, track.pid, track.tid = TrackKind.THREAD, thread.signed(1), thread.signed(2)
         track.name = thread.text(5) or track.name
         track.process = track.process or self._latest_process.get((track.machine, track.pid))
 
     def legacy_process(self, data: Value, machine: int) -> None:
-        """A ProcessDescriptor in a packet of its own, as before track descriptors."""
+        """Declare a ProcessDescriptor in a packet of its own, as before track descriptors."""
         process = Message(data)
         track = self._known[self.number(("process", process.signed(1), 0))]
         track.declared, track.machine = True, machine
         self._process(track, process)
 
     def legacy_thread(self, data: Value, machine: int) -> tuple[int, int]:
-        """A ThreadDescriptor in a packet of its own; its pid and tid."""
+        """Return a ThreadDescriptor in a packet of its own; its pid and tid."""
         thread = Message(data)
         pid, tid = thread.signed(1), thread.signed(2)
         track = self._known[self.number(("thread", pid, tid))]
@@ -138,11 +138,11 @@ class Tracks:
         return pid, tid
 
     def thread(self, pid: int, tid: int) -> int:
-        """The number of a thread of an old trace, which has no uuid."""
+        """Return the number of a thread of an old trace, which has no uuid."""
         return self._thread_without_track(pid, tid)
 
     def asynchronous(self, pid: int, id: str, name: str) -> int:
-        """The number of the track of one id of asynchronous events of an old trace, called like the first of them."""
+        """Return the number of the track of one id of asynchronous events of an old trace, named like the first one."""
         number = self.number(("async", pid, id))
         track = self._known[number]
         track.declared, track.shares_lanes, track.parent = True, True, ("process", pid, 0)
@@ -150,7 +150,7 @@ class Tracks:
         return number
 
     def process_tree(self, data: Value) -> None:
-        """Names from ProcessTree: processes 1* {pid 1, cmdline 3*}, threads 2* {tid 1, name 2, tgid 3}."""
+        """Read names from ProcessTree: processes 1* {pid 1, cmdline 3*}, threads 2* {tid 1, name 2, tgid 3}."""
         tree = Message(data)
         for process in map(Message, tree.all(1)):
             self._names["process", process.signed(1)] = " ".join(process.texts(3))
@@ -158,7 +158,7 @@ class Tracks:
             self._names["thread", thread.signed(1)] = thread.text(2)
 
     def sampled_threads(self, threads: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """The numbers of threads that are named by pid and tid only.
+        """Return the numbers of threads that are named by pid and tid only.
 
         Our own writer says tid = pid for what was sampled in a process as a whole.
         """
@@ -193,7 +193,7 @@ class Tracks:
 
 
 def _set_counter(track: Descriptor, counter: Message) -> None:
-    """CounterDescriptor: type 1, unit 3, unit_multiplier 4, is_incremental 5, unit_name 6."""
+    """Read CounterDescriptor: type 1, unit 3, unit_multiplier 4, is_incremental 5, unit_name 6."""
     name, unit = _COUNTER_TYPES.get(counter.unsigned(1), ("", ""))
     track.kind = TrackKind.COUNTER
     track.name = track.name or name
@@ -237,7 +237,7 @@ class _Building(msgspec.Struct):
         return self.made[number]
 
     def _make_one(self, number: int) -> None:
-        """A track whose parent is there, unless it has none or lies in itself."""
+        """Make a track whose parent is there, unless it has none or lies in itself."""
         track = self.known[number]
         if not track.declared and track.key != DEFAULT_TRACK:
             self.out.problem(UNDECLARED, f"uuid {track.key}")
@@ -265,7 +265,7 @@ class _Building(msgspec.Struct):
         return self.names.get(("process", track.pid) if is_process else ("thread", track.tid), "")
 
     def _ordering(self, track: Descriptor) -> int:
-        """How the siblings of a track are ordered, as their parent (or the root, 0) says."""
+        """Return how the siblings of a track are ordered, as their parent (or the root, 0) says."""
         own = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
         above = self.numbers.get(0 if own else track.parent)
         return _EXPLICIT if own and track.rank is not None else self.known[above].ordering if above is not None else 0
@@ -280,7 +280,7 @@ class _Building(msgspec.Struct):
         return self.processes[key]
 
     def _declared_parent(self, number: int) -> int | None:
-        """The parent that a track names, unless it belongs to a process anyway."""
+        """Return the parent that a track names, unless it belongs to a process anyway."""
         track = self.known[number]
         if track.kind in (TrackKind.PROCESS, TrackKind.THREAD) or not track.parent:
             return None
@@ -297,7 +297,7 @@ class _Building(msgspec.Struct):
         return self.made[parent]
 
     def _rank_by_name(self) -> None:
-        """Children in the order of their names, where the parent asks for it."""
+        """Rank children in the order of their names, where the parent asks for it."""
         children: dict[TrackKey, list[int]] = defaultdict(list)
         for number in self.made:
             track = self.known[number]
@@ -308,7 +308,7 @@ class _Building(msgspec.Struct):
                 self.out.tracks[self.made[number]].rank = rank
 
     def _join_lanes(self) -> None:
-        """Tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
+        """Join tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
         with_children = {self.numbers[track.parent] for track in self.known if track.parent in self.numbers}
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
         for number in sorted(self.made):

@@ -28,7 +28,7 @@ _SMALL[:128] = [bytes([value]) for value in range(128)]
 
 
 def varint(value: int) -> bytes:
-    """A varint; a negative number as its 64-bit two's complement, as protobuf's int32 and int64 have it."""
+    """Return a varint; a negative number as its 64-bit two's complement, as protobuf's int32 and int64 have it."""
     if 0 <= value < _STEP:
         return _SMALL[value]
     if 0 < value < _STEP * _STEP:
@@ -42,52 +42,52 @@ def varint(value: int) -> bytes:
 
 
 def length(size: int) -> bytes:
-    """The varint of a length; most of them are small and come from a table."""
+    """Return the varint of a length; most of them are small and come from a table."""
     return _SMALL[size] if size < _STEP else varint(size)
 
 
 def tag(field: int, wire_type: int) -> bytes:
-    """What stands before a value."""
+    """Return what stands before a value."""
     return varint(field << 3 | wire_type)
 
 
 def integer(field: int, value: int) -> bytes:
-    """An integer, bool or enum field."""
+    """Return an integer, bool or enum field."""
     return tag(field, 0) + varint(value)
 
 
 def blob(field: int, data: bytes) -> bytes:
-    """A bytes, string or message field."""
+    """Return a bytes, string or message field."""
     return tag(field, 2) + length(len(data)) + data
 
 
 def headed(field: int, pieces: list[bytes]) -> list[bytes]:
-    """Likewise, of large data in pieces, which are not copied."""
+    """Return a field of large data, whose pieces are not copied."""
     return [tag(field, 2) + length(sum(map(len, pieces))), *pieces]
 
 
 def text(field: int, value: str) -> bytes:
-    """A string field."""
+    """Return a string field."""
     return blob(field, utf8(value))
 
 
 def double(field: int, value: float) -> bytes:
-    """A double field."""
+    """Return a double field."""
     return tag(field, 1) + struct.pack("<d", value)
 
 
 def fixed64(field: int, value: int) -> bytes:
-    """A fixed64 field."""
+    """Return a fixed64 field."""
     return tag(field, 1) + struct.pack("<Q", value)
 
 
 def packet(payload: bytes) -> bytes:
-    """A packet as it stands in the file."""
+    """Return a packet as it stands in the file."""
     return b"".join((_PACKET, length(len(payload)), payload))
 
 
 def utf8(value: str) -> bytes:
-    """UTF-8; halves of surrogate pairs, which are no text, become U+FFFD."""
+    """Return UTF-8; halves of surrogate pairs, which are no text, become U+FFFD."""
     try:
         return value.encode()
     except UnicodeEncodeError:
@@ -96,7 +96,7 @@ def utf8(value: str) -> bytes:
 
 
 def integers(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> list[bytes]:
-    """One integer field per value, all at once; the values are not negative and best in order."""
+    """Return one integer field per value, all at once; the values are not negative and best in order."""
     if not len(values):
         return []
     rest = values.astype(np.uint64)

@@ -96,11 +96,11 @@ class Perfetto:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES when the head is a series of packets, each with fields as packets have them."""
+        """Return YES when the head is a series of packets, each with fields as packets have them."""
         return _looks_like_packets(head.data)
 
     def read(self, source: Source, out: Builder) -> None:
-        """All packets. Raises MalformedInput when there is none."""
+        """Read all packets. Raises MalformedInput when there is none."""
         out.balance.unit, out.info.unit = "packets", "packet"
         with source.open() as stream:
             reader = PacketReader(out, source.unpacked)
@@ -128,7 +128,7 @@ class Perfetto:
 
 
 def _fact(key: str, value: Any) -> Any:
-    """A trace attribute; those that our own writer had to write as JSON text are decoded again."""
+    """Return a trace attribute; those that our own writer had to write as JSON text are decoded again."""
     if key in _OWN_JSON and isinstance(value, str):
         try:
             return json.loads(value)
@@ -138,7 +138,7 @@ def _fact(key: str, value: Any) -> Any:
 
 
 def _shift(value: object, out: Builder) -> int:
-    """What the file says was added to its times, ns."""
+    """Return what the file says was added to its times, ns."""
     if type(value) is int and -LIMIT_NS <= value <= LIMIT_NS:
         return value
     out.problem(BAD_SHIFT, _SHIFT, f"{value!r:.40}")
@@ -146,7 +146,7 @@ def _shift(value: object, out: Builder) -> int:
 
 
 def _own_domain(words: object) -> ClockDomain | None:
-    """The clock in the words of `ClockDomain.describe`, which our own output says."""
+    """Return the clock in the words of `ClockDomain.describe`, which our own output says."""
     match = _CLOCK_WORDS.fullmatch(words) if isinstance(words, str) else None
     if match is None:
         return None

@@ -66,7 +66,7 @@ class PerfettoProto:
     binary: ClassVar[bool] = True
 
     def notes(self, trace: Trace) -> list[str]:
-        """The weights that the format has no place for; Perfetto shows all else."""
+        """Return the weights that the format has no place for; Perfetto shows all else."""
         bounded = bounded_weights(trace.samples)
         told = (
             f"{bounded} call stack samples have another weight in the .pftrace: it holds totals from 0 to 2^64 - 1, "
@@ -113,7 +113,7 @@ class _Writing:
         self._written: dict[Kind, int] = defaultdict(int)
 
     def _kernel_encoder(self) -> Any:
-        """The kernel's encoder for this trace, None where it is not compiled."""
+        """Return the kernel's encoder for this trace, None where it is not compiled."""
         module = kernel.module("encode")
         if module is None:
             return None
@@ -139,7 +139,7 @@ class _Writing:
     # -- the events -------------------------------------------------------------------------------------------
 
     def block(self, order: FileOrder) -> Iterator[bytes | memoryview]:
-        """The packets of some events, and before them what they rely on."""
+        """Yield the packets of some events, and before them what they rely on."""
         for kind, count in enumerate(np.bincount(order.kind, minlength=len(Kind)).tolist()):
             self._written[Kind(kind)] += count
         self._interned = self._event_names(order)
@@ -154,7 +154,7 @@ class _Writing:
         return own + self._samples.take_head()
 
     def _event_names(self, order: FileOrder) -> list[bytes]:
-        """Categories and names that no event before had."""
+        """Return the fields that intern categories and names that no event before had."""
         fields = []
         tables: tuple[Any, ...] = (self._trace.slices, self._trace.instants)
         rows = [order.row[order.of(kind)] for kind in (Kind.BEGIN, Kind.INSTANT)]
@@ -173,7 +173,7 @@ class _Writing:
         ]
 
     def _new(self, table: int, strings: I32) -> list[int]:
-        """Which of the strings have text and are not interned yet."""
+        """Return which of the strings have text and are not interned yet."""
         known = self._known[table]
         new = occurring(strings[known[strings] == 0])
         known[new] = 1
@@ -216,7 +216,7 @@ class _Writing:
         return packets
 
     def _encoded(self, kind: Kind, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        """The packets of entries of one kind, of which begins and instants have annotations."""
+        """Return the packets of entries of one kind, of which begins and instants have annotations."""
         if kind is Kind.BEGIN:
             return self._begins(rows, stamps, annotations)
         if kind is Kind.INSTANT:
@@ -224,7 +224,7 @@ class _Writing:
         return self._end_packets(rows, stamps) if kind is Kind.END else self._counters(rows, stamps)
 
     def _others(self, order: FileOrder) -> Iterator[tuple[int, bytes]]:
-        """The packets that the kernel leaves out, with their places."""
+        """Return the packets that the kernel leaves out, with their places."""
         found: list[tuple[int, bytes]] = []
         for kind, encode in ((Kind.SAMPLE, self._samples.packets), (Kind.LOG, self._logs)):
             places = order.of(kind)
@@ -234,7 +234,7 @@ class _Writing:
         return iter(sorted(found))
 
     def _annotations_of(self, order: FileOrder) -> list[bytes]:
-        """Of each begin and instant its args, encoded in the order of the file."""
+        """Return the encoded args of each slice start and instant, in the order of the file."""
         at, size = np.zeros(len(order.ts), np.int64), np.zeros(len(order.ts), np.int64)
         tables: dict[Kind, Any] = {Kind.BEGIN: self._trace.slices, Kind.INSTANT: self._trace.instants}
         for kind, table in tables.items():
@@ -281,7 +281,7 @@ class _Writing:
         return packets
 
     def _piece(self, kind: int, track: int, name: int, category: int) -> bytes:
-        """The fields that events of one track and name have in common, kept for the next ones."""
+        """Return the fields that events of one track and name have in common, kept for the next ones."""
         if len(self._pieces) >= _MAX_PIECES:
             self._pieces.clear()
         piece = wire.integer(proto.TYPE, kind) + self._track(track)
@@ -314,7 +314,7 @@ class _Writing:
         return packets
 
     def _logs(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        """Each entry is an instant named by its text, with what makes it a row of Perfetto's table of logs."""
+        """Return the entries as instants named by their text, with what makes them rows of Perfetto's table of logs."""
         table: Logs = take(self._trace.logs, rows)
         self._interned += self._new_texts(proto.LOG_BODIES, table.text)
         self._interned += [self._source(string) for string in self._new(proto.SOURCES, table.source)]
@@ -332,7 +332,7 @@ class _Writing:
         return packets
 
     def _source(self, string: int) -> bytes:
-        """A place in the source code; given as "file.cpp:77", or as the name of a logger."""
+        """Return a place in the source code; given as "file.cpp:77", or as the name of a logger."""
         text = self._trace.strings[string]
         file, _, line = text.rpartition(":")
         is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
@@ -352,7 +352,7 @@ _PACKET_HEADS = [b"\x0a" + wire.length(size) for size in range(256)]
 
 
 def _event_tail(event: bytes) -> bytes:
-    """A packet with an event, from behind its timestamp on."""
+    """Return a packet with an event, from behind its timestamp on."""
     return _EVENT_HEAD + wire.length(len(event)) + event
 
 
@@ -363,7 +363,7 @@ def _event_packet(stamp: bytes, event: bytes) -> bytes:
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
-    """The arrows that begin and end at each slice, and where those of each slice begin, with the end of the last one.
+    """Return the arrows that begin and end at each slice, where those of each slice begin, and the end of the last.
 
     An arrow has its row plus 1 as its id.
     """
@@ -386,7 +386,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
 
 
 def _joined(pieces: Iterable[bytes]) -> tuple[bytearray, I64]:
-    """All in one, and where each begins, with the end of the last one."""
+    """Return the pieces joined, and the offset of each in bytes, then the end of the last one."""
     joined, bounds = bytearray(), array("q", [0])
     for piece in pieces:
         joined += piece
@@ -395,6 +395,6 @@ def _joined(pieces: Iterable[bytes]) -> tuple[bytearray, I64]:
 
 
 def _share_args(trace: Trace) -> bool:
-    """Whether events have, on the average, the args of other ones."""
+    """Return whether events have, on the average, the args of other ones."""
     size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (trace.slices, trace.instants))
     return size > 2 * sum(map(len, trace.args.parts))

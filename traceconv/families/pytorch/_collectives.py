@@ -90,7 +90,7 @@ def declare_collectives(out: Builder, info: Any) -> None:
 
 
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
-    """What is done by which names, with each category that they may have."""
+    """Return what is done by which names, with each category that they may have."""
     number_of = {name: number for number, name in enumerate(names) if name in (*_ANNOTATIONS, *_DEVICE_WORK)}
     found: dict[tuple[int, int], str] = {}
     for number, name in enumerate(names):
@@ -101,7 +101,7 @@ def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
 
 
 def _kind_of_kernel(name: str) -> str | None:
-    """What a kernel does, "" if its name does not tell; None for other kernels, and for what is one-sided."""
+    """Return what a kernel does, "" if its name does not tell; None for other kernels, and for what is one-sided."""
     if not name.startswith(_LIBRARY):
         return None
     words = name.partition("(")[0].partition("<")[0].lower().replace("_", "")
@@ -109,7 +109,7 @@ def _kind_of_kernel(name: str) -> str | None:
 
 
 def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:
-    """The ranks of each group by its name, and those of the only group if the job has but one.
+    """Return the ranks of each group by its name, and those of the only group if the job has but one.
 
     torch counts groups as it makes them, and calls them by their number where the user gives no name.
     """

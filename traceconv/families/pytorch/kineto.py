@@ -110,6 +110,7 @@ class PytorchKineto:
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),
+        memory=r"Total (?:Allocated|Reserved) \(.*\)",
     )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
@@ -141,7 +142,7 @@ class PytorchKineto:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the head that Kineto writes, or by its categories and args."""
+        """Return YES by the head that Kineto writes, or by its categories and args."""
         text = head.text
         if text[:1] not in (b"{", b"["):
             return Match.no("does not begin with { or [")
@@ -156,7 +157,7 @@ class PytorchKineto:
         )
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.info.real_ids = True
         reader = ChromeReader(source, out)
         events = KinetoEvents(out)
@@ -171,7 +172,7 @@ class PytorchKineto:
         self._set_clock(top, out)
 
     def _set_clock(self, top: dict[str, Any], out: Builder) -> None:
-        """Times count from 1970, or from the base that the file states."""
+        """Set the clock: times count from 1970, or from the base that the file states."""
         machine = top.get("host_name")
         ts, dur = out.tables.slice_columns("ts", "dur")
         whole = len(ts) > 0 and not np.any(ts % 1000)
@@ -185,12 +186,12 @@ class PytorchKineto:
 
 
 def _top(reader: ChromeReader, key: str) -> Any:
-    """A top-level value, however large it is."""
+    """Return a top-level value, however large it is."""
     return decode_json(bytes(reader.top[key])) if key in reader.top else None
 
 
 def _device_names(reader: ChromeReader) -> dict[str, str]:
-    """The names of the devices by number."""
+    """Return the names of the devices by number."""
     devices = _top(reader, "deviceProperties")
     if not isinstance(devices, list):
         return {}
@@ -200,7 +201,10 @@ def _device_names(reader: ChromeReader) -> dict[str, str]:
 
 
 def _place_in(job: Any) -> tuple[int | None, int | None]:
-    """The rank of the process in a distributed job, and how many processes that has; None for what is not stated."""
+    """Return the rank of the process in a distributed job, and how many processes that has.
+
+    None for what is not stated.
+    """
     if not isinstance(job, dict):
         return None, None
     rank, size = (_whole(job.get(key)) for key in ("rank", "world_size"))
@@ -208,7 +212,7 @@ def _place_in(job: Any) -> tuple[int | None, int | None]:
 
 
 def _whole(value: Any) -> int | None:
-    """A number of processes, or of one, also if it was written as a text; None for anything else."""
+    """Return a number of processes, or of one, also if it was written as a text; None for anything else."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
         value = int(value)
     good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_DIGITS
@@ -243,7 +247,7 @@ class KinetoEvents(ChromeEvents):
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
     def prepare(self, event: Event) -> None:
-        """Events of devices get a pid of their own, so that no process shares it."""
+        """Give events of devices a pid of their own, so that no process shares it."""
         if event.cat in _ON_DEVICE:
             event.pid = Raw(_device_pid(bytes(event.pid)))
         elif event.cat in _ON_HOST:
@@ -253,7 +257,7 @@ class KinetoEvents(ChromeEvents):
             event.name = name
 
     def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
-        """Launches end on a stream, but whether the device has such a stream is known only at the end."""
+        """Draw launches, which end on a stream: whether the device has such a stream is known only at the end."""
         if category in _ON_HOST:
             self._host_pids.add(pid)
         if category in _LAUNCH_FLOWS and is_flow_end:
@@ -265,7 +269,7 @@ class KinetoEvents(ChromeEvents):
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def new_process(self, pid: int | str) -> TrackId:
-        """A process of the host, or what else stands at the place of a pid."""
+        """Return a process of the host, or what else stands at the place of a pid."""
         if isinstance(pid, int) and pid >= 0:
             return self.out.tracks.process(pid=pid)
         if isinstance(pid, int):
@@ -275,7 +279,7 @@ class KinetoEvents(ChromeEvents):
         )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """A thread of the host, a stream of a device, or a row of what the profiler says about itself."""
+        """Return a thread of the host, a stream of a device, or a row of what the profiler says about itself."""
         if self.out.tracks[process].kind is TrackKind.PROCESS:
             return super().new_thread(process, pid, tid)
         if isinstance(pid, int):
@@ -289,7 +293,7 @@ class KinetoEvents(ChromeEvents):
     # -- events -----------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """M: names are given once all tracks are known; those of devices without events have no track."""
+        """Read M: names are given once all tracks are known; those of devices without events have no track."""
         if event.name not in _TRACK_FACTS:
             super().metadata(event, number)
             return
@@ -298,13 +302,13 @@ class KinetoEvents(ChromeEvents):
         self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """i: a point in time; one of the allocator also is a value of its counters."""
+        """Read i: a point in time; one of the allocator also is a value of its counters."""
         super().instant(event, ts, number)
         if event.name in _MEMORY:
             self._memory(bytes(event.pid), members_of(event), ts, number)
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
-        """An instant of the allocator: there may be as many of them as of anything else."""
+        """Keep an instant of the allocator: there may be as many of them as of anything else."""
         if rows.phase[row] not in _INSTANTS or not rows.args_len[row]:
             return
         pid = rows.scanner.pid(int(rows.stand[row]))
@@ -354,7 +358,7 @@ class KinetoEvents(ChromeEvents):
         super().finish(frames)
 
     def name_tracks(self, devices: dict[str, str], rank: int | None) -> None:
-        """Names, labels and order of the tracks.
+        """Set names, labels and order of the tracks.
 
         Args:
             devices: the names of the devices by number.
@@ -393,7 +397,7 @@ class KinetoEvents(ChromeEvents):
         return match is not None and match[1] == text_of(pid) and _HOST_LABEL not in labels
 
     def _name_process(self, kind: str, pid: bytes, value: Any) -> None:
-        """One fact, for the process or the device that it is about; both may have the same number."""
+        """Keep one fact, for the process or the device that it is about; both may have the same number."""
         track = self.out.tracks[self._processes[pid]]
         is_process = track.kind is TrackKind.PROCESS
         is_device = not is_process and (pid.isdigit() or text_of(pid).startswith(_DEVICE_PID))
@@ -420,7 +424,7 @@ class KinetoEvents(ChromeEvents):
             track.name = name
 
     def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: int | None) -> None:
-        """What the top level of the file says about a process or a device."""
+        """Keep what the top level of the file says about a process or a device."""
         track = self.out.tracks[track_id]
         if track.kind is TrackKind.PROCESS:
             track.labels += (f"rank {rank}",) if rank is not None else ()
@@ -433,5 +437,5 @@ class KinetoEvents(ChromeEvents):
 
 
 def _device_pid(pid: bytes) -> bytes:
-    """The pid that stands for a device, as JSON; a text is none of a process anyway."""
+    """Return the pid that stands for a device, as JSON; a text is none of a process anyway."""
     return pid if pid[:1] == b'"' else b'"' + _DEVICE_PID.encode() + pid + b'"'

@@ -70,7 +70,7 @@ def _key(heading: str) -> str:
 
 
 def cell(heading: str, text: str) -> tuple[str, Any] | None:
-    """The arg of a cell: its key with the unit, its number; None for an empty cell.
+    """Return the arg of a cell: its key with the unit, its number; None for an empty cell.
 
     Raises ValueError when the cell is not what its column says.
 
@@ -104,7 +104,7 @@ def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def _in_order(headings: list[str]) -> list[str]:
-    """The headings as the values stand below them: torch exchanges the last two."""
+    """Return the headings as the values stand below them: torch exchanges the last two."""
     if len(headings) > 1 and headings[-2] == "Source Location" and _FLOPS.fullmatch(headings[-1]):
         return [*headings[:-2], headings[-1], headings[-2]]
     return headings
@@ -144,7 +144,7 @@ class _Table(msgspec.Struct):
         return self.rules > 2
 
     def cells(self, line: str) -> list[str] | None:
-        """The cells of a line; None if it does not have as many as the table."""
+        """Return the cells of a line; None if it does not have as many as the table."""
         line = line.rstrip()
         ends = [*self.starts[1:], None]
         cells = [line[start:end] for start, end in zip(self.starts, ends, strict=True)]
@@ -157,7 +157,7 @@ class _Table(msgspec.Struct):
 
 
 def _others_within(table: _Table) -> bytes:
-    """The expression of lines between the rows of a table that are no rows and not cut ones."""
+    """Return the expression of lines between the rows of a table that are no rows and not cut ones."""
     return lines_but(
         holds(b"(?:----  ----|time total|%b(?:%%|[um]?s)(?: |\r?\n))" % DIGIT),
         rb"[^\n]{%d}" % (table.starts[-1] + 1),
@@ -224,7 +224,7 @@ class _Reader:
         return True
 
     def _rule(self, prefix: str, rule: re.Match[str]) -> bool:
-        """The first line of dashes opens a table, the second one stands below its headings, the third one ends it."""
+        """Read a line of dashes: the first opens a table, the second stands below its headings, the third ends it."""
         starts = [match.start() for match in re.finditer("-+", rule[0])]
         found = self._tables.find(prefix + rule[0])
         table = found[1] if found is not None and prefix in (found[0], "") else None
@@ -259,7 +259,7 @@ class _Reader:
         return True
 
     def _misfit(self, number: int, table: _Table, line: str) -> bool:
-        """A line that is no row: a cut row if it looks like one, else other output."""
+        """Count a line that is not a row: as a cut row if it looks like one, else as other output."""
         if not line.strip() or not re.search(r"\d%(?: |$)|\d[um]?s(?: |$)", line):
             return self._other(_others_within(table) if len(self._tables.all()) == 1 else b"")
         self._lines.skip(BAD_ROW, number, line.strip()[:60])
@@ -294,7 +294,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def _footer(self, number: int, table: _Table, footer: re.Match[str]) -> bool:
-        """`Self CPU time total: 20.296ms`: also when the dashes above it were lost."""
+        """Keep a footer such as `Self CPU time total: 20.296ms`, even when the dashes above it were lost."""
         time = _TIME.fullmatch(footer[2].replace(" ", ""))
         if time is None:
             self._out.problem(BAD_CELL, number, footer[0].strip())
@@ -343,7 +343,7 @@ class PytorchTable:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the headings of the table between lines of dashes."""
+        """Return YES for the headings of the table between lines of dashes."""
         if b"Self " not in head.data or b"----" not in head.data:
             return Match.no("no line of dashes with a heading Name, Self CPU % below it")
         below: str | None = None

@@ -185,7 +185,7 @@ class _Sdk:
         return self._agents.get(handle.handle, f"Agent {handle.handle}")
 
     def _operation(self, record: _Record, number: int) -> str:
-        """The name of a call or copy, by the tables of the file."""
+        """Return the name of a call or copy, by the tables of the file."""
         if record.kind < len(self._names) and record.operation < len(self._names[record.kind].operations):
             return self._names[record.kind].operations[record.operation]
         self._out.problem(UNKNOWN_NAME, number, f"operation {record.operation} of kind {record.kind}")

@@ -19,7 +19,7 @@ from traceconv.model.trace import NO_TRACK, TrackId
 FOREIGN_LINE = skipped("rocprof.foreign_line", "a line before the heading of the table: left out", quiet=True)
 NEVER_SET = absent(
     "rocprof.no_begin",
-    "the begin or end of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
+    "the start or end of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
 )
 
 _HEADINGS = (
@@ -72,12 +72,12 @@ _ARGS = {
 
 
 def _plain(name: str) -> str:
-    """The name of a column in one spelling: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
+    """Return the name of a column in one spelling: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).replace("-", "_").lower()
 
 
 class _Kernel(NamedTuple):
-    """A dispatch of a kernel; `times` are its begin and end in ns, None if they were not recorded."""
+    """A dispatch of a kernel; `times` are its start and end in ns, None if they were not recorded."""
 
     agent: str
     queue: str
@@ -187,14 +187,17 @@ class Table:
         out.balance.written += 1
 
     def _place(self, row: dict[str, str]) -> TrackId:
-        """The track of what is no kernel and no copy: its thread, or that of an agent where there is no thread."""
+        """Return the track of what is no kernel and no copy.
+
+        Its thread, or that of an agent where there is no thread.
+        """
         pid, tid = (_int(row.pop(new, None) or row.pop(old, None)) for new, old in _IDS)
         if tid is None and row.get("agent_id"):
             return self._tracks.queue(_agent(row.pop("agent_id")), "Memory allocations")
         return self._tracks.thread(pid, tid)
 
     def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
-        """A dispatch; the further rows of one with several counters add to the first."""
+        """Add a dispatch; the further rows of one with several counters add to the first."""
         name = row.pop("kernel_name")
         place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
         counter, value = row.pop("counter_name", None), row.pop("counter_value", "")
@@ -217,7 +220,7 @@ class Table:
         self._kernels.append(kernel)
 
     def _draw(self, kernel: _Kernel) -> None:
-        """A slice on its queue, or a row of a table if nobody knows when it ran."""
+        """Draw a slice on its queue, or a row of a table if nobody knows when it ran."""
         out = self._out
         if kernel.times is None:
             if self._has_times:
@@ -232,13 +235,13 @@ class Table:
         out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
 
     def _args(self, row: dict[str, str]) -> dict[str, Any]:
-        """What is left of a row after its times, name and place were taken."""
+        """Return what is left of a row after its times, name and place were taken."""
         return {self._keys[key]: number_in(value) for key, value in row.items() if value}
 
 
 @cache
 def _cut_rows(columns: int) -> bytes:
-    """The expression of lines with fewer cells than there are columns that are no heading."""
+    """Return the expression of lines with fewer cells than there are columns that are no heading."""
     return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS))
 
 
@@ -250,7 +253,7 @@ def _is_heading(cells: list[str]) -> bool:
 
 
 def _agent(text: str) -> str:
-    """A number, or a text such as "Agent 7"."""
+    """Return a number, or a text such as "Agent 7"."""
     return f"Agent {text}" if text.isdigit() else text
 
 

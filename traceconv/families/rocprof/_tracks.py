@@ -20,21 +20,21 @@ class Tracks(msgspec.Struct):
     started: list[tuple[int, SliceId, int]] = msgspec.field(default_factory=list)
 
     def thread(self, pid: int | None, tid: int | None) -> TrackId:
-        """A thread; what is not known is None."""
+        """Return a thread; what is not known is None."""
         key = ("thread", str(pid), str(tid))
         if key not in self.known:
             self.known[key] = self.out.tracks.thread(self.process(pid), tid)
         return self.known[key]
 
     def process(self, pid: int | None) -> TrackId:
-        """A process."""
+        """Return a process."""
         key = ("process", str(pid))
         if key not in self.known:
             self.known[key] = self.out.tracks.process("" if pid is not None else "ROCm program", pid=pid)
         return self.known[key]
 
     def queue(self, agent: str, queue: str) -> TrackId:
-        """A queue of a device."""
+        """Return a queue of a device."""
         key = ("queue", agent, queue)
         if key not in self.known:
             device = self.known.get(("agent", agent))

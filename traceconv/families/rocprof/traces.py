@@ -105,7 +105,7 @@ class Rocprof:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the key of the JSON or the heading of a table."""
+        """Return YES by the key of the JSON or the heading of a table."""
         if _SDK_JSON.search(head.data[:4096]):
             return Match.yes("JSON of ROCprofiler-SDK")
         if head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096] and _V1_JSON.search(head.data):

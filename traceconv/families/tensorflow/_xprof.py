@@ -29,7 +29,7 @@ INTERNAL = frozenset((*_PRODUCER, *_CONSUMER, "_r"))
 
 
 def step_name(name: str, args: Mapping[str, Any]) -> str:
-    """The name of an event; that of a step has its number, as the viewers of TensorBoard show it."""
+    """Return the name of an event; that of a step has its number, as the viewers of TensorBoard show it."""
     number = args.get("step_num")
     if number is None or f" {name}".endswith(f" {number}"):
         return name
@@ -37,7 +37,10 @@ def step_name(name: str, args: Mapping[str, Any]) -> str:
 
 
 def ends_of_arrows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
-    """The arrows that an event takes part in: "s" for their start or "f" for their end, and what they are known by."""
+    """Return the arrows that an event takes part in.
+
+    "s" for their start or "f" for their end, and what they are known by.
+    """
     found = []
     for phase, (id, kind) in (("s", _PRODUCER), ("f", _CONSUMER)):
         if id in stats:

@@ -1,5 +1,6 @@
-"""Traces for viewers by the profiler of TensorFlow, JAX and XLA: `trace.json.gz`, `trace_viewer.json`,
-`perfetto_trace.json.gz`.
+"""Traces for viewers by the profiler of TensorFlow, JAX and XLA.
+
+The files are called `trace.json.gz`, `trace_viewer.json` or `perfetto_trace.json.gz`.
 
     {"displayTimeUnit":"ns","metadata":{"highres-ticks":true},
     "traceEvents":[
@@ -9,7 +10,7 @@
 
 Facts from recordings of TensorFlow 2.13 and 2.18 (converted by xprof) and JAX 0.10. The file is made out of the
 XSpace beside it (`*.xplane.pb`, see the importer xplane): a pid is a plane, a tid a line of it, neither is a number of
-the operating system. Times are µs since the begin of the profile, which only the XSpace knows. All values of args are
+the operating system. Times are µs since the start of the profile, which only the XSpace knows. All values of args are
 text. What had no duration comes as an instant, or, by JAX, with one of a picosecond. An empty object ends the array.
 
 Lost: the exporter itself stops after 1,000,000 events without a word.
@@ -78,7 +79,7 @@ class TensorflowProfiler:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES by the header of the exporter, or by planes named as only it does."""
+        """Return YES by the header of the exporter, or by planes named as only it does."""
         members, events = head.json.members, head.json.objects
         about = members.get("metadata")
         if isinstance(about, dict) and about.get("highres-ticks") is True and members.get("displayTimeUnit") == "ns":
@@ -88,7 +89,7 @@ class TensorflowProfiler:
         return Match.no("no header of the trace viewer of TensorFlow, and no planes")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         events = _Events(out)
         for batch in reader.batches():
@@ -101,7 +102,7 @@ class TensorflowProfiler:
 
 
 def _names_plane(event: dict[str, Any]) -> bool:
-    """Whether an event gives a process the name of a plane."""
+    """Return whether an event gives a process the name of a plane."""
     args = event.get("args")
     name = args.get("name") if isinstance(args, dict) else None
     return event.get("name") == "process_name" and isinstance(name, str) and name.startswith(_PLANE)
@@ -117,15 +118,15 @@ class _Events(ChromeEvents):
         self.flows = self._timeline.flows
 
     def new_process(self, pid: int | str) -> TrackId:
-        """A plane."""
+        """Return the track of a plane, which is the process here."""
         return self.out.tracks.process(pid if isinstance(pid, str) else "")
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """A line."""
+        """Return the track of a line of a plane, which is the thread here."""
         return self.out.tracks.thread(process, None, f"line {tid}")
 
     def complete(self, event: Event, ts: int, number: int) -> None:
-        """X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
+        """Read X: an event with a duration, which rounds to nothing where the exporter had to invent one."""
         try:
             dur = self.time(bytes(event.dur))
         except ValueError:
@@ -134,7 +135,7 @@ class _Events(ChromeEvents):
         self._add(event, ts, dur, number)
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """i: an event without a duration."""
+        """Read i: an event without a duration."""
         self._add(event, ts, 0, number)
 
     def _add(self, event: Event, ts: int, dur: int, number: int) -> None:
@@ -146,7 +147,7 @@ class _Events(ChromeEvents):
         self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
 
     def sort_out_devices(self) -> None:
-        """Planes that are no hosts are no processes."""
+        """Make tracks of planes that are no hosts, which are no processes."""
         for track in self._processes.values():
             process = self.out.tracks[track]
             if not process.name.startswith(HOST):
@@ -157,5 +158,5 @@ class _Events(ChromeEvents):
 
 
 def _typed(value: Any) -> Any:
-    """A number where the exporter wrote it as text."""
+    """Return a number where the exporter wrote it as text."""
     return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value

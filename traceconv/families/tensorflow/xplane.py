@@ -10,7 +10,7 @@ lines (threads, streams, "XLA Ops", "Steps"), a line events. Names stand once pe
     XEvent  metadata_id 1  offset_ps 2  duration_ps 3  stats 4*  num_occurrences 5 (instead of offset_ps)
     XStat   metadata_id 1  double 2  uint64 3  int64 4  text 5  bytes 6  ref 7 (the name of another stat)
 
-Times are picoseconds from the start of the line, and that is ns since the begin of the profile; the stat
+Times are picoseconds from the start of the line, and that is ns since the start of the profile; the stat
 `profile_start_time` of the plane "Task Environment" tells when that was (newer versions). They are rounded to ns.
 """
 
@@ -115,11 +115,11 @@ class Xplane:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES when the first plane has the fields of a plane and one of the names that planes have."""
+        """Return YES when the first plane has the fields of a plane and one of the names that planes have."""
         return _looks_like_space(head.data)
 
     def read(self, source: Source, out: Builder) -> None:
-        """All planes. Raises MalformedInput when there is none."""
+        """Read all planes. Raises MalformedInput when there is none."""
         out.info.real_ids = True
         with source.open() as stream:
             space, cut = _top_level(stream.read())
@@ -135,7 +135,7 @@ class Xplane:
 
 
 def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
-    """The fields of the space that are whole, and what is wrong behind them."""
+    """Return the fields of the space that are whole, and what is wrong behind them."""
     found: list[tuple[int, Value]] = []
     problem = ""
     try:
@@ -162,7 +162,7 @@ class _Space:
         self._start: int | None = None
 
     def read(self, space: list[tuple[int, Value]], name: str) -> None:
-        """All planes, and what is said about the run."""
+        """Read all planes, and what is said about the run."""
         out = self._out
         for number, value in space:
             if number == 1:
@@ -260,14 +260,14 @@ class _Plane:
         self._known: dict[int, tuple[str, Stats]] = {}
 
     def event(self, id: int) -> tuple[str, Stats]:
-        """The name of an event by the id of its metadata, and the args that all events of this id have."""
+        """Return the name of an event by the id of its metadata, and the args that all events of this id have."""
         found = self._known.get(id)
         if found is None:
             found = self._known[id] = self._describe(id)
         return found
 
     def _describe(self, id: int) -> tuple[str, Stats]:
-        """XEventMetadata: name 2, display_name 4, stats 5*."""
+        """Read XEventMetadata: name 2, display_name 4, stats 5*."""
         entry = self._events.get(id)
         if entry is None:
             self._out.problem(NO_NAME, self.name, f"event {id}")
@@ -278,7 +278,7 @@ class _Plane:
         return short or long, more | stats
 
     def stats(self, values: Iterable[Value]) -> tuple[Stats, int]:
-        """Stats by name, and how many were left out because they hold bytes."""
+        """Return stats by name, and how many were left out because they hold bytes."""
         found: Stats = {}
         held = 0
         for value in values:
@@ -339,13 +339,13 @@ class _Event:
 
 
 def _entries(values: Iterable[Value]) -> dict[int, Message]:
-    """A map of a protobuf message: entries {key 1, value 2}."""
+    """Return a map of a protobuf message: entries {key 1, value 2}."""
     entries = (Message(value) for value in values)
     return {entry.signed(1): entry.message(2) for entry in entries}
 
 
 def _to_ns(ps: int) -> int:
-    """The nearest nanosecond; halves away from zero, as everywhere in traceconv."""
+    """Return the nearest nanosecond; halves away from zero, as everywhere in traceconv."""
     return (ps + _PS // 2) // _PS if ps >= 0 else -((-ps + _PS // 2) // _PS)
 
 
@@ -368,7 +368,7 @@ def _looks_like_space(data: bytes) -> Match:
 
 
 def _name_of(plane: bytes) -> str:
-    """The name of a plane whose end may be missing."""
+    """Return the name of a plane whose end may be missing."""
     found: list[tuple[int, Value]] = []
     with contextlib.suppress(BadWire):
         scan(plane, found)

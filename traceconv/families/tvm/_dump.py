@@ -76,11 +76,11 @@ class Output(msgspec.Struct, frozen=True):
     storage_id: int | None = None
 
     def describe(self) -> str:
-        """As in the column Argument Shapes: "float32[1, 10]"."""
+        """Return the text of the column Argument Shapes: "float32[1, 10]"."""
         return f"{self.dtype}[{self.shape.strip('(),')}]" if self.shape else self.dtype
 
     def facts(self) -> dict[str, Any]:
-        """For args, without what is not known."""
+        """Return the members for args, without what is not known."""
         known = {"shape": self.shape, "dtype": self.dtype, "storage_id": self.storage_id}
         return {key: value for key, value in known.items() if value not in ("", None)}
 
@@ -126,7 +126,7 @@ class Graph(msgspec.Struct):
     strangers: int = 0
 
     def facts_of(self, node: Node) -> dict[str, Any]:
-        """What the graph says about a node, for args."""
+        """Return what the graph says about a node, for args."""
         facts: dict[str, Any] = {}
         if not node.is_parameter:
             facts = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
@@ -142,7 +142,7 @@ class Graph(msgspec.Struct):
         return f"{producer.name} {tensor}".rstrip()
 
     def assign(self, wanted: Sequence[Wanted], *, parameters: bool = False) -> list[Node] | str:
-        """The nodes that are wanted, each used once and in order of the graph; or the first that is not there.
+        """Return the nodes that are wanted, each used once and in order of the graph; or the first that is not there.
 
         Args:
             parameters: whether parameters may be among them.
@@ -163,7 +163,7 @@ class Graph(msgspec.Struct):
 
 
 def parse_graph(data: bytes) -> Graph:
-    """The graph of a dump. Raises ValueError saying what is wrong with it."""
+    """Return the graph of a dump. Raises ValueError saying what is wrong with it."""
     data = flatten(data.strip(), MAX_DEPTH // 2)
     try:
         if data[:1] == b'"':  # up to 0.6: JSON in a JSON string
@@ -194,12 +194,12 @@ def parse_graph(data: bytes) -> Graph:
 
 
 def _list_of(value: object) -> list[Any]:
-    """The list in ["list_shape", [...]]."""
+    """Return the list in ["list_shape", [...]]."""
     return value[1] if isinstance(value, list) and len(value) == 2 and isinstance(value[1], list) else []
 
 
 def _producer(entry: object, last: dict[str, int], index: int) -> tuple[int, int] | None:
-    """Index and output of an input, which is [node, output, version] or a name of a node before this one."""
+    """Return index and output of an input, which is [node, output, version] or the name of an earlier node."""
     if isinstance(entry, str):
         return (last[entry], 0) if entry in last else None
     if isinstance(entry, list) and len(entry) >= 2 and isinstance(entry[0], int) and isinstance(entry[1], int):
@@ -220,7 +220,7 @@ def _outputs(node: _NodeFile, index: int, starts: list[int], lists: dict[str, li
 
 
 def _shape_text(shape: object) -> str:
-    """A shape as the debugger prints it: a tuple of Python."""
+    """Return a shape as the debugger prints it: a tuple of Python."""
     if not isinstance(shape, list):
         return ""
     inner = ", ".join(str(size) for size in shape)
@@ -244,7 +244,7 @@ class Dump(msgspec.Struct):
     _tensors: dict[int | str, list[Tensor]] = msgspec.field(default_factory=dict)
 
     def facts_of(self, node: Node) -> dict[str, Any]:
-        """What graph and output tensors say about a node, for args."""
+        """Return what graph and output tensors say about a node, for args."""
         facts = self.graph.facts_of(node)
         written = self._tensors.get(node.index) or self._tensors.get(node.name)
         if written:
@@ -254,7 +254,7 @@ class Dump(msgspec.Struct):
         return facts
 
     def draw_flows(self, out: Builder, slices: dict[int, SliceId]) -> None:
-        """Arrows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
+        """Add flows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
         for index in sorted(slices):
             for producer in dict.fromkeys(producer for producer, _ in self.graph.nodes[index].inputs):
                 if producer in slices:
@@ -264,7 +264,9 @@ class Dump(msgspec.Struct):
 def find_dump(
     source: Source, out: Builder, option: str, wanted: Sequence[Wanted], *, parameters: bool = False
 ) -> Dump | None:
-    """The dump whose graph has the wanted nodes (see Graph.assign); what was found is said in notes and metadata.
+    """Return the dump whose graph has the wanted nodes (see Graph.assign).
+
+    What was found is said in notes and metadata.
 
     Args:
         option: a folder or a graph file that the user named; or an empty text to look beside the input.
@@ -297,7 +299,7 @@ def find_dump(
 
 
 def _graph_files(source: Source, option: str) -> list[Path]:
-    """Where a graph may be, nearest first."""
+    """Return where a graph may be, nearest first."""
     if option:
         path = Path(option)
         found = [path] if path.is_file() else _files_in(path)
@@ -318,7 +320,7 @@ def _files_in(folder: Path) -> list[Path]:
 
 
 def _shown(path: Path, source: Source) -> str:
-    """A path as seen from the input, so that it is the same wherever both lie."""
+    """Return a path as seen from the input, so that it is the same wherever both lie."""
     base = source.path.absolute().parent if source.path else Path()
     for folder, prefix in ((base, ""), (base.parent, "../")):
         if path.is_relative_to(folder):
@@ -336,7 +338,7 @@ def _read_graph(path: Path, source: Source, out: Builder) -> Graph | None:
 
 
 def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
-    """Names, shapes and dtypes of the tensors that were written; their data is never read."""
+    """Add names, shapes and dtypes of the tensors that were written; their data is never read."""
     if not path.is_file():
         return
     shown = _shown(path, source)
@@ -356,7 +358,7 @@ def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
 
 
 def summary(listed: list[Tensor]) -> dict[str, Any]:
-    """How many tensors, how large, and which; the last is limited."""
+    """Return how many tensors, how large, and which; the last is limited."""
     facts: dict[str, Any] = {"count": len(listed), "bytes": sum(tensor.size for tensor in listed)}
     facts["tensors"] = [f"{tensor.name} {tensor.describe()}" for tensor in listed[:_LISTED_TENSORS]]
     if len(listed) > _LISTED_TENSORS:
@@ -365,7 +367,7 @@ def summary(listed: list[Tensor]) -> dict[str, Any]:
 
 
 def node_of(name: str) -> tuple[int | str, str]:
-    """The node that an output tensor is of, by index (0.9 and later) or by name, and the name of the node."""
+    """Return the node that an output tensor is of, by index (0.9 and later) or by name, and the name of the node."""
     found = _OUTPUT_NAME.fullmatch(name)
     if found is not None:
         return int(found["node"]), found["name"]
@@ -374,7 +376,7 @@ def node_of(name: str) -> tuple[int | str, str]:
 
 
 def mark_of_graph(head: Head) -> str:
-    """What shows that a file is a TVM graph; empty for graphs of other tools, and anything else."""
+    """Return what shows that a file is a TVM graph; empty for graphs of other tools, and anything else."""
     text = head.text.replace(b'\\"', b'"')
     if not _GRAPH_START.match(text):
         return ""

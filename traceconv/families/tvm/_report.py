@@ -88,7 +88,7 @@ class Call(msgspec.Struct):
     cells: dict[str, Cell] = msgspec.field(default_factory=dict)
 
     def text(self, column: str) -> str:
-        """The text of a cell; empty if there is none."""
+        """Return the text of a cell; empty if there is none."""
         return self.cells[column].value.decode("utf-8", "replace") if column in self.cells else ""
 
 
@@ -109,7 +109,7 @@ class Report(msgspec.Struct):
 
 
 def form_of(head: bytes) -> str:
-    """The form of a report by the head of its file: json, csv, text; or an empty text."""
+    """Return the form of a report by the head of its file: json, csv, text; or an empty text."""
     if head[:1] == b"{":
         return "json" if _JSON.match(head) and (_CELL.search(head) or b'"device_metrics"' in head) else ""
     titles = head.split(b"\n", 1)[0].rstrip(b"\r").split(b",")
@@ -122,7 +122,7 @@ def form_of(head: bytes) -> str:
 
 
 def is_header(line: bytes) -> bool:
-    """Whether a table of a report begins with this line."""
+    """Return whether a table of a report begins with this line."""
     return (HEADER.search(line) or _SUMS_HEADER.search(line)) is not None
 
 
@@ -138,7 +138,7 @@ class _File(msgspec.Struct):
 
 
 def read_json(source: Source, out: Builder) -> list[Report]:
-    """The report of a JSON file. Raises MalformedInput when it cannot be read."""
+    """Return the report of a JSON file. Raises MalformedInput when it cannot be read."""
     with source.open() as stream:
         raw = stream.read().removeprefix(b"\xef\xbb\xbf").strip()
     data = flatten(raw.decode("utf-8", "replace").encode(), MAX_DEPTH // 2)
@@ -163,7 +163,7 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
         pass
     repairs: Counter[str] = Counter()
     try:
-        data = _mended(data, repairs, out)
+        data = _repaired(data, repairs, out)
         file = msgspec.json.decode(data, type=_File)
     except (Hopeless, msgspec.MsgspecError) as error:
         place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
@@ -178,8 +178,8 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
     return file
 
 
-def _mended(data: bytes, repairs: Counter[str], out: Builder) -> bytes:
-    """Valid JSON; of a file that ends early, the calls that are whole."""
+def _repaired(data: bytes, repairs: Counter[str], out: Builder) -> bytes:
+    """Return valid JSON; of a file that ends early, the calls that are whole."""
     try:
         return repair_value(data, 0, repairs)[0]
     except Incomplete:
@@ -201,7 +201,7 @@ def _cells(row: dict[str, Raw]) -> dict[str, Cell]:
 
 
 def _cell(raw: bytes) -> Cell:
-    """The cell {"count":1}; older examples have a bare string."""
+    """Return the cell {"count":1}; older examples have a bare string."""
     if raw[:1] == b"{":
         members = msgspec.json.decode(raw, type=dict[str, Raw])
         if len(members) == 1:
@@ -214,7 +214,7 @@ def _cell(raw: bytes) -> Cell:
 
 
 def _plain_cell(value: bytes) -> Cell:
-    """A number, if it is one."""
+    """Return a number, if it is one."""
     if _NUMBER.fullmatch(value.decode("utf-8", "replace")) is None:
         return Cell("string", value)
     return Cell("count" if _WHOLE.fullmatch(value) else "ratio", value)
@@ -224,7 +224,7 @@ def _plain_cell(value: bytes) -> Cell:
 
 
 def read_csv(source: Source, out: Builder) -> list[Report]:
-    """The report of a CSV file."""
+    """Return the report of a CSV file."""
     report = Report(1, in_order=True)
     titles: list[str] = []
     cut = b""  # the expression of lines with too few fields
@@ -248,7 +248,7 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
 
 
 def _csv_cells(line: bytes) -> list[Cell | None]:
-    """The fields of a line; None for those that the call does not have."""
+    """Return the fields of a line; None for those that the call does not have."""
     cells: list[Cell | None] = []
     at = 0
     while at <= len(line):
@@ -266,7 +266,7 @@ def _csv_cells(line: bytes) -> list[Cell | None]:
 
 
 def _typed(title: str, cell: Cell) -> Cell:
-    """A field without quotes: its kind by its column."""
+    """Return a field without quotes: its kind by its column."""
     if cell.kind == "string":
         return cell
     kind = {DURATION: "microseconds", PERCENT: "percent"}.get(title)
@@ -289,7 +289,7 @@ class _Columns(msgspec.Struct):
     prefix: bytes
 
     def without_prefix(self, line: bytes) -> bytes:
-        """A row without the prefix, if it has the same as the header but for times."""
+        """Return a row without the prefix, if it has the same as the header but for times."""
         head = line[: len(self.prefix)]
         return line[len(head) :] if head and text.prefix_key(head) == text.prefix_key(self.prefix) else line
 
@@ -307,7 +307,7 @@ class TextReader:
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> list[Report]:
-        """All reports of a log; their cells are numbers where the whole column is."""
+        """Read a log and return its reports; cells are numbers where the whole column is."""
         for number, line in self._lines.read(source):
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):
@@ -358,7 +358,7 @@ class TextReader:
         return True
 
     def _blank(self) -> bool:
-        """An empty line ends the rows, and the settings if there were any."""
+        """Read an empty line, which ends the rows, and the settings if there were any."""
         if self._columns is None and self._settings is None:
             return self._other()
         if self._columns is None and not self._settings:
@@ -420,7 +420,10 @@ def _columns_of(line: bytes, start: int) -> _Columns:
 
 
 def _aligned(line: bytes, columns: _Columns) -> dict[str, bytes] | None:
-    """The cells of a line that is cut at the ends of the headers, blank ones left out; None if one does not fit."""
+    """Return the cells of a line that is cut at the ends of the headers, blank ones left out.
+
+    None if one does not fit.
+    """
     if not columns.ends or line[:1].isspace():
         return None
     cells: dict[str, bytes] = {}
@@ -439,7 +442,10 @@ def _aligned(line: bytes, columns: _Columns) -> dict[str, bytes] | None:
 
 
 def _collapsed(line: bytes) -> dict[str, bytes] | None:
-    """The cells of a row whose columns do not stand below their headers; those behind the shapes stay together."""
+    """Return the cells of a row whose columns do not stand below their headers.
+
+    Those behind the shapes stay together.
+    """
     match = _PLAIN_ROW.fullmatch(line.strip()) or _PLAIN_TOTAL.fullmatch(line.strip())
     if match is None:
         return None
@@ -470,12 +476,12 @@ def _type_columns(report: Report) -> None:
 
 
 def _sign(number: str) -> str:
-    """The decimal sign: what stands before the last digits; a point if nothing does."""
+    """Return the decimal sign: what stands before the last digits; a point if nothing does."""
     return next((char for char in reversed(number) if not char.isdigit()), ".")
 
 
 def _number(printed: str, decimal: str) -> bytes | None:
-    """A number without the separators of a locale; None if it is none."""
+    """Return a number without the separators of a locale; None if it is none."""
     plain = "".join(char for char in printed if char == decimal or char not in _GROUPING)
     plain = plain.replace(decimal, ".")
     return plain.encode() if _NUMBER.fullmatch(plain) else None

@@ -73,7 +73,7 @@ class Row(msgspec.Struct, eq=False):
         return self._dur[0]
 
     def _mean(self) -> int | None:
-        """The mean of the single measurements, rounded half up."""
+        """Return the mean of the single measurements, rounded half up."""
         values = [length_ns(value) for value in self.measured]
         known = [value for value in values if value is not None]
         return (2 * sum(known) + len(known)) // (2 * len(known)) if len(known) == len(values) else None
@@ -84,7 +84,7 @@ class Row(msgspec.Struct, eq=False):
         return self.name, self.op, self.time, self.times, self.inputs, self.outputs, tuple(self.measured)
 
     def args(self) -> dict[str, Any]:
-        """What the file says, under the names of its columns."""
+        """Return what the file says, under the names of its columns."""
         args: dict[str, Any] = {"op": self.op} if self.op else {}
         if self.time:
             args["time_us"] = as_json(self.time)
@@ -136,16 +136,16 @@ class Table(msgspec.Struct, eq=False):
         return not self.is_log and (bool(self.total) or descending)
 
     def names(self) -> tuple[str, ...]:
-        """The names of its nodes, in alphabetical order."""
+        """Return the names of its nodes, in alphabetical order."""
         return tuple(sorted(row.name for row in self.rows))
 
     def sum_ns(self) -> int:
-        """The time of all nodes."""
+        """Return the time of all nodes."""
         return sum(row.dur or 0 for row in self.rows)
 
 
 def as_json(number: bytes) -> msgspec.Raw | str:
-    """A number as printed; as text if JSON has no such number."""
+    """Return a number as printed; as text if JSON has no such number."""
     try:
         msgspec.json.decode(number, type=float)
     except msgspec.MsgspecError:
@@ -154,7 +154,7 @@ def as_json(number: bytes) -> msgspec.Raw | str:
 
 
 def length_ns(number: bytes) -> int | None:
-    """Nanoseconds of microseconds as text; None for what is no length."""
+    """Return nanoseconds of microseconds as text; None for what is no length."""
     try:
         found = parse_ns(number, US)
     except ValueError:
@@ -216,7 +216,7 @@ class TableReader:
         return self._row(number, line, table, ended)
 
     def known(self) -> bytes:
-        """The expression of what only lines hold that belong to the open table, b"" if it cannot be told."""
+        """Return the expression of what only lines hold that belong to the open table, b"" if it cannot be told."""
         if len(self._open) > 1:
             return b""
         if not self._open:
@@ -240,7 +240,7 @@ class TableReader:
         self._lengths[len(prefix)] = None
 
     def _current(self, line: bytes) -> Table | None:
-        """The open table that a line continues, by its prefix; else the last one."""
+        """Return the open table that a line continues, by its prefix; else the last one."""
         for length in self._lengths:
             table = self._open.get(text.prefix_key(line[:length]))
             if table is not None:
@@ -335,7 +335,10 @@ class LogReader:
         self._last = (place, row)
 
     def join(self, tables: list[Table]) -> Iterator[tuple[Table, Table]]:
-        """The tables with the run that each was made of, in order: both have the same nodes. Leaves the other runs."""
+        """Yield the tables with the run that each was made of, in order.
+
+        Both have the same nodes. Leaves the other runs.
+        """
         waiting: dict[tuple[str, ...], list[Table]] = {}
         for run in reversed(self.runs):
             waiting.setdefault(run.names(), []).append(run)

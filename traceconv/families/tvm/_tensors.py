@@ -38,7 +38,7 @@ class Tensor(msgspec.Struct, frozen=True):
     size: int
 
     def describe(self) -> str:
-        """As in the reports of TVM: "float32[1, 10]"."""
+        """Return the text that the reports of TVM print: "float32[1, 10]"."""
         return f"{self.dtype}[{self.shape.strip('(),')}]"
 
 
@@ -119,7 +119,7 @@ def _dtype(code: int, bits: int, lanes: int) -> str:
 
 
 def read_listing(stream: IO[bytes], display: str) -> Listing:
-    """The tensors of a file, as far as it goes.
+    """Return the tensors of a file, as far as it goes.
 
     Args:
         display: the name of the file, for messages.

@@ -30,7 +30,7 @@ _TIMES = re.compile(rb"\d+(?:[-:.,/TZ ]+\d+)+")
 
 
 def clean(line: bytes) -> bytes:
-    """A line without colours, line end, and what a progress bar wrote over; tabs are two spaces."""
+    """Return a line without colours, line end, and what a progress bar wrote over; tabs are two spaces."""
     line = plain(line.rstrip(b"\r\n"))
     if b"\r" in line:
         line = line[line.rindex(b"\r") + 1 :]
@@ -38,15 +38,15 @@ def clean(line: bytes) -> bytes:
 
 
 def is_json(data: bytes) -> bool:
-    """Whether the head of a file begins like JSON; a line may begin with [rank0]."""
+    """Return whether the head of a file begins like JSON; a line may begin with [rank0]."""
     return _JSON_START.match(data) is not None
 
 
 def is_dashes(text: bytes) -> bool:
-    """Whether a line underlines a header."""
+    """Return whether a line underlines a header."""
     return _DASHES.fullmatch(text.strip()) is not None
 
 
 def prefix_key(prefix: bytes) -> bytes:
-    """What tells the prefixes of two loggers or ranks apart; times in them do not."""
+    """Return what tells the prefixes of two loggers or ranks apart; times in them do not."""
     return _TIMES.sub(b"#", prefix).strip()

@@ -124,13 +124,13 @@ class _Writer:
         self._check_total(table)
 
     def finish(self) -> None:
-        """Number the runs if there are several."""
+        """Give each run a number if there are several."""
         if len(self._roots) > 1:
             for number, root in enumerate(self._roots, 1):
                 self._out.tracks[root].name += f" run {number}"
 
     def _find_dump(self, table: Table) -> Dump | None:
-        """The dump folder that fits the rows; looked for once for all runs of a graph."""
+        """Return the dump folder that fits the rows; looked for once for all runs of a graph."""
         trusted = not table.has_clock  # the shapes of 0.5 are of other nodes
         wanted = tuple(
             dumps.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows
@@ -140,7 +140,7 @@ class _Writer:
         return self._dumps[wanted]
 
     def _add_measurements(self, table: Table, run: Table) -> None:
-        """Single measurements of a version whose table has none."""
+        """Add single measurements of a version whose table has none."""
         waiting: dict[str, list[Row]] = {}
         for row in reversed(run.rows):
             waiting.setdefault(row.name, []).append(row)
@@ -188,7 +188,7 @@ class _Writer:
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _mean_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Slices one after the other, by index of their row."""
+        """Draw slices one after the other; return them by index of their row."""
         track = self._track(f"{drawing.device or 'nodes'} (synthetic)", root, _MEANS_HELP + drawing.ordered_by)
         slices = {}
         ts = 0
@@ -205,7 +205,7 @@ class _Writer:
         return slices
 
     def _clock_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Slices where the table says, by index of their row; a step back of more than half a day is midnight."""
+        """Draw slices where the table says; return them by row. A step back of more than half a day is midnight."""
         track = self._track(drawing.device or "nodes", root, _CLOCK_HELP)
         slices = {}
         midnight, last = 0, None
@@ -229,7 +229,7 @@ class _Writer:
         self._out.instant(track, ts, row.name, "node", args, row.at)
 
     def _args(self, row: Row, drawing: _Drawing, index: int) -> dict[str, Any]:
-        """What the table says about a node, and the graph."""
+        """Return what the table says about a node, and the graph."""
         args = row.args()
         if drawing.dump is None:
             return args
@@ -254,7 +254,7 @@ class _Writer:
 
 
 def _join_repeated(found: list[Table], out: Builder) -> list[Table]:
-    """The tables without those that only repeat the rows of one before; their percentages go to its rows."""
+    """Return the tables without those that only repeat the rows of one before; their percentages go to its rows."""
     kept: dict[tuple[object, ...], Table] = {}
     for table in found:
         key = (table.prefix, *(row.key for row in table.rows))
@@ -312,7 +312,7 @@ class TvmDebugger:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the header of the table, or a measurement line of the debugger."""
+        """Return YES for the header of the table, or a measurement line of the debugger."""
         if text.is_json(head.text):
             return Match.no("JSON")
         for line in head.data.splitlines():
@@ -349,7 +349,7 @@ class TvmDebugger:
             out.clocks.snapshot(ClockSnapshot(clock, 0, REALTIME, midnight, 1000, method, local, Provenance.ASSUMED))
 
     def _midnight(self) -> int | None:
-        """The Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""
+        """Return the Unix time in ns of the midnight that Start Time counts from, if the user gives the day."""
         zone = zone_of(self.name, self.utc_offset)
         if not self.date:
             if self.utc_offset:
@@ -361,7 +361,7 @@ class TvmDebugger:
             raise UsageError(f"option date of {self.name} is a day such as 2018-10-26, not {self.date!r}") from None
 
     def _say(self, found: list[Table], runs: list[Table], out: Builder) -> None:
-        """Notes about what the times mean, and facts of each table."""
+        """Add notes about what the times mean, and facts of each table."""
         facts = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in found]
         for fact, table in zip(facts, found, strict=True):
             if table.total:
@@ -390,7 +390,7 @@ _KNOWN = holds(b"(?:Op #|Iteration: |Node Name|Duration)")
 
 
 def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, log: tables.LogReader) -> None:
-    """Each line is counted once; those of neither reader are the program's own."""
+    """Read the lines, each counted once; those of neither reader are the program's own."""
     others: Counter[str] = Counter()
     lines = IdleLines(out)
 

@@ -81,12 +81,12 @@ class _NodeEvents(ChromeEvents):
         self._open: _Open | None = None
 
     def begin(self, event: Event, ts: int, number: int) -> None:
-        """B: keep it until its end comes."""
+        """Read B: keep it until its end comes."""
         self.give_up()
         self._open = _Open(event, ts, number)
 
     def end(self, event: Event, ts: int, number: int) -> None:
-        """E: the node is whole, if the begin before was its own."""
+        """Read E: the node is whole, if the start before was its own."""
         begun = self._open
         if begun is None or begun.event.name != event.name or ts < begun.ts:
             self.give_up()
@@ -102,7 +102,7 @@ class _NodeEvents(ChromeEvents):
             self._open = None
 
     def new_process(self, pid: int | str) -> TrackId:
-        """All pids are 1: what does not fit is drawn beside the nodes."""
+        """Return a track for events that are not nodes: nodes all have pid 1."""
         return self.out.tracks.process("events that are no nodes")
 
 
@@ -137,7 +137,7 @@ class TvmExecutionTrace:
     line_up: ClassVar[str] = "The file has no clock: place it with --offset or --anchor."
 
     def sniff(self, head: Head) -> Match:
-        """YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
+        """Return YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
         found = _EVENTS.search(head.text)
         if head.text[:1] != b"{" or found is None:
             return Match.no("no JSON object with traceEvents")
@@ -150,7 +150,7 @@ class TvmExecutionTrace:
         return Match.yes("nodes end to end from 0, as the TVM debugger writes them")
 
     def read(self, source: Source, out: Builder) -> None:
-        """All events. Raises MalformedInput when nothing can be read."""
+        """Read all events. Raises MalformedInput when nothing can be read."""
         out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
         reader = ChromeReader(source, out)
         nodes: list[_Node] = []
@@ -167,7 +167,7 @@ class TvmExecutionTrace:
 
 
 def _first_events(text: str) -> list[dict[str, Any]]:
-    """The first events of an array; an even number of them, unless there are only one or none."""
+    """Return the first events of an array; an even number of them, unless there are only one or none."""
     decode = JSONDecoder().raw_decode
     events: list[dict[str, Any]] = []
     at = 0
@@ -185,7 +185,7 @@ def _first_events(text: str) -> list[dict[str, Any]]:
 
 
 def _leading_nodes(events: list[dict[str, Any]]) -> int:
-    """How many nodes the events begin with: each a begin and its end, starting where the one before ends."""
+    """Return how many nodes the events begin with: each a begin and its end, starting where the one before ends."""
     count, last = 0, 0.0
     for begin, end in zip(events[::2], events[1::2], strict=False):
         if not (_is_node_event(begin) and _is_node_event(end)):
@@ -206,7 +206,7 @@ def _is_node_event(event: object) -> bool:
 
 
 def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None:
-    """Slices for the nodes that were executed, with what the graph says about them."""
+    """Draw slices for the nodes that were executed, with what the graph says about them."""
     dump = (
         dumps.find_dump(source, out, option, [dumps.Wanted(node.name) for node in nodes], parameters=True)
         if nodes

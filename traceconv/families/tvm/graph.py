@@ -43,7 +43,7 @@ class TvmGraph:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for nodes with the names of TVM; MXNet writes graphs with the same outline."""
+        """Return YES for nodes with the names of TVM; MXNet writes graphs with the same outline."""
         mark = dumps.mark_of_graph(head)
         return Match.yes(f"a graph with {mark}") if mark else Match.no("no nodes with func_name, tvm_op or TVM's types")
 

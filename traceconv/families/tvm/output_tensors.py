@@ -44,7 +44,7 @@ class TvmOutputTensors:
     )
 
     def sniff(self, head: Head) -> Match:
-        """YES for the magic number."""
+        """Return YES for the magic number."""
         if head.data.startswith(tensors.LIST_MAGIC):
             return Match.yes("magic number of a list of TVM tensors")
         return Match.no("no magic number of TVM tensors")

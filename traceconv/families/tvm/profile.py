@@ -71,7 +71,7 @@ class _Writer:
         self._roots: list[TrackId] = []
 
     def draw(self, report: Report) -> None:
-        """Tracks for the devices of a report, its calls end to end."""
+        """Draw tracks for the devices of a report, its calls end to end."""
         in_order = report.in_order if report.in_order is not None else _looks_in_order(report)
         placed = _place(report.calls)
         total_ns = sum(one.dur or 0 for one in placed)
@@ -97,7 +97,7 @@ class _Writer:
         self._totals(report, root, total_ns)
 
     def finish(self, found: list[Report]) -> None:
-        """Number the runs if there are several; keep their settings."""
+        """Give each run a number if there are several; keep their settings."""
         if len(self._roots) > 1:
             for number, root in enumerate(self._roots, 1):
                 self._out.tracks[root].name += f" run {number}"
@@ -116,7 +116,7 @@ class _Writer:
             self._out.slice(track, one.ts, one.dur, name, "call", args, call.at)
 
     def _counters(self, one: _Placed, device: str, parent: TrackId, counters: dict[tuple[str, str], TrackId]) -> None:
-        """Values of the columns beyond those of each report: hardware counters, roofline analysis."""
+        """Draw values of the columns beyond those of each report: hardware counters, roofline analysis."""
         for column, cell in one.call.cells.items():
             if column in _OWN or cell.kind not in _NUMERIC:
                 continue
@@ -136,7 +136,7 @@ class _Writer:
                 self._out.counter(track, one.ts, 0, one.call.at)
 
     def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
-        """Sum and Total, beside the timeline."""
+        """Draw Sum and Total, beside the timeline."""
         if not report.totals:
             return
         track = self._out.tracks.totals("totals", root, description="Total is the time of the whole run on a device.")
@@ -150,7 +150,7 @@ class _Writer:
                 self._out.problem(text.SUM_DIFFERS, call.at, detail)
 
     def _nest(self, placed: list[_Placed], in_order: bool) -> _Placed | None:
-        """Calls add up to more than the run took: put them inside the last one, if that lasted as long as they.
+        """Put calls that add up to more than the run took inside the last one, if that lasted as long as they.
 
         Returns:
             The call that is around the others now, if there is one.
@@ -168,7 +168,7 @@ class _Writer:
 
 
 def _is_nested(report: Report, total_ns: int) -> bool:
-    """Whether the calls last longer than the whole run on all devices."""
+    """Return whether the calls last longer than the whole run on all devices."""
     cells = [call.cells[DURATION] for call in report.totals if DURATION in call.cells and call.text(NAME) != "Sum"]
     known = [tables.length_ns(cell.value) for cell in cells]
     allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + len(report.calls))
@@ -176,7 +176,7 @@ def _is_nested(report: Report, total_ns: int) -> bool:
 
 
 def _differs(printed_ns: int, found_ns: int, count: int) -> bool:
-    """Whether a sum is off by more than the rounding of its parts to two decimals."""
+    """Return whether a sum is off by more than the rounding of its parts to two decimals."""
     return abs(printed_ns - found_ns) > _ROUNDING_NS * (count + 1)
 
 
@@ -194,14 +194,14 @@ def _help(in_order: bool) -> str:
 
 
 def _looks_in_order(report: Report) -> bool:
-    """Whether a table was printed with sort=False, aggregate=False: nothing else says so."""
+    """Return whether a table was printed with sort=False, aggregate=False: nothing else says so."""
     durations = [tables.length_ns(call.cells[DURATION].value) or 0 for call in report.calls if DURATION in call.cells]
     single = all(call.text(COUNT) in ("1", "") for call in report.calls)
     return single and (len(durations) < 2 or durations != sorted(durations, reverse=True))
 
 
 def _place(calls: list[Call]) -> list[_Placed]:
-    """One after the other, from 0."""
+    """Draw one after the other, from 0."""
     placed = []
     ts = 0
     for call in calls:
@@ -215,7 +215,7 @@ def _place(calls: list[Call]) -> list[_Placed]:
 
 
 def _value(cell: Cell) -> float:
-    """The number in a cell."""
+    """Return the number in a cell."""
     try:
         return int(cell.value)
     except ValueError:
@@ -223,14 +223,14 @@ def _value(cell: Cell) -> float:
 
 
 def _shown(cell: Cell) -> Any:
-    """A cell for args; doubles of JSON, which TVM prints with 17 decimals, as short as they can be."""
+    """Return a cell for args; doubles of JSON, which TVM prints with 17 decimals, as short as they can be."""
     if not cell.is_number:
         return cell.value.decode("utf-8", "replace")
     return float(cell.value) if len(cell.value) > _DOUBLE_DIGITS and b"." in cell.value else tables.as_json(cell.value)
 
 
 def _args(call: Call, dur: int | None) -> dict[str, Any]:
-    """All cells; those of each report under names with their unit."""
+    """Return all cells; those of each report under names with their unit."""
     renamed = {DURATION: "duration_us", PERCENT: "percent", COUNT: "count", DEVICE: "device"}
     args: dict[str, Any] = {}
     for column, cell in call.cells.items():
@@ -270,7 +270,7 @@ class TvmProfile:
     line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
 
     def sniff(self, head: Head) -> Match:
-        """YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
+        """Return YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
         form = reports.form_of(head.text)
         if not form:
             return Match.no("no columns Name, Duration (us), Percent, and no JSON with calls")

@@ -70,7 +70,7 @@ class External(Struct, frozen=True):
 
 
 def heading_of(line: str) -> External | None:
-    """What a heading says, None if it is none."""
+    """Return what a heading says, None if it is none."""
     intervals, counters = INTERVALS.fullmatch(line), COUNTERS.fullmatch(line)
     match = intervals or counters
     if match is None:
@@ -183,7 +183,7 @@ class _Reader:
             self._out.balance.merged["first rows of running totals"] += 1
 
     def _value(self, name: str, kind: str, whose: tuple[int | None, int | None], ts: int, value: Any, at: int) -> bool:
-        """Draw a value; a running total is drawn as what it grew by until the next row, from the row before on."""
+        """Draw a value; a running total as its growth until the next row. Return whether one was drawn."""
         track = self._counter(name, kind, whose)
         if kind == "INST":
             self._out.counter(track, ts, value, at)
@@ -251,7 +251,7 @@ class _Reader:
 
 
 def _id(text: str) -> int | None:
-    """A pid or tid; None if the field is empty."""
+    """Return a pid or tid; None if the field is empty."""
     text = text.strip().strip('"')
     if not text:
         return None
@@ -261,7 +261,7 @@ def _id(text: str) -> int | None:
 
 
 def _number(text: str) -> int | float | None:
-    """A value; None if the field is empty."""
+    """Return a value; None if the field is empty."""
     text = text.strip().strip('"')
     if not text:
         return None

@@ -122,7 +122,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """ "timeline", "tree", "summary" or "table"."""
+        """Return "timeline", "tree", "summary" or "table"."""
         known = {"Function Stack": "tree", "Hierarchy Level": "summary"}
         if "Bin Start Time" in self.columns and "Bin End Time" in self.columns:
             return "timeline"
@@ -135,7 +135,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def heading_of(line: str) -> Report | None:
-    """What a heading says, None if it is none."""
+    """Return what a heading says, None if it is none."""
     text = line.strip().lstrip("\ufeff")
     if not text.strip('"').startswith(_FIRST):
         return None
@@ -150,7 +150,7 @@ def heading_of(line: str) -> Report | None:
 
 
 def heading_above(lines: Sequence[str], rule: str) -> Report | None:
-    """What the lines above a line of dashes say as a heading of aligned columns, None if they are none.
+    """Return what the lines above a line of dashes say as a heading of aligned columns, None if they are none.
 
     A title that is too wide goes on in the next line.
     """
@@ -166,7 +166,7 @@ def heading_above(lines: Sequence[str], rule: str) -> Report | None:
 
 
 def _aligned(line: str, starts: Sequence[int]) -> list[str]:
-    """The texts that begin at certain places of a line; the first one keeps what it is indented by."""
+    """Return the texts that begin at certain places of a line; the first one keeps what it is indented by."""
     ends = [*starts[1:], None]
     first, *others = (line[start:end] for start, end in zip(starts, ends, strict=True))
     return [first.rstrip(), *(text.strip() for text in others)]
@@ -183,7 +183,7 @@ def _fields(text: str, delimiter: str) -> list[str]:
 
 
 def _cut_rows(report: Report) -> bytes:
-    """The expression of lines with fewer fields than the heading, b"" where there are none that are only counted."""
+    """Return the expression of lines with too few fields for the heading, b"" where none are only counted."""
     delimiter = report.delimiter
     if not delimiter or not delimiter.isascii() or report.kind == "summary":
         return b""
@@ -191,7 +191,7 @@ def _cut_rows(report: Report) -> bytes:
 
 
 def _may_be_row(line: str) -> bool:
-    """Whether a line is neither empty nor a message of VTune."""
+    """Return whether a line is neither empty nor a message of VTune."""
     return bool(line.strip()) and not line.startswith(("vtune: ", "amplxe: "))
 
 
@@ -245,7 +245,7 @@ class _Reader:
     # -- lines ----------------------------------------------------------------------------------------------------
 
     def _heading(self) -> Report:
-        """The heading; its last line is taken note of."""
+        """Return the heading, and remember the number of its last line."""
         above: list[str] = []
         for line in self._source.lines():
             text = text_of_line(line.text)
@@ -266,7 +266,7 @@ class _Reader:
         )
 
     def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
-        """Number, indentation and fields of each row; all else is counted."""
+        """Yield number, indentation and fields of each row; all else is counted."""
         out, lines = self._out, IdleLines(self._out)
         cut = _cut_rows(report)
         for number, line in lines.read(self._source, again=not count):
@@ -293,7 +293,10 @@ class _Reader:
         return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])
 
     def _has_shares(self, report: Report) -> bool:
-        """Whether the columns that end with :Total are per cent: by a sign, or since all is 100, but not in seconds."""
+        """Return whether the columns that end with :Total are per cent.
+
+        By a sign, or since all is 100, but not in seconds.
+        """
         total, own = _time_columns(report)
         if report.kind != "tree" or total is None:
             return False
@@ -308,7 +311,7 @@ class _Reader:
         return abs(whole - _ALL) <= _ROUNDED and abs(seconds - _ALL) > _ROUNDED
 
     def _times(self, report: Report) -> tuple[int | None, int | None]:
-        """Where the inclusive and the own time of a function stand in seconds, None where the report has none."""
+        """Return where a function's inclusive and own time stand in seconds, None where the report has none."""
         total, own = _time_columns(report)
         if own is not None and any(
             fields[own].strip().endswith("%") for _, _, fields in self._rows(report, count=False)
@@ -317,13 +320,13 @@ class _Reader:
         return None if report.has_shares else total, own
 
     def _time(self, text: str) -> int:
-        """Nanoseconds of a number of seconds; raises ValueError."""
+        """Return the nanoseconds of a number of seconds; raises ValueError."""
         compact = text.strip().removesuffix("s").replace("\u00a0", "").replace(" ", "")
         compact = compact.replace("," if self._mark == "." else ".", "").replace(self._mark, ".")
         return parse_ns(compact.encode(), S)
 
     def _args(self, report: Report, fields: list[str]) -> dict[str, Any]:
-        """The columns behind the first; numbers as numbers, seconds with their unit in the key."""
+        """Return the columns behind the first; numbers as numbers, seconds with their unit in the key."""
         args: dict[str, Any] = {}
         for column, text in zip(report.columns[1:], fields[1:], strict=False):
             if not text.strip():
@@ -336,7 +339,7 @@ class _Reader:
         return args
 
     def _value(self, column: str, text: str) -> tuple[int | float | None, str]:
-        """The number in a field and its unit, which stands behind it or follows from the column."""
+        """Return the number in a field and its unit, which stands behind it or follows from the column."""
         plain = text.strip()
         if plain.endswith("%"):
             return number_of(plain.removesuffix("%").strip(), self._mark), "%"
@@ -449,7 +452,7 @@ class _Reader:
         return roots
 
     def _draw(self, root: _Node, track: TrackId, start: int) -> None:
-        """A function, and inside it those that it called, one after the other from its start on."""
+        """Draw a function, and inside it those that it called, one after the other from its start on."""
         waiting = [(root, start)]
         while waiting:
             node, at = waiting.pop()
@@ -480,7 +483,7 @@ class _Reader:
         out.note(SHARES_ONLY if report.has_shares else NO_TIMELINE)
 
     def _fact(self, path: list[str], fields: list[str]) -> tuple[str, dict[str, Any]]:
-        """A line of the summary: its level, a name, and one value or those of a table in it."""
+        """Return a line of the summary: its level, a name, and one value or those of a table in it."""
         level = number_of(fields[0], ".")
         depth = level if isinstance(level, int) and 0 <= level <= len(path) else len(path)
         name = fields[1].strip() if len(fields) > 1 else ""
@@ -494,7 +497,7 @@ class _Reader:
 
 
 def _time_columns(report: Report) -> tuple[int | None, int | None]:
-    """The columns with what a function took with and without those that it called, None where there are none."""
+    """Return the columns with what a function took with and without those that it called, None where there are none."""
     total = own = None
     for at, column in enumerate(report.columns[1:], 1):
         compact = column.replace(": ", ":")
@@ -506,7 +509,7 @@ def _time_columns(report: Report) -> tuple[int | None, int | None]:
 
 
 def _indented(text: str, report: Report) -> tuple[int, list[str]]:
-    """The level of a row, and its fields; the spaces may stand before or inside the quotes."""
+    """Return the level of a row, and its fields; the spaces may stand before or inside the quotes."""
     if report.starts:
         fields = _aligned(text, report.starts)
         return len(fields[0]) - len(fields[0].lstrip(" ")), fields

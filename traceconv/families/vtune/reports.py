@@ -90,7 +90,7 @@ class Vtune:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Sure of headings that no other tool prints; a table by function with CPU Time may be someone else's."""
+        """Recognise headings that no other tool prints; a table by function with CPU Time may be someone else's."""
         maybe = False
         lines = [text_of_line(line) for line in head.text.splitlines()[:_LINES]]
         for number, text in enumerate(lines):

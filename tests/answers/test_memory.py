@@ -1,0 +1,52 @@
+"""The section on memory, against maxima by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.golden import ROOT
+from traceconv.answers.memory import memory
+from traceconv.answers.tables import SliceTable
+from traceconv.api import read
+from traceconv.model.trace import TrackKind
+
+
+@pytest.mark.parametrize("case", ["pytorch-kineto/memory-and-stacks", "pytorch-kineto/cuda-streams"])
+def test_peaks_are_the_largest_values(case: str) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    trace = read(path)
+    section = memory(SliceTable(trace))
+    span = trace.span()
+    assert span is not None
+    series: dict[int, list[tuple[int, int]]] = {}
+    counters = trace.counters
+    for ts, track, value in zip(counters.ts.tolist(), counters.track.tolist(), counters.integer.tolist(), strict=True):
+        series.setdefault(track, []).append((ts, value))
+    table = SliceTable(trace)
+    expected = {}
+    for track, values in series.items():
+        assert trace.tracks[track].kind is TrackKind.COUNTER
+        if trace.tracks[track].unit == "bytes":
+            peak = max(value for _, value in values)
+            at = min(ts for ts, value in values if value == peak)
+            expected[table.path(track)] = (peak, at - span[0], len(values))
+    found = {row["counter"]: (row["peak_bytes"], row["peak_at_ns"], row["values"]) for row in section.records()}
+    assert found == expected
+    assert found
+    peaks = [row["peak_bytes"] for row in section.records()]
+    assert peaks == sorted(peaks, reverse=True)
+
+
+@pytest.mark.parametrize("case", ["nsight-systems/session", "nvprof/unified-memory"])
+def test_allocations_on_a_device_are_counters_of_memory(case: str) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    names = [str(row["counter"]) for row in memory(SliceTable(read(path))).records()]
+    assert names
+    assert all("Allocated" in name for name in names)
+
+
+def test_an_input_that_tells_nothing_has_no_zero() -> None:
+    (path,) = (ROOT / "onednn-verbose" / "torch-convnet-process").glob("input.*")
+    section = memory(SliceTable(read(path)))
+    assert section.rows == []
+    assert section.notes == ["no input tells how much memory is held"]

@@ -1,0 +1,187 @@
+"""The page of `traceconv report`: what it shows, that it stays offline, and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+import traceconv
+from tests import oracle
+from tests.answers.test_report_command import CUDA, KINETO, ONEDNN, run
+from tests.oracle.fixtures import do_without
+from tests.ui import shot
+from traceconv.answers import SECTIONS, Questions
+from traceconv.answers.page import page
+from traceconv.answers.section import Cell, Column, Section, Unit
+
+Dom = Callable[[str], str]
+
+ATTACK = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"
+EVIL = f"</script></style></title>{ATTACK}\u202e\x1b"
+
+
+@pytest.fixture
+def dom(tmp_path: Path) -> Dom:
+    """Returns what a page has become in the browser, after its scripts."""
+    try:
+        chromium = shot.chromium_executable()
+    except oracle.OracleMissing as missing:
+        do_without("ui", missing)
+
+    def loaded(text: str) -> str:
+        path = tmp_path / "page.html"
+        path.write_text(text, encoding="utf-8")
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync"]
+        flags += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
+        done = subprocess.run([chromium, *flags], capture_output=True, timeout=120, check=True)
+        return done.stdout.decode()
+
+    return loaded
+
+
+def names(html: str) -> list[str]:
+    return re.findall(r"<tr>\s*<td class=\"text\"><div>(.*?)</div>", html)
+
+
+def clicking(html: str, *buttons: int) -> str:
+    """The page without its policy, which would forbid it, and with clicks on headings."""
+    html, found = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
+    assert found == 1
+    clicks = "".join(f"document.querySelectorAll('th button')[{number}].click();" for number in buttons)
+    return html.replace("</body>", f"<script>{clicks}</script></body>")
+
+
+def table() -> Section:
+    columns = (Column("name", "name", Unit.TEXT), Column("self_ns", "self", Unit.NS))
+    return Section("operations", columns, [("op 10", 900), ("op 9", 10_000), ("op 100", None), ("Op 1", 0)])
+
+
+def test_all_sections_have_tables_and_those_with_data_plots() -> None:
+    html = page(traceconv.report([CUDA]), 0)
+    for words in ("Where the time goes", "Busy and idle", "Busy over time", "What idle devices wait for"):
+        assert f"<h3>{words}</h3>" in html
+    assert re.findall(r'<section id="(\w+)">', html) == list(SECTIONS)
+    assert html.count("<th ") == html.count('<th scope="col" class=')
+    assert html.count('<svg class="track') == html.count('role="img"') <= html.count("<title>")
+    assert "<h3>Busy" not in page(traceconv.report([KINETO]), 0)
+
+
+def test_bars_are_the_most_self_time_in_whatever_order_the_rows_are() -> None:
+    rows: list[tuple[Cell, ...]] = [(f"op {number}", number) for number in range(1, 41)]
+    bars = re.findall(r'class="name">(.*?)</div>', page([Section("operations", table().columns, rows)], 0))
+    assert bars == [f"op {number}" for number in range(40, 25, -1)]
+    assert ">10 µs · 91.7 %<" in page([table()], 0)
+
+
+def test_steps_are_counted_by_how_long_they_took() -> None:
+    html = page(traceconv.report([KINETO], Questions(step_name=r"step#\d+")), 0)
+    bars = re.search(r"How long steps take</h3>.*?</figure>", html, re.S)
+    assert bars
+    sections = traceconv.report([KINETO], Questions(("steps",), step_name=r"step#\d+"))
+    sections[0].rows.reverse()
+    assert ' x="-' not in page(sections, 0)
+    assert sum(int(count) for count in re.findall(r'class="value">(\d+)<', bars[0])) == 4
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    html = page(traceconv.report([KINETO, ONEDNN]), 0)
+    assert not re.search(r"\bsrc=|url\(|@import|\bstyle=|\bon\w+=\"", html)
+    assert {link[:1] for link in re.findall(r'href="([^"]*)"', html)} == {"#"}
+    assert "default-src &#39;none&#39;" in html
+
+
+def test_page_of_nothing(tmp_path: Path, dom: Dom) -> None:
+    path = tmp_path / "empty.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": []}))
+    html = page(traceconv.report([path]), 0)
+    assert "the inputs hold no slices" in html
+    assert "<figure" not in html
+    assert "the inputs hold no slices" in dom(html)
+    assert "<main>" in page([], 0)
+
+
+def test_size_follows_the_rows_that_are_shown() -> None:
+    columns = table().columns
+    many = Section("operations", columns, [("x" * 5000, 5)] * 20_000)
+    assert len(page([many], 500)) < 500 * 2500
+    assert "19500 more rows: --top 20000" in page([many], 500)
+
+
+def test_output_by_ending(tmp_path: Path) -> None:
+    target = tmp_path / "report.HTML"
+    assert run(CUDA, "-o", target).returncode == 0
+    assert target.read_text(encoding="utf-8") == page(traceconv.report([CUDA]), 500)
+    assert run(CUDA, "-o", target).returncode == 2
+    assert run(CUDA, "-o", target, "-f", "--format", "csv").returncode == 0
+    assert target.read_text(encoding="utf-8").startswith("input,format,")
+    assert run(CUDA, "-o", tmp_path / "a.json").returncode == 0
+    assert "operations" in json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    assert run(CUDA, "--format", "html", "--top", 500).stdout == page(traceconv.report([CUDA]), 500)
+    assert run(CUDA, "-o", tmp_path / "a.txt").returncode == 0
+    assert run(CUDA, "-o", tmp_path / "a.pdf").returncode == 2
+    assert not (tmp_path / "a.pdf").exists()
+    assert run(tmp_path / "none.json", "-o", tmp_path / "b.html").returncode == 1
+    assert not (tmp_path / "b.html").exists()
+
+
+@pytest.mark.slow
+def test_hostile_names_stay_text_in_the_browser(dom: Dom) -> None:
+    columns = (Column("name", EVIL, Unit.TEXT), Column("self_ns", "self", Unit.NS))
+    section = Section("operations", columns, [(EVIL, 5), ("${alert(1)} {{ 7 * 7 }}", 4)], [EVIL])
+    html = page([section], 0)
+    assert "\u202e" not in html
+    for text in (html, clicking(html, 0, 0, 1)):
+        found = dom(text)
+        assert "<title>What took the time</title>" in found
+        assert "&lt;img src=x" in found
+        assert "<img" not in found
+        assert "{{ 7 * 7 }}" in found
+
+
+@pytest.mark.slow
+def test_headings_sort(dom: Dom) -> None:
+    html = page([table()], 0)
+    assert names(html) == ["op 10", "op 9", "op 100", "Op 1"]
+    by_time = dom(clicking(html, 1))
+    assert names(by_time) == ["op 9", "op 10", "Op 1", "op 100"], "the unknown one is last"
+    assert 'aria-sort="descending"' in by_time
+    assert names(dom(clicking(html, 1, 1))) == ["Op 1", "op 10", "op 9", "op 100"]
+    by_name = dom(clicking(html, 1, 0))
+    assert names(by_name) == ["Op 1", "op 9", "op 10", "op 100"]
+    assert by_name.count('aria-sort="') == 1
+
+
+@pytest.mark.slow
+def test_policy_lets_only_the_own_script_run_and_no_network(dom: Dom) -> None:
+    asked: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        base = f"http://127.0.0.1:{server.server_port}"
+        more = f"<img src='{base}/a'><script src='{base}/b'></script><link rel=stylesheet href='{base}/c'>"
+        more += f"<script>document.title = 'pwned'; fetch('{base}/d')</script>"
+        found = dom(page([table()], 0).replace("</body>", f"{more}</body>"))
+        assert not asked
+        assert "<title>What took the time</title>" in found
+        assert '<button type="button" disabled' not in found, "the page's own script ran"
+        assert dom(clicking(page([table()], 0)).replace("</body>", f"{more}</body>"))
+        assert asked, "without the policy they are loaded"
+    finally:
+        server.shutdown()
+        server.server_close()

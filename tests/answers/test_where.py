@@ -1,0 +1,104 @@
+"""Conditions of `report --where`: read, refused, and against brute force."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden import ROOT
+from traceconv.answers import Questions, answers
+from traceconv.answers.tables import SliceTable
+from traceconv.answers.where import FIELDS, Comparison, Condition, Joined, Not, holds, parse
+from traceconv.api import read
+from traceconv.errors import UsageError
+
+TABLE = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
+SIGNS = ["=", "!=", "~", "!~", "<", "<=", ">", ">=", "(", ")", "and", "or", "not", '"', "'", "1", "1ms", "args.x", " "]
+comparisons = st.builds(
+    Comparison, st.sampled_from(["name", "args.a key", "args.x"]), st.sampled_from(["=", "!="]), st.text("ab\"' \\(")
+)
+conditions = st.recursive(
+    comparisons,
+    lambda inner: (
+        st.builds(Not, inner)
+        | st.builds(Joined, st.sampled_from(["and", "or"]), st.lists(inner, min_size=2, max_size=3).map(tuple))
+    ),
+    max_leaves=8,
+)
+
+
+def shown(condition: Condition) -> str:
+    def quoted(text: object) -> str:
+        return '"' + str(text).replace('"', '""') + '"'
+
+    if isinstance(condition, Not):
+        return f"not ({shown(condition.of)})"
+    if isinstance(condition, Joined):
+        return f" {condition.word} ".join(f"({shown(part)})" for part in condition.parts)
+    name = condition.field
+    name = f"args.{quoted(name[5:])}" if name.startswith("args.") else name
+    return f"{name} {condition.sign} {quoted(condition.operand)}"
+
+
+@given(conditions)
+def test_a_condition_is_read_as_it_was_written(condition: Condition) -> None:
+    assert parse(shown(condition)) == condition
+
+
+@pytest.mark.filterwarnings("ignore:Possible")
+@given(st.text() | st.lists(st.sampled_from([*SIGNS, *FIELDS])).map("".join) | st.integers(0, 2000).map("(".__mul__))
+def test_garbage_is_a_wrong_call(text: str) -> None:
+    said = "at character 1 of"
+    try:
+        holds(TABLE, parse(text))
+    except UsageError as error:
+        said = error.message
+    assert re.search(r"at character \d+ of", said)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [("nmae=1", 1), ("name~(", 6), ("dur>1", 5), ("name=a b", 8), ("(name=a", 8), ("name='a", 6), ("depth>x", 7),
+     ("name<a", 5), ("dur~1ms", 4), ("", 1), ("name=a and", 11), ("args.x>y", 8)],
+)  # fmt: skip
+def test_an_error_says_where(text: str, at: int) -> None:
+    with pytest.raises(UsageError, match=f"at character {at} of"):
+        parse(text)
+
+
+def test_conditions_choose_as_brute_force_does() -> None:
+    slices, nesting, strings = TABLE.trace.slices, TABLE.nesting, TABLE.trace.strings
+    expected: dict[str, list[bool]] = {text: [] for text in (
+        "name~'^cuda' and dur>=2us", "not name~cuda or depth=0", "args.stream=7", "args.stream!=7", "self<5us",
+        "start>10us and (depth>0 or category=kernel)", "rank=0", "input~json", "args.stream>7", "thread~stream",
+    )}  # fmt: skip
+    for row in range(len(slices.ts)):
+        name, dur, depth = strings[slices.name[row]], int(slices.dur[row]), int(nesting.depth[row])
+        args = json.loads(bytes(TABLE.trace.args.view(int(slices.args_at[row]), int(slices.args_len[row]))) or b"{}")
+        source = TABLE.trace.sources[TABLE.trace.tracks[slices.track[row]].source]
+        stream = args.get("stream")
+        values = (
+            name.startswith("cuda") and dur >= 2000, "cuda" not in name or depth == 0, stream == 7, stream != 7,
+            int(nesting.self_ns[row]) < 5000,
+            slices.ts[row] - TABLE.start > 10_000 and (depth > 0 or strings[slices.category[row]] == "kernel"),
+            source.rank == 0, "json" in source.name, stream is not None and stream > 7,
+            "stream" in TABLE.path(int(TABLE.row_of_track[slices.track[row]])),
+        )  # fmt: skip
+        for one, value in zip(expected.values(), values, strict=True):
+            one.append(bool(value))
+    for text, wanted in expected.items():
+        assert holds(TABLE, parse(text)).tolist() == wanted, text
+
+
+def test_sections_count_what_is_left_or_say_that_they_do_not() -> None:
+    found = {one.name: one for one in answers(TABLE.trace, (), Questions(where="name~^cuda"))}
+    names = [row["name"] for row in found["operations"].records()]
+    assert names
+    assert all(name.startswith("cuda") for name in names)
+    assert found["steps"].rows == []
+    assert "--where leaves" in found["steps"].notes[-1]
+    assert all("does not apply" in found[name].notes[-1] for name in ("overview", "device"))

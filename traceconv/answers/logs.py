@@ -1,0 +1,49 @@
+"""Which warnings and errors the inputs log, and how often."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.tables import SliceTable
+from traceconv.model.trace import Level
+
+_COLUMNS = (
+    Column("level", "level", Unit.TEXT),
+    Column("text", "text", Unit.TEXT),
+    Column("count", "count", Unit.COUNT),
+    Column("first_ns", "first", Unit.NS),
+    Column("input", "input", Unit.TEXT),
+)
+
+
+def logs(table: SliceTable) -> Section:
+    """Return a row for each text, level and input of warnings and what is graver, the gravest first.
+
+    `first_ns` counts from the first event of the trace.
+    """
+    trace, entries = table.trace, table.trace.logs
+    section = Section("logs", _COLUMNS)
+    source = np.array([track.source for track in trace.tracks], np.int64)[entries.track]
+    silent = sorted(set(range(len(trace.sources))) - set(source.tolist()))
+    if not len(source):
+        section.notes.append("no input holds log entries")
+        return section
+    section.notes += [f"{trace.sources[number].name}: holds no log entries" for number in silent]
+    rows = np.flatnonzero(entries.level >= Level.WARNING)
+    if not len(rows):
+        section.notes.append(f"none of {len(source)} log entries is a warning or an error")
+        return section
+    keys = np.stack((-entries.level[rows].astype(np.int64), entries.text[rows].astype(np.int64), source[rows]))
+    groups, numbers, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    first = np.full(len(counts), np.iinfo(np.int64).max)
+    np.minimum.at(first, numbers.reshape(-1), entries.ts[rows])
+    span = trace.span()
+    first -= span[0] if span else 0
+    for at in np.lexsort((first, -counts, groups[0])).tolist():
+        level, text, number = groups[:, at].tolist()
+        name = Level(-level).name.lower()
+        section.rows.append((name, trace.strings[text], int(counts[at]), int(first[at]), trace.sources[number].name))
+    if not all(table.drawn_in_time[entries.track[rows]]):
+        section.notes.append("some positions are synthetic: their order in time is not real")
+    return section

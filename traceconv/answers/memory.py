@@ -1,0 +1,69 @@
+"""How much memory was held at most, and when."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.tables import SliceTable
+from traceconv.model.trace import TrackKind
+
+_COLUMNS = (
+    Column("counter", "counter", Unit.TEXT),
+    Column("peak_bytes", "peak, bytes", Unit.COUNT),
+    Column("peak_at_ns", "first at", Unit.NS),
+    Column("first_bytes", "first, bytes", Unit.COUNT),
+    Column("last_bytes", "last, bytes", Unit.COUNT),
+    Column("values", "values", Unit.COUNT),
+    Column("input", "input", Unit.TEXT),
+)
+
+
+def memory(table: SliceTable) -> Section:
+    """Return a row for each counter of memory, the largest peak first.
+
+    Which counters these are the formats of the inputs say. `peak_at_ns` is the first instant of the peak,
+    counted from the first event of the trace.
+    """
+    trace, counters = table.trace, table.trace.counters
+    section = Section("memory", _COLUMNS)
+    span = trace.span()
+    begin = span[0] if span else 0
+    order = np.lexsort((np.arange(len(counters.ts)), counters.ts, counters.track))
+    bounds = np.searchsorted(counters.track[order], np.arange(len(trace.tracks) + 1)).tolist()
+    telling: set[int] = set()
+    rows: list[tuple[Cell, ...]] = []
+    synthetic = False
+    for number, track in enumerate(trace.tracks):
+        source = trace.sources[track.source]
+        own = order[bounds[number] : bounds[number + 1]]
+        if track.kind is not TrackKind.COUNTER or not len(own) or not source.marks.memory:
+            continue
+        if not re.fullmatch(source.marks.memory, track.name):
+            continue
+        telling.add(track.source)
+        synthetic |= not table.drawn_in_time[number]
+        whole = own[counters.is_integer[own] == 1]
+        if len(whole) < len(own):
+            section.notes.append(f"{table.path(number)}: {len(own) - len(whole)} values are no whole bytes: left out")
+        if not len(whole):
+            continue
+        values = counters.integer[whole]
+        top = int(np.argmax(values))
+        ends = (int(values[0]), int(values[-1]))
+        at = int(counters.ts[whole[top]]) - begin
+        rows.append((table.path(number), int(values[top]), at, *ends, len(values), source.name))
+    section.rows = sorted(rows, key=lambda row: (-int(row[1] or 0), str(row[0])))
+    silent = [source.name for number, source in enumerate(trace.sources) if number not in telling]
+    if not telling:
+        section.notes.append("no input tells how much memory is held")
+        return section
+    section.notes += [f"{name}: does not tell how much memory is held" for name in silent]
+    section.notes.append(
+        "a peak between two values is not seen; counters may count the same memory: they do not add up"
+    )
+    if synthetic:
+        section.notes.append("some positions are synthetic: when their peak was is not real")
+    return section

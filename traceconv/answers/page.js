@@ -1,0 +1,24 @@
+"use strict";
+// A click on a heading sorts: numbers from the largest, texts from A; the second one the other way. Unknown goes last.
+for (const table of document.querySelectorAll("table")) {
+  const headings = [...table.tHead.rows[0].cells];
+  headings.forEach((heading, column) => {
+    const button = heading.querySelector("button");
+    button.disabled = false;
+    button.addEventListener("click", () => {
+      const numeric = !heading.classList.contains("text");
+      const state = heading.getAttribute("aria-sort");
+      const up = state ? state === "descending" : !numeric;
+      const key = (row) => numeric ? row.cells[column].dataset.value : row.cells[column].textContent;
+      const rows = [...table.tBodies[0].rows].map((row) => ({row, key: key(row)}));
+      rows.sort((a, b) => {
+        if (!a.key || !b.key) return !a.key - !b.key;
+        const order = numeric ? Number(a.key) - Number(b.key) : a.key.localeCompare(b.key, "en", {numeric: true});
+        return up ? order : -order;
+      });
+      table.tBodies[0].append(...rows.map(({row}) => row));
+      headings.forEach((other) => other.removeAttribute("aria-sort"));
+      heading.setAttribute("aria-sort", up ? "ascending" : "descending");
+    });
+  });
+}

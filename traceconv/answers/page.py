@@ -1,0 +1,225 @@
+"""Sections as one page that works without a network: plots, and tables that can be sorted.
+
+What it says and how it looks stands in `page.html.j2`; what is common with the report of an alignment is
+`report.css`. The numbers of the plots are made here, as shares of the width in per cent.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+import traceconv
+from traceconv.align.report_html import templates
+from traceconv.answers.render import shown_cell
+from traceconv.answers.section import Cell, Section, Unit
+from traceconv.io.shown import one_line
+from traceconv.model.times import format_short
+
+_LONGEST_TEXT = 2000
+_LONGEST_LABEL = 200
+_MOST_BARS = 15
+_BINS = 12
+_MOST_TRACKS = 4  # with steps
+_MOST_STEPS = 1000  # that are drawn one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row of a plot.
+
+    Attributes:
+        label: what stands before it.
+        value: what stands behind it.
+        parts: the class of each part, where it starts and how long it is, per cent of the width, and what it is.
+        heights: of the parts, per cent; nothing where all are full.
+    """
+
+    label: str
+    value: str
+    parts: tuple[tuple[str, float, float, str], ...]
+    heights: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Bars below each other.
+
+    Attributes:
+        title: what they show.
+        caption: how to read them.
+        bars: from the top.
+        legend: the classes of parts, and what they mean; nothing where there is one kind of part.
+    """
+
+    title: str
+    caption: str
+    bars: list[Bar]
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+def page(sections: Sequence[Section], top: int) -> str:
+    """Return the page; of each table the first `top` rows, 0 is all."""
+    environment = templates("answers", "align")
+
+    def part(name: str) -> str:
+        return environment.get_template(name).render()
+
+    style, script = part("report.css") + part("page.css"), part("page.js")
+    plots = [_PLOTS.get(section.name, _no_plots)(section) for section in sections]
+    return environment.get_template("page.html.j2").render(
+        shown=[(one, one.rows[:top] if top else one.rows, found) for one, found in zip(sections, plots, strict=True)],
+        style=Markup(style),
+        script=Markup(script),
+        policy="default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'",
+        cell=lambda value, column: shown_cell(value, column.unit, _LONGEST_TEXT),
+        one_line=one_line,
+        Unit=Unit,
+        version=traceconv.__version__,
+    )
+
+
+def _hash(text: str) -> str:
+    """Return what a content security policy calls a script or style by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _no_plots(_section: Section) -> list[Plot]:
+    return []
+
+
+def _label(section: Section, row: Sequence[Cell]) -> str:
+    """Return the texts that a row begins with."""
+    texts = []
+    for column, cell in zip(section.columns, row, strict=True):
+        if column.unit is not Unit.TEXT:
+            break
+        texts.append(shown_cell(cell, column.unit, _LONGEST_LABEL))
+    return " · ".join(filter(None, texts)) or "(no name)"
+
+
+def _share(part: float, whole: float) -> float:
+    return round(100 * part / whole, 3) if whole else 0.0
+
+
+def _operations(section: Section) -> list[Plot]:
+    at = section.place("self_ns")
+    measured = [(int(row[at] or 0), row) for row in section.rows if row[at]]
+    if not measured:
+        return []
+    measured.sort(key=lambda one: -one[0])  # whatever order the table has
+    most, whole = measured[0][0], sum(own for own, _ in measured)
+    bars = []
+    for own, row in measured[:_MOST_BARS]:
+        value = f"{format_short(own)} · {100 * own / whole:.1f} %"
+        bars.append(Bar(_label(section, row), value, (("one", 0.0, _share(own, most), value),)))
+    caption = "Self time, without what runs inside, and its share of the self time of all operations."
+    return [Plot("Where the time goes", caption, bars)]
+
+
+def _steps(section: Section) -> list[Plot]:
+    """Return how many steps of each track took how long: bins of equal width, then each step by its start."""
+    name, track, start, length, state = map(section.place, ("step", "track", "start_ns", "duration_ns", "state"))
+    plots = []
+    for owner in list(dict.fromkeys(row[track] for row in section.rows))[:_MOST_TRACKS]:
+        rows = [row for row in section.rows if row[track] == owner]
+        durations = [int(row[length] or 0) for row in rows]
+        low, high = min(durations), max(durations)
+        if len(rows) < 2 or low == high:
+            continue
+        counts = [0] * _BINS
+        for duration in durations:
+            counts[min((duration - low) * _BINS // (high - low), _BINS - 1)] += 1
+        edges = [low + (high - low) * edge / _BINS for edge in range(_BINS + 1)]
+        bars = [
+            Bar(
+                f"{format_short(edges[bin_])} to {format_short(edges[bin_ + 1])}",
+                str(count),
+                (("one", 0.0, _share(count, max(counts)), f"{count} steps"),),
+            )
+            for bin_, count in enumerate(counts)
+        ]
+        caption = f"{one_line(str(owner))}: how many of the {len(rows)} steps took how long."
+        plots.append(Plot("How long steps take", caption, bars))
+        if len(rows) > _MOST_STEPS:
+            continue
+        begin = min(int(row[start] or 0) for row in rows)
+        whole = max(int(row[start] or 0) + int(row[length] or 0) for row in rows) - begin
+        parts = tuple(
+            (
+                "two" if row[state] == "outlier" else "five" if number % 2 else "one",
+                _share(int(row[start] or 0) - begin, whole),
+                _share(int(row[length] or 0), whole),
+                f"{one_line(str(row[name]))}: {format_short(int(row[length] or 0))}",
+            )
+            for number, row in enumerate(rows)
+        )
+        bars = [Bar("steps", format_short(whole), parts)]
+        caption = f"{one_line(str(owner))}: each step from its start to its end."
+        plots.append(Plot("Steps over time", caption, bars, (("one", "steps"), ("two", "outliers"))))
+    return plots
+
+
+_DEVICE_PARTS = (
+    ("compute_ns", "one", "computation"),
+    ("exposed_comm_ns", "two", "exposed communication"),
+    ("exposed_copy_ns", "three", "exposed copies"),
+    ("idle_ns", "none", "idle"),
+)
+_IDLE_PARTS = (
+    ("host_late_ns", "two", "host late"),
+    ("launch_call_ns", "three", "launch call"),
+    ("dispatch_ns", "one", "dispatch"),
+    ("device_wait_ns", "four", "device wait"),
+    ("unknown_ns", "none", "unknown"),
+)
+
+
+def _device(section: Section) -> list[Plot]:
+    return [
+        *_stacked(section, _DEVICE_PARTS, "Busy and idle", "Each bar is the window of a device or queue."),
+        *_over_time(section),
+        *_stacked(section, _IDLE_PARTS, "What idle devices wait for", "Each bar is the idle time, by its cause."),
+    ]
+
+
+def _over_time(section: Section) -> list[Plot]:
+    """Return how busy each device was in equal parts of the time of all; neighbours of one height are one part."""
+    bars = []
+    for one in section.over_time[:_MOST_BARS]:
+        runs: list[tuple[int, int, float]] = []
+        for number, share in enumerate(one.shares):
+            height = round(100 * share, 1)
+            first = runs.pop()[0] if runs and runs[-1][2] == height else number
+            runs.append((first, number + 1, height))
+        parts = tuple(
+            ("one", _share(first, len(one.shares)), _share(last - first, len(one.shares)), f"{height:g} % busy")
+            for first, last, height in runs
+        )
+        bars.append(Bar(one_line(one.name), format_short(one.window_ns), parts, tuple(run[2] for run in runs)))
+    caption = "From the first work of any device to the last one; the height is the share of the time that is busy."
+    return [Plot("Busy over time", caption, bars)] if bars else []
+
+
+def _stacked(section: Section, kinds: Sequence[tuple[str, str, str]], title: str, caption: str) -> list[Plot]:
+    """Return a bar for each row, made of the columns of the kinds as shares of their sum."""
+    places = [section.place(column) for column, _, _ in kinds]
+    bars = []
+    for row in section.rows[:_MOST_BARS]:
+        values = [int(row[place] or 0) for place in places]
+        whole, before, parts = sum(values), 0, []
+        for value, (_, css, words) in zip(values, kinds, strict=True):
+            if value:
+                parts.append((css, _share(before, whole), _share(value, whole), f"{words}: {format_short(value)}"))
+            before += value
+        if whole:
+            bars.append(Bar(_label(section, row), format_short(whole), tuple(parts)))
+    return [Plot(title, caption, bars, tuple((css, words) for _, css, words in kinds))] if bars else []
+
+
+_PLOTS: dict[str, Callable[[Section], list[Plot]]] = {"operations": _operations, "steps": _steps, "device": _device}

@@ -1,0 +1,108 @@
+"""Which implementations of a library's primitives ran, and how fast."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.operations import rounded
+from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.tables import SliceTable
+from traceconv.model.marks import PrimitiveMarks
+
+_COLUMNS = (
+    Column("kind", "kind", Unit.TEXT),
+    Column("implementation", "implementation", Unit.TEXT),
+    Column("count", "count", Unit.COUNT),
+    Column("total_ns", "total", Unit.NS),
+    Column("mean_ns", "mean", Unit.NS),
+    Column("primitives_share", "of primitives", Unit.SHARE),
+    Column("reference", "reference", Unit.TEXT),
+    Column("reorder", "reorder", Unit.TEXT),
+    Column("gflop_per_s", "GFLOP/s", Unit.RATE),
+)
+#: Duration in ns, and what was computed; None if that is not known.
+_Call = tuple[int, float | None]
+
+
+def primitives(table: SliceTable) -> Section:
+    """Return a row for each kind and implementation of the primitives that formats mark, the most time first."""
+    section = Section("primitives", _COLUMNS)
+    trace = table.trace
+    calls: dict[tuple[PrimitiveMarks, str, str | None], list[_Call]] = {}
+    without_duration = 0
+    for number, source in enumerate(trace.sources):
+        if source.marks.primitives is not None:
+            _collect(table, number, source.marks.primitives, calls)
+            without_duration += _instants(table, number, source.marks.primitives)
+    if without_duration:
+        section.notes.append(f"{without_duration} calls are not counted: the input states no duration of them")
+    if not calls:
+        section.notes.append("no calls of primitives found: the inputs tell none, or not which implementation ran")
+        return section
+    whole = sum(dur for found in calls.values() for dur, _ in found)
+    rows: list[tuple[Cell, ...]] = []
+    for (marks, kind, implementation), found in calls.items():
+        total = sum(dur for dur, _ in found)
+        known = implementation is not None
+        rows.append(
+            (
+                kind,
+                implementation,
+                len(found),
+                total,
+                rounded(total, len(found)),
+                total / whole if whole else None,
+                _yes(re.search(marks.reference, implementation or "") is not None) if known else None,
+                _yes(re.fullmatch(marks.reorders, kind) is not None),
+                _rate(found, total),
+            )
+        )
+    section.rows = sorted(rows, key=lambda row: (-int(row[3] or 0), str(row[0]), str(row[1])))
+    section.notes.append("of primitives: a share of the sum of all durations; calls of several threads may overlap")
+    for formula in dict.fromkeys(marks.formula for marks, _, _ in calls):
+        section.notes.append(f"GFLOP/s: {formula}; only where the shapes of all calls of a row tell it")
+    if not all(table.drawn_in_time[trace.slices.track]):
+        section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
+    return section
+
+
+def _collect(
+    table: SliceTable,
+    number: int,
+    marks: PrimitiveMarks,
+    calls: dict[tuple[PrimitiveMarks, str, str | None], list[_Call]],
+) -> None:
+    """Add the calls of one input to the others, by kind and implementation."""
+    slices, strings = table.trace.slices, table.trace.strings
+    is_call = table.of_source(number) & table.of_categories(marks.calls)
+    rows = table.counted[is_call[table.counted]]
+    numbers, values = arg_values(
+        table.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.implementation, marks.gflop]
+    )
+    names, durations = slices.name[rows].tolist(), slices.dur[rows].tolist()
+    for name, dur, at in zip(names, durations, numbers.tolist(), strict=True):
+        implementation, gflop = values[at]
+        key = marks, strings[name], None if implementation is ABSENT else str(implementation)
+        calls.setdefault(key, []).append((dur, None if gflop is ABSENT else float(gflop)))
+
+
+def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
+    """Return how many calls of an input have no duration."""
+    trace = table.trace
+    categories = {at for at, text in enumerate(trace.strings) if text in marks.calls}
+    mine = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
+    return int(np.count_nonzero(mine & np.isin(trace.instants.category, list(categories))))
+
+
+def _rate(found: list[_Call], total: int) -> float | None:
+    """Return 10^9 operations a second; None unless each call says what it computed and has a duration."""
+    work = [gflop for dur, gflop in found if gflop is not None and dur > 0]
+    return math.fsum(work) * 1e9 / total if len(work) == len(found) else None
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

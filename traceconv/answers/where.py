@@ -1,0 +1,262 @@
+"""Which slices a condition such as `name~conv and dur>1ms and args.device=1` holds for.
+
+`docs/answers.md` describes the language.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.operations import key_of
+from traceconv.answers.tables import SliceTable
+from traceconv.errors import UsageError
+from traceconv.model.times import parse_duration
+
+Mask = npt.NDArray[np.bool_]
+Number = int | float
+#: What a comparison compares with, as its field needs it.
+Operand = str | Number | re.Pattern[str]
+
+_TEXTS = ("name", "category", "track", "thread", "process", "input")
+_TIMES = ("dur", "self", "start")
+_NUMBERS = ("depth", "rank")
+_ARG = "args."
+FIELDS = (*_TEXTS, *_TIMES, *_NUMBERS)
+_HINT = f"fields: {', '.join(FIELDS)}, args.KEY"
+_EQUAL, _MATCHES = ("=", "!="), ("~", "!~")
+_ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {"=": operator.eq, **_ORDER}
+_OPERATORS = (*_EQUAL, *_MATCHES, *_ORDER)
+_DEEPEST = 50
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<sign>!=|!~|<=|>=|[=~<>])|(?P<bracket>[()])|(?P<quoted>"(?:[^"]|"")*"|'(?:[^']|'')*')"""
+    r"""|(?P<word>args\.(?:"(?:[^"]|"")*"|'(?:[^']|'')*')|[^\s()=~<>!"']+))"""
+)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A field, an operator and what it compares with."""
+
+    field: str
+    sign: str
+    operand: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of a condition."""
+
+    of: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Two or more conditions: all of them hold (`and`), or at least one (`or`)."""
+
+    word: str
+    parts: tuple[Condition, ...]
+
+
+Condition = Comparison | Not | Joined
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A part of the text: what it is (sign, bracket, quoted, word, or end), and where it starts."""
+
+    kind: str
+    text: str
+    at: int
+
+
+@dataclass
+class _Parser:
+    """Recursive descent: or, and, not, comparison."""
+
+    text: str
+    tokens: list[_Token] = field(default_factory=list)
+    next: int = 0
+
+    def __post_init__(self) -> None:
+        at = 0
+        while at < len(self.text.rstrip()):
+            match = _TOKEN.match(self.text, at)
+            if match is None:
+                at += len(self.text[at:]) - len(self.text[at:].lstrip())
+                what = "a quote that does not end" if self.text[at] in "'\"" else f"unexpected {self.text[at]!r}"
+                self.fail(what, _Token("", "", at))
+            kind = str(match.lastgroup)
+            self.tokens.append(_Token(kind, match[kind], match.start(kind)))
+            at = match.end()
+        self.tokens.append(_Token("end", "", len(self.text)))
+
+    def fail(self, what: str, token: _Token) -> NoReturn:
+        """Raise UsageError at a token."""
+        raise UsageError(f"--where: {what}, at character {token.at + 1} of {self.text!r}", hint=_HINT)
+
+    def take(self) -> _Token:
+        """Return the next token and pass it; the last one is not passed."""
+        token = self.tokens[self.next]
+        self.next += token.kind != "end"
+        return token
+
+    def took(self, *words: str) -> bool:
+        """Pass the next token if it is one of the words or brackets."""
+        token = self.tokens[self.next]
+        found = token.kind in ("word", "bracket") and token.text in words
+        self.next += found
+        return found
+
+    def whole(self) -> Condition:
+        """Return the condition that all of the text is."""
+        found = self.joined("or", 0)
+        if self.tokens[self.next].kind != "end":
+            self.fail("expected and, or, or the end", self.tokens[self.next])
+        return found
+
+    def joined(self, word: str, depth: int) -> Condition:
+        """Return conditions with `or` between them, or, for `and`, with that."""
+        parts: list[Condition] = []
+        while not parts or self.took(word):
+            parts.append(self.joined("and", depth) if word == "or" else self.single(depth))
+        return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
+
+    def single(self, depth: int) -> Condition:
+        """Return a comparison, what `not` precedes, or what brackets hold."""
+        if depth > _DEEPEST:
+            self.fail(f"more than {_DEEPEST} levels", self.tokens[self.next])
+        if self.took("not"):
+            return Not(self.single(depth + 1))
+        if self.took("("):
+            found = self.joined("or", depth + 1)
+            if not self.took(")"):
+                self.fail("expected )", self.tokens[self.next])
+            return found
+        return self.comparison()
+
+    def comparison(self) -> Comparison:
+        """Return a field, an operator and a value."""
+        name = self.take()
+        if name.kind != "word":
+            self.fail("expected a field", name)
+        if name.text not in FIELDS and not (name.text.startswith(_ARG) and name.text != _ARG):
+            self.fail(f"{name.text!r} is no field", name)
+        sign = self.take()
+        if sign.kind != "sign":
+            self.fail(f"expected one of {' '.join(_OPERATORS)}", sign)
+        value = self.take()
+        if value.kind not in ("word", "quoted"):
+            self.fail("expected a value", value)
+        key = name.text.removeprefix(_ARG)
+        shown = _ARG + _unquoted(key) if key != name.text else name.text
+        return Comparison(shown, sign.text, self.operand(shown, sign, value))
+
+    def operand(self, name: str, sign: _Token, value: _Token) -> Operand:
+        """Return a value as the field and the operator need it."""
+        text = _unquoted(value.text) if value.kind == "quoted" else value.text
+        if (name in (*_TIMES, *_NUMBERS) and sign.text in _MATCHES) or (name in _TEXTS and sign.text in _ORDER):
+            self.fail(f"{name} cannot be compared by {sign.text}", sign)
+        if sign.text in _MATCHES:
+            try:
+                return re.compile(text)
+            except (re.error, OverflowError, RecursionError) as error:
+                self.fail(f"not a regular expression: {error}", value)
+        if name in _TIMES:
+            try:
+                return parse_duration(text)
+            except ValueError as error:
+                self.fail(str(error), value)
+        number = None if name in _TEXTS or value.kind == "quoted" else _number(text)
+        if number is None and (name in _NUMBERS or sign.text in _ORDER):
+            self.fail(f"{text!r} is not a number", value)
+        return text if number is None else number
+
+
+def _unquoted(text: str) -> str:
+    """Return what stands in quotes, where two of them are one; a text without quotes as it is."""
+    return text[1:-1].replace(text[0] * 2, text[0]) if text[:1] in ("'", '"') else text
+
+
+def _number(text: str) -> Number | None:
+    match = _NUMBER.fullmatch(text)
+    return None if match is None else float(text) if match[1] or match[2] else int(text)
+
+
+def parse(text: str) -> Condition:
+    """Return the condition that a text is.
+
+    Raises:
+        UsageError: it is none; the message has the position.
+    """
+    return _Parser(text).whole()
+
+
+def holds(table: SliceTable, condition: Condition) -> Mask:
+    """Return for which slices a condition holds."""
+    if isinstance(condition, Not):
+        return ~holds(table, condition.of)
+    if isinstance(condition, Joined):
+        masks = [holds(table, part) for part in condition.parts]
+        found: Mask = np.all(masks, axis=0) if condition.word == "and" else np.any(masks, axis=0)
+        return found
+    sign = condition.sign
+    if sign in ("!=", "!~"):
+        return ~holds(table, Comparison(condition.field, sign[-1], condition.operand))
+    return _compared(table, condition)
+
+
+def _compared(table: SliceTable, one: Comparison) -> Mask:
+    """Return for which slices a comparison holds whose operator is no opposite."""
+    trace = table.trace
+    slices = trace.slices
+    if one.field in _TIMES:
+        times = slices.dur if one.field == "dur" else slices.ts - table.start
+        if one.field == "self":
+            times = table.nesting.self_ns
+        found: Mask = _COMPARE[one.sign](times, one.operand)
+        return found
+    if one.field.startswith(_ARG):
+        numbers, decoded = arg_values(trace.args, slices.args_at, slices.args_len, [one.field.removeprefix(_ARG)])
+        return _accepted(one, [value for (value,) in decoded])[numbers]
+    if one.field == "depth":
+        depths = np.arange(int(np.max(table.nesting.depth, initial=0)) + 1)
+        return _accepted(one, depths.tolist())[table.nesting.depth]
+    if one.field in ("rank", "input"):
+        sources = [trace.sources[track.source] for track in trace.tracks]
+        each = [source.name if one.field == "input" else source.rank for source in sources]
+        return _accepted(one, [ABSENT if value is None else value for value in each])[slices.track]
+    codes, texts = key_of(table, one.field)
+    return _accepted(one, texts)[codes]
+
+
+def _accepted(one: Comparison, values: Sequence[Any]) -> Mask:
+    """Return for which values a comparison holds: for none that is absent."""
+    return np.fromiter((value is not ABSENT and _accepts(one, value) for value in values), bool, len(values))
+
+
+def _accepts(one: Comparison, value: Any) -> bool:
+    """Return whether a comparison holds for a value: text, number, or anything that args hold."""
+    operand = one.operand
+    if isinstance(operand, int | float):
+        value = _number(value) if isinstance(value, str) else value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return bool(is_number and _COMPARE[one.sign](value, operand))
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text == operand if isinstance(operand, str) else operand.search(text) is not None
