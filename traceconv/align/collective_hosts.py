@@ -82,7 +82,7 @@ def _hosts(inputs: Inputs) -> list[ClockDomain]:
 
 
 def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | None:
-    """Return the collectives with numbers, on the wall clocks of their hosts; None if no two ranks have any in common."""
+    """Return the collectives with numbers, on the wall clocks of their hosts; None if no two ranks have any."""
     maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
     moved = {clock.wall for clock in inputs.clocks if clock.offset is not None or clock.correction.steps}
     for wall in hosts:
@@ -102,7 +102,7 @@ def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | Non
 
 
 def _columns(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
-    """Return for each collective and host when the last of its ranks entered at the earliest, the first left at last."""
+    """Return when the last rank of each host entered a collective at the earliest, and the first left at last."""
     entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_LIMIT)
     left = np.full(entered.shape, NO_LIMIT)
     np.maximum.at(entered, (seen.number, host), seen.start - seen.bound)
