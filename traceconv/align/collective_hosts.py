@@ -1,30 +1,59 @@
 """How far the wall clocks of hosts are apart, by the collectives of their ranks.
 
-Only collectives with numbers count: training looks alike from step to step, so that without them a step of one rank can
-be taken for another one, and nothing in the files tells how far the wall clocks of two hosts may be off. Hosts that
-files or user relate within a bound, and those of which the user moves an input, are left as they are.
+Collectives with numbers are matched by these, others by their order, as far as it is certain. Hosts that files or user
+relate within a bound, and those of which the user moves an input, are left as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from traceconv.align.collectives import Occurrences, match_collectives
-from traceconv.align.host_intervals import NO_LIMIT, HostIntervals, host_intervals
+from traceconv.align.collective_order import ordered_collectives
+from traceconv.align.collectives import Occurrences, numbered_collectives, recorded_collectives
+from traceconv.align.host_intervals import HostIntervals, host_intervals
+from traceconv.align.host_lines import NO_TIME, lines_of_hosts, map_of_host
 from traceconv.align.inputs import Inputs
 from traceconv.align.messages import Text
 from traceconv.errors import InconsistentClocks
-from traceconv.model.clocks import DRIFT_UNIT, SLEWED_DRIFT, ClockDomain, ClockMap, Provenance, Step
+from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.trace import I64
 
 #: So many collectives at least place a host: recordings of two runs of a job may have a few that fit by chance.
 _LEAST = 8
-#: How fast two wall clocks may run apart: one is slewed by its kernel.
-RATE = Fraction(SLEWED_DRIFT).limit_denominator(10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedHost:
+    """Where the wall clock of a host is.
+
+    Attributes:
+        way: from it to that of the first host.
+        collectives, groups: by how many collectives of how many groups.
+    """
+
+    way: ClockMap
+    collectives: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedHosts:
+    """Where the wall clocks of hosts are.
+
+    Attributes:
+        hosts: by their numbers; the first host, and those of which nothing is certain, are not among them.
+        contradicting: the numbers of collectives that contradict each other.
+        seen: what was matched.
+        intervals: between what the hosts are apart, those that were asked; None if nothing was.
+    """
+
+    hosts: dict[int, PlacedHost] = field(default_factory=dict)
+    contradicting: tuple[int, ...] = ()
+    seen: Occurrences | None = None
+    intervals: HostIntervals | None = None
 
 
 def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
@@ -38,39 +67,60 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         InconsistentClocks: no offsets of the hosts let all collectives happen.
     """
     hosts = _hosts(inputs)
-    if len(hosts) < 2:
-        return inputs
-    seen = _recorded(inputs, hosts)
+    seen = _recorded(inputs, hosts) if len(hosts) > 1 else None
     if seen is None:
         return inputs
-    host = np.array([hosts.index(wall) if wall in hosts else -1 for wall in inputs.stated.walls])[seen.input]
-    entered, left = _columns(seen, host, len(hosts))
-    between = (entered < NO_LIMIT) & ((entered < NO_LIMIT).sum(axis=1, keepdims=True) > 1)
-    used = np.flatnonzero(between.sum(axis=0) >= _LEAST)
-    if len(used) < 2 or used[0] or not _overlap(entered[:, used], left[:, used]):
-        return inputs
-    if np.any((entered > left) & (entered < NO_LIMIT)):  # ranks of one host contradict each other: see `check_of_ranks`
-        return inputs
-    shifts = shifts_of_hosts(entered[:, used], left[:, used])
-    came, went = (
-        np.where(column < NO_LIMIT, column - shifts, NO_LIMIT) for column in (entered[:, used], left[:, used])
-    )
-    found = host_intervals(came, went, RATE, _span(inputs, [hosts[number] for number in used], shifts))
-    if found.contradicting:
+    host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in inputs.stated.walls])
+    placed = placed_hosts(seen, host_of, _spans(inputs, hosts))
+    if placed.contradicting and placed.seen is not None:
         if leave_contradictions:
             return inputs
-        raise _contradiction(inputs, seen, found.contradicting)
+        raise _contradiction(inputs, placed.seen, placed.contradicting)
     graph = inputs.graph.copy()
-    for number, at in enumerate(used.tolist()):
-        limits = found.of(number, 0)
-        if number and limits is not None:
-            mine = seen.where(between[seen.number, at])
-            way = map_of_host(found, limits, int(shifts[number]))
-            text = Text.PLACED_BY_COLLECTIVES(
-                count=mine.count, groups=len(np.unique(mine.group)), other=hosts[0].owner, apart=abs(way.offset_ns)
-            )
-            graph.relate(hosts[at], hosts[0], replace(way, steps=(Step(text, Provenance.ESTIMATED),)))
+    for number, one in placed.hosts.items():
+        text = Text.PLACED_BY_COLLECTIVES(
+            count=one.collectives, groups=one.groups, other=hosts[0].owner, apart=abs(one.way.offset_ns)
+        )
+        graph.relate(hosts[number], hosts[0], replace(one.way, steps=(Step(text, Provenance.ESTIMATED),)))
     return replace(inputs, graph=graph)
+
+
+def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
+    """Return where the wall clocks of hosts are.
+
+    Args:
+        seen: what their ranks recorded, on the wall clocks of the hosts.
+        host_of: the host of each input.
+        spans: the first and the last time of all that is recorded on each host, ns.
+    """
+    matched, by_wall_clocks = numbered_collectives(seen), False
+    numbered = bool(len(matched.row))
+    if not numbered:
+        matched, by_wall_clocks = ordered_collectives(seen, host_of[seen.input])
+    if not len(matched.row):
+        return PlacedHosts()
+    entered, left = _columns(matched, host_of[matched.input], spans.shape[1])
+    part = entered < NO_TIME
+    between = part & (part.sum(axis=1, keepdims=True) > 1)
+    used = np.flatnonzero(between.sum(axis=0) >= _LEAST)
+    entered, left, part = entered[:, used], left[:, used], part[:, used]
+    if len(used) < 2 or used[0] or not _overlap(entered, left):
+        return PlacedHosts()
+    if np.any((entered > left) & part):  # ranks of one host contradict each other: see `check_of_ranks`
+        return PlacedHosts()
+    lines = lines_of_hosts(entered, left)
+    came, went, ends = (lines.apply(times) for times in (entered, left, spans[:, used]))
+    found = host_intervals(came, went, (float(np.min(ends)), float(np.max(ends))))
+    if found.contradicting:
+        return PlacedHosts(contradicting=found.contradicting if numbered else (), seen=matched)
+    hosts: dict[int, PlacedHost] = {}
+    for number, at in enumerate(used.tolist()):
+        if number and found.known(number):
+            mine = matched.where(between[matched.number, at])
+            way = map_of_host(found, lines, number)
+            way = replace(way, verdict=Verdict.ASSUMED) if by_wall_clocks else way
+            hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
+    return PlacedHosts(hosts, seen=matched, intervals=found)
 
 
 def _hosts(inputs: Inputs) -> list[ClockDomain]:
@@ -82,84 +132,50 @@ def _hosts(inputs: Inputs) -> list[ClockDomain]:
 
 
 def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | None:
-    """Return the collectives with numbers, on the wall clocks of their hosts; None if no two ranks have any."""
+    """Return the collectives of all ranks, on the wall clocks of their hosts; None if there are not two ranks."""
     maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
     moved = {clock.wall for clock in inputs.clocks if clock.offset is not None or clock.correction.steps}
     for wall in hosts:
-        if wall in moved:
-            continue
-        own = {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
-        for clock in inputs.clocks:
-            is_known = clock.domain in own and own[clock.domain].bound_ns is not None
-            if clock.wall == wall and is_known:
-                maps[clock.index][clock.clock] = own[clock.domain]
-    matched = match_collectives(inputs.traces, maps)
-    if matched is None:
-        return None
-    seen = matched.occurrences
-    seen = seen.where(seen.seq >= 0)
-    return replace(seen, bound=np.maximum(seen.bound, 0)) if len(seen.row) else None
+        if wall not in moved:
+            own = _own(inputs, wall)
+            for clock in inputs.clocks:
+                if clock.wall == wall and clock.domain in own and own[clock.domain].bound_ns is not None:
+                    maps[clock.index][clock.clock] = own[clock.domain]
+    return recorded_collectives(inputs.traces, maps)
+
+
+def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
+    """Return the clocks that are related to the wall clock of a host by itself."""
+    return {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
 
 
 def _columns(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
     """Return when the last rank of each host entered a collective at the earliest, and the first left at last."""
-    entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_LIMIT)
-    left = np.full(entered.shape, NO_LIMIT)
+    entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_TIME)
+    left = np.full(entered.shape, NO_TIME)
     np.maximum.at(entered, (seen.number, host), seen.start - seen.bound)
     np.minimum.at(left, (seen.number, host), seen.end + seen.bound)
-    entered[entered == -NO_LIMIT] = NO_LIMIT
+    entered[entered == -NO_TIME] = NO_TIME
     return entered, left
 
 
-def shifts_of_hosts(entered: I64, left: I64) -> I64:
-    """Return by how much each clock is ahead of the first one, about: by where the ends of collectives are.
-
-    What follows from one host to the next, as hosts may have no collectives with the first one.
-    """
-    part = entered < NO_LIMIT
-    shifts = {0: 0}
-    while True:
-        ties = [(np.count_nonzero(part[:, a] & part[:, b]), a, b) for a in shifts for b in range(len(part.T))]
-        count, known, other = max((tie for tie in ties if tie[2] not in shifts), default=(0, 0, 0))
-        if not count:
-            return np.array([shifts.get(number, 0) for number in range(len(part.T))], np.int64)
-        both = part[:, known] & part[:, other]
-        shifts[other] = shifts[known] + int(np.median(left[both, other] - left[both, known]))
-
-
-def _span(inputs: Inputs, hosts: Sequence[ClockDomain], shifts: I64) -> tuple[int, int]:
-    """Return the first and the last time of the inputs of hosts, as far as they are known, with their clocks moved."""
-    times: list[int] = []
-    for wall, shift in zip(hosts, shifts.tolist(), strict=True):
-        own = {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
+def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
+    """Return the first and the last time of the inputs of each host, as far as they are known, on its wall clock."""
+    spans = np.zeros((2, len(hosts)), np.int64)
+    for number, wall in enumerate(hosts):
+        own = _own(inputs, wall)
         clocks = [clock for clock in inputs.clocks if clock.wall == wall and clock.domain in own]
-        times += [own[clock.domain].at(ts) - shift for clock in clocks for ts in clock.span()]
-    return min(times), max(times)
+        ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span()]
+        spans[:, number] = min(ends, default=0), max(ends, default=0)
+    return spans
 
 
 def _overlap(entered: I64, left: I64) -> bool:
     """Return whether hosts recorded collectives at the same time by their wall clocks: else it may be another run."""
-    part = entered < NO_LIMIT
-    first = np.where(part, entered, NO_LIMIT).min(axis=0)
-    last = np.where(part, left, -NO_LIMIT).max(axis=0)
+    part = entered < NO_TIME
+    first = np.where(part, entered, NO_TIME).min(axis=0)
+    last = np.where(part, left, -NO_TIME).max(axis=0)
     return bool(first.max() < last.min())
-
-
-def map_of_host(found: HostIntervals, limits: tuple[I64, I64], shift: int) -> ClockMap:
-    """Return the way to the wall clock of the first host: by a constant if one fits everywhere, else by a line."""
-    least, most = limits
-    low, high = int(np.max(least)), int(np.min(most))
-    at, ahead, drift = int(found.instants[0]), (low + high) // 2, 0
-    since = (found.instants - at).astype(np.float64)
-    if low > high:
-        slope, begin = np.polyfit(since / 1e9, (least + most) / 2, 1)
-        ahead, drift = round(float(begin)), round(float(slope) / 1e9 / DRIFT_UNIT)
-    drawn = ahead + np.round(drift * DRIFT_UNIT * since).astype(np.int64)
-    off = int(np.max(np.maximum(most - drawn, drawn - least)))
-    # The instants are of either clock, which makes a difference where they run apart.
-    either = int(abs(drift) * DRIFT_UNIT * np.abs([least, most]).max())
-    bound = off + found.widening + either + 2
-    return ClockMap(-ahead - shift, bound, drift=-drift, at_ns=at + shift if drift else 0)
 
 
 def _contradiction(inputs: Inputs, seen: Occurrences, numbers: Sequence[int]) -> InconsistentClocks:
