@@ -99,7 +99,7 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
         matched, by_wall_clocks = ordered_collectives(seen, host_of[seen.input])
     if not len(matched.row):
         return PlacedHosts()
-    entered, left = _columns(matched, host_of[matched.input], spans.shape[1])
+    entered, left = columns_of_hosts(matched, host_of[matched.input], spans.shape[1])
     part = entered < NO_TIME
     between = part & (part.sum(axis=1, keepdims=True) > 1)
     used = np.flatnonzero(between.sum(axis=0) >= _LEAST)
@@ -149,7 +149,7 @@ def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
     return {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
 
 
-def _columns(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
+def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
     """Return when the last rank of each host entered a collective at the earliest, and the first left at last."""
     entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_TIME)
     left = np.full(entered.shape, NO_TIME)

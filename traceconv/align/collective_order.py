@@ -126,12 +126,15 @@ def _chosen(
     if of_one_host:
         near = [shift for shift in shifts if shift.least <= 0 <= shift.most]
         return (near[0] if len(near) == 1 else None), False
-    if len(shifts) == 1:
+    if not shifts:
+        return None, False
+    best, *others = sorted(shifts, key=lambda shift: shift.apart)
+    # If both lacked some, or a clock was set, the rest could fit elsewhere by chance.
+    whole = _LEAST <= best.count == min(len(one), len(other))
+    if not others:
         # A single step that was recorded of one rank may be the next one of the other.
         recorded = min(int(seen.end[rows[-1]] - seen.start[rows[0]]) for rows in (one, other))
-        sure = shifts[0].count >= _LEAST and 2 * shifts[0].apart < recorded
-        return (shifts[0] if sure else None), False
-    best, *others = sorted(shifts, key=lambda shift: shift.apart) or [Shift(0, 0, 0, 0)]
-    step = min((abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others), default=0)
+        return (best if whole and 2 * best.apart < recorded else None), False
+    step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)
     known = best.apart <= _WALL_CLOCKS_AGREE and step > 2 * _WALL_CLOCKS_AGREE
-    return (best if known and _LEAST <= best.count == min(len(one), len(other)) else None), True
+    return (best if known and whole else None), True
