@@ -73,10 +73,12 @@ def align(
     said = replace(constraints, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
     inputs = gathered(traces, said)
     if policy.estimate and len(traces) > 1:
+        from traceconv.align.collective_hosts import with_hosts_related
         from traceconv.align.contradictions import doubts
         from traceconv.align.decide import decide
         from traceconv.align.estimates import estimates
 
+        inputs = with_hosts_related(inputs, leave_contradictions=policy.on_ambiguous == "best")
         placed = place(inputs, decide(inputs, estimates(inputs, policy), policy), policy)
         pairs, warnings = doubts(inputs, placed.ways, policy, placed.pairs)
         placed = replace(placed, pairs=[*placed.pairs, *pairs], warnings=[*placed.warnings, *warnings])

@@ -159,8 +159,8 @@ class Matched:
     odd: tuple[Odd, ...] = ()
 
 
-def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
-    """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
+def recorded_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Occurrences | None:
+    """Return what inputs of different ranks recorded, all without the number of a collective; None of fewer than two.
 
     Args:
         traces: the inputs.
@@ -171,13 +171,23 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
         return None
     numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
     seen = Occurrences.joined([_recorded(traces[index], index, maps[index], numbers) for index in stated])
-    ranks = tuple(np.unique(seen.rank).tolist())
-    if len(ranks) < 2:
+    return seen if len(np.unique(seen.rank)) > 1 else None
+
+
+def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
+    """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
+
+    Args:
+        traces: the inputs.
+        maps: for each the way of its clocks to trace time.
+    """
+    seen = recorded_collectives(traces, maps)
+    if seen is None:
         return None
-    numbered = _by_seq(seen.where(seen.seq >= 0))
+    numbered = numbered_collectives(seen)
     ordered, odd = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
     every = Occurrences.joined((numbered, ordered))
-    return Matched(every, ranks, len(seen.row) - len(every.row), tuple(odd))
+    return Matched(every, tuple(np.unique(seen.rank).tolist()), len(seen.row) - len(every.row), tuple(odd))
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
@@ -344,8 +354,9 @@ def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int)
 # -- which are one ----------------------------------------------------------------------------------------------------
 
 
-def _by_seq(seen: Occurrences) -> Occurrences:
+def numbered_collectives(seen: Occurrences) -> Occurrences:
     """Return the collectives with numbers: of one group, kind and number, which each rank has equally often."""
+    seen = seen.where(seen.seq >= 0)
     seen = seen.where(np.lexsort((seen.start, seen.rank, seen.seq, seen.kind, seen.group)))
     of_one = _runs(seen.group, seen.kind, seen.seq)
     of_rank = _runs(of_one, seen.rank)

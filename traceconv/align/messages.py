@@ -526,6 +526,13 @@ class Text(enum.Enum):
     ONE_CLOCK_WAS_SET = "one clock was set meanwhile, by about {by:short}, or records are missing"
     LEAVE_IT = "--offset {name:file}=0ns leaves it where it is, and --on-ambiguous best all files"
     MOVE_IT_OR_LEAVE_IT = "--offset {name:file}={move:option} lets all of them happen; {leave}"
+    PLACED_BY_COLLECTIVES = (
+        "{count:collective s} of {groups:group s}; its wall clock and that of {other} are {apart:short} apart"
+    )
+    NO_CLOCKS_OF_HOSTS_FIT = (
+        "{files:list}: no offsets of the clocks of their hosts let all of their collectives happen: {names:and} "
+        "contradict each other, so that a clock was set meanwhile, or records are wrong"
+    )
     RANKS = "ranks {ranks}"
     MANY_RANKS = "{count} ranks"
     NO_COLLECTIVE_CHECKED = (

@@ -1,0 +1,274 @@
+"""Hosts that the numbered collectives of their ranks place on one clock: simulated, so that the truth is known."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from traceconv.align import Alignment, Policy, align
+from traceconv.align.host_intervals import HostIntervals, host_intervals
+from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
+from traceconv.api import read
+from traceconv.errors import InconsistentClocks
+from traceconv.model.trace import Trace
+
+US, MS, SECOND = 10**3, 10**6, 10**9
+BASE = 1_790_857_026_000_000_000
+Json = dict[str, Any]
+
+
+# -- the mathematics --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Job:
+    """Simulated collectives, as the hosts recorded them, and how far ahead each clock is at a time of the truth."""
+
+    entered: np.ndarray[Any, np.dtype[np.int64]]
+    left: np.ndarray[Any, np.dtype[np.int64]]
+    ahead: np.ndarray[Any, np.dtype[np.float64]]
+    drift: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def simulated(seed: int, hosts: int, ranks: int, count: int, ahead: int = 5 * MS, pairs: bool = False) -> Job:
+    """Ranks that enter up to 10 ms apart and leave within some us, every 20 ms; by pairs of neighbours if wanted."""
+    random = np.random.default_rng(seed)
+    offset, drift = random.uniform(-ahead, ahead, hosts), random.uniform(-50e-6, 50e-6, hosts)
+    host = np.arange(ranks) * hosts // ranks
+    entered, left = (np.full((count, hosts), NO_TIME) for _ in range(2))
+    now = 0.0
+    for row in range(count):
+        first = int(random.integers(hosts - 1)) if pairs and hosts > 1 else 0
+        used = [first, first + 1] if pairs and hosts > 1 else list(range(hosts))
+        enters = now + random.uniform(0, 10 * MS * random.random() ** 2, ranks)
+        leaves = enters[np.isin(host, used)].max() + random.uniform(0.1, 5) * MS + random.exponential(5 * US, ranks)
+        for one in used:
+            mine = host == one
+            read = (times + offset[one] + drift[one] * times for times in (enters[mine].max(), leaves[mine].min()))
+            entered[row, one], left[row, one] = (round(reading) for reading in read)
+        now = leaves.max() + random.uniform(4, 36) * MS
+    return Job(entered, left, offset, drift)
+
+
+def intervals(job: Job) -> tuple[HostLines, HostIntervals]:
+    lines = lines_of_hosts(job.entered, job.left)
+    came, went = lines.apply(job.entered), lines.apply(job.left)
+    return lines, host_intervals(came, went, (float(np.nanmin(came)), float(np.nanmax(went))))
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize(("hosts", "ranks"), [(2, 2), (2, 8), (8, 8), (4, 64), (8, 64)])
+@pytest.mark.parametrize("count", [20, 100])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_truth_is_within(seed: int, count: int, hosts: int, ranks: int, pairs: bool) -> None:
+    job = simulated(seed, hosts, ranks, count, pairs=pairs)
+    lines, found = intervals(job)
+    assert not found.contradicting
+    for host in range(1, hosts):
+        assert found.known(host) == bool(np.any(np.isfinite(found.most[:, host])))
+        if found.known(host):
+            way = map_of_host(found, lines, host)
+            at = np.linspace(*(lines.base + found.instants[[0, -1]]), 7)
+            here, there = (at + job.ahead[one] + job.drift[one] * at for one in (host, 0))
+            off = np.abs(way.apply(np.round(here).astype(np.int64)) - there)
+            assert np.all(off <= way.stated_bound_ns)
+
+
+def test_one_that_contradicts_is_named_also_around_several_hosts() -> None:
+    job = simulated(3, 4, 4, 60)
+    job.entered[41, 2] += 30 * MS
+    job.left[41, 2] += 30 * MS
+    _, found = intervals(job)
+    assert 41 in found.contradicting
+
+
+def test_a_contradiction_around_three_hosts_is_found() -> None:
+    """Each two of them agree with a constant, but those around do not add up to nothing."""
+    at = np.arange(0, 90, 10) * MS
+    entered = np.full((9, 3), NO_TIME)
+    for row, now in enumerate(at.tolist()):
+        one, other = row % 3, (row + 1) % 3
+        entered[row, one], entered[row, other] = now, now + MS
+    left = np.where(entered < NO_TIME, entered + 100 * US, NO_TIME)
+    came, went = (np.where(column < NO_TIME, column, np.nan) for column in (entered, left))
+    found = host_intervals(came, went, (0.0, 90.0 * MS))
+    assert len(found.contradicting) == 3
+
+
+def test_hosts_without_a_way_between_them_are_not_related() -> None:
+    entered = np.array([[0, 5, np.nan], [30, 33, np.nan]])
+    found = host_intervals(entered, entered + 10, (0.0, 43.0))
+    assert found.known(1)
+    assert not found.known(2)
+
+
+@pytest.mark.parametrize(("hosts", "count", "seconds"), [(64, 1000, 2), (125, 200, 10)])
+def test_many_hosts_are_quick(hosts: int, count: int, seconds: int) -> None:
+    random = np.random.default_rng(0)
+    entered = np.arange(count)[:, None] * 20 * MS + random.integers(0, 10 * MS, (count, hosts))
+    left = np.repeat(entered.max(axis=1, keepdims=True) + 100 * US, hosts, axis=1)
+    began = time.process_time()
+    lines = lines_of_hosts(entered, left)
+    found = host_intervals(lines.apply(entered), lines.apply(left), (0.0, 20.0 * SECOND))
+    assert not found.contradicting
+    assert time.process_time() - began < seconds
+
+
+# -- merges -----------------------------------------------------------------------------------------------------------
+
+
+def recorded(
+    folder: Path,
+    ahead: Sequence[int],
+    count: int = 60,
+    *,
+    drift: float = 0.0,
+    step: int = 0,
+    without: Sequence[int] = (),
+    shuffled: bool = False,
+    seq: bool = True,
+    period: int = 0,
+    kind: tuple[str, str] = ("allreduce", "AllReduce"),
+) -> list[Trace]:
+    """A rank for each host, whose clock is ahead: it drifts, steps at half time, some collectives are not recorded.
+
+    Steps are uneven, or equal if a period is given.
+    """
+    random = np.random.default_rng(7)
+    steps = np.arange(count) * period if period else np.cumsum(random.integers(4 * MS, 30 * MS, count))
+    enters = steps[:, None] + random.integers(0, 3 * MS, (count, len(ahead)))
+    leaves = enters.max(axis=1) + random.integers(100 * US, 2 * MS, count)
+    if period:
+        enters, leaves = enters[0] + steps[:, None], leaves[0] + steps
+    traces = []
+    for rank, offset in enumerate(ahead):
+        events = []
+        for n in range(count):
+            if rank and n in without:
+                continue
+            ends = int(leaves[n]) + int(random.exponential(5 * US))
+            here = (step if rank and n >= count // 2 else 0) + (drift * int(enters[n, rank]) if rank else 0)
+            number = (n ^ 1) if shuffled and rank else n
+            args = {"Collective name": kind[0], "In msg nelems": 64, "Out msg nelems": 64, "dtype": "Float"}
+            args |= {"Process Group Name": "0", "Process Group Ranks": str(list(range(len(ahead))))}
+            args |= {"Seq": number} if seq else {}
+            event = {"ph": "X", "cat": "kernel", "name": f"ncclDevKernel_{kind[1]}(x)", "pid": 0, "tid": 20}
+            start = (int(enters[n, rank]) + round(here)) / 1000
+            events.append({**event, "ts": start, "dur": (ends - int(enters[n, rank])) / 1000, "args": args})
+        info = {"backend": "nccl", "rank": rank, "world_size": len(ahead)}
+        top = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info, "host_name": f"node{rank}"}
+        path = folder / f"rank{rank}.json"
+        path.write_text(json.dumps({**top, "baseTimeNanoseconds": BASE + offset, "traceEvents": events}))
+        traces.append(read(path))
+    return traces
+
+
+def moved(alignment: Alignment, index: int = 1) -> tuple[int, int | None]:
+    line = alignment.receipt[index]
+    return line.offset_ns, line.bound_ns
+
+
+@pytest.mark.parametrize("ahead", [0, 3_700_000, -4_900_000, 300 * MS])
+def test_two_hosts_are_placed_within_what_is_stated(ahead: int, tmp_path: Path) -> None:
+    alignment = align(recorded(tmp_path, [0, ahead]))
+    line = alignment.receipt[1]
+    assert (line.verdict, line.two_hosts) == ("ok", False)
+    assert "60 collectives of 1 group" in line.method
+    assert line.bound_ns is not None
+    assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+
+
+def test_several_hosts_that_drift(tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 2 * MS, -3 * MS], 300, drift=50e-6)
+    alignment = align(traces)
+    for index, trace in enumerate(traces[1:], 1):
+        (way,) = alignment.maps[index].values()
+        first = alignment.maps[0][0]
+        assert way.bound_ns is not None
+        assert way.bound_ns < 2 * MS
+        for ts in (trace.slices.ts[0], trace.slices.ts[-1]):
+            true = (int(ts)) / (1 + 50e-6)
+            assert abs(way.at(int(ts)) - first.at(round(true))) <= way.bound_ns
+
+
+@pytest.mark.parametrize("without", [[20], range(10), range(50, 60)])
+def test_some_that_were_not_recorded_do_not_matter(without: Sequence[int], tmp_path: Path) -> None:
+    offset, bound = moved(align(recorded(tmp_path, [0, 3_700_000], without=without)))
+    assert bound is not None
+    assert abs(offset - BASE) <= bound
+
+
+@pytest.mark.parametrize("more", [{"step": 20 * MS}, {"shuffled": True}])
+def test_what_no_offset_explains_is_refused_and_named(more: Json, tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 3_700_000], **more)
+    with pytest.raises(InconsistentClocks, match=r"ncclDevKernel_AllReduce_?.*' \(number \d+\)"):
+        align(traces)
+    left = align(traces, policy=Policy(on_ambiguous="best"))
+    assert left.receipt[1].two_hosts
+
+
+@pytest.mark.parametrize("kind", [("broadcast", "Broadcast_RING_LL"), ("reduce", "Reduce_Sum_f32_RING_LL")])
+def test_broadcasts_and_reduces_place_nothing(kind: tuple[str, str], tmp_path: Path) -> None:
+    line = align(recorded(tmp_path, [0, MS], kind=kind)).receipt[1]
+    assert (line.two_hosts, line.bound_ns) == (True, None)
+
+
+def test_few_place_nothing(tmp_path: Path) -> None:
+    for seq in (True, False):
+        assert align(recorded(tmp_path, [0, 10 * US], 7, seq=seq)).receipt[1].two_hosts
+
+
+@pytest.mark.parametrize("ahead", [0, 3_700_000, -4_900_000, 300 * MS])
+@pytest.mark.parametrize("without", [(), range(3)])
+def test_without_numbers_uneven_steps_tell(ahead: int, without: Sequence[int], tmp_path: Path) -> None:
+    """Also where one recording lacks the first ones: no other shift lets all of them happen."""
+    line = align(recorded(tmp_path, [0, ahead], seq=False, without=without)).receipt[1]
+    assert line.verdict == "ok"
+    assert f"{60 - len(without)} collectives of 1 group" in line.method
+    assert line.bound_ns is not None
+    assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+
+
+@pytest.mark.parametrize("without", [(), range(3)])
+@pytest.mark.parametrize(("ahead", "period", "placed"), [(4 * MS, 25, True), (4 * MS, 15, False), (14 * MS, 50, False)])
+def test_without_numbers_equal_steps_are_told_by_the_wall_clocks(
+    ahead: int, period: int, placed: bool, without: Sequence[int], tmp_path: Path
+) -> None:
+    """They are taken to agree to 10 ms: where a step is shorter than twice that, or they are farther apart, never."""
+    line = align(recorded(tmp_path, [0, ahead], seq=False, period=period * MS, without=without)).receipt[1]
+    assert line.two_hosts != placed
+    assert line.verdict == "assumed"
+    if placed:
+        assert line.bound_ns is not None
+        assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+
+
+def test_wall_clocks_do_not_tell_that_both_recordings_lack_steps(tmp_path: Path) -> None:
+    """Wall clocks 50 ms apart look like recordings of which each lacks another step; nothing tells which it is."""
+    traces = recorded(tmp_path, [0, 50 * MS], seq=False, period=50 * MS)
+    assert align(traces, policy=Policy(on_ambiguous="best")).receipt[1].two_hosts
+
+
+@pytest.mark.parametrize("without", [[20], [0, 59], [7, 8, 9]])
+def test_without_numbers_one_that_was_not_recorded_places_nothing(without: Sequence[int], tmp_path: Path) -> None:
+    for period in (0, 50 * MS):
+        traces = recorded(tmp_path, [0, 3 * MS], seq=False, without=without, period=period)
+        line = align(traces, policy=Policy(on_ambiguous="best")).receipt[1]
+        assert line.two_hosts or abs(line.offset_ns - BASE) <= (line.bound_ns or 0)
+
+
+def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None:
+    assert align(recorded(tmp_path, [0, 3600 * SECOND])).receipt[1].two_hosts
+
+
+def test_what_the_user_places_stays_there(tmp_path: Path) -> None:
+    line = align(recorded(tmp_path, [0, 3_700_000]), {1: 0}).receipt[1]
+    assert line.offset_ns == BASE + 3_700_000
+    assert line.verdict == "assumed"

@@ -1,0 +1,191 @@
+"""How far the wall clocks of hosts are apart, by the collectives of their ranks.
+
+Collectives with numbers are matched by these, others by their order, as far as it is certain. Hosts that files or user
+relate within a bound, and those of which the user moves an input, are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from traceconv.align.collective_order import ordered_collectives
+from traceconv.align.collectives import Occurrences, numbered_collectives, recorded_collectives
+from traceconv.align.host_intervals import HostIntervals, host_intervals
+from traceconv.align.host_lines import NO_TIME, lines_of_hosts, map_of_host
+from traceconv.align.inputs import Inputs
+from traceconv.align.messages import Text
+from traceconv.errors import InconsistentClocks
+from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
+from traceconv.model.trace import I64
+
+#: So many collectives at least place a host: recordings of two runs of a job may have a few that fit by chance.
+_LEAST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedHost:
+    """Where the wall clock of a host is.
+
+    Attributes:
+        way: from it to that of the first host.
+        collectives, groups: by how many collectives of how many groups.
+    """
+
+    way: ClockMap
+    collectives: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedHosts:
+    """Where the wall clocks of hosts are.
+
+    Attributes:
+        hosts: by their numbers; the first host, and those of which nothing is certain, are not among them.
+        contradicting: the numbers of collectives that contradict each other.
+        seen: what was matched.
+        intervals: between what the hosts are apart, those that were asked; None if nothing was.
+    """
+
+    hosts: dict[int, PlacedHost] = field(default_factory=dict)
+    contradicting: tuple[int, ...] = ()
+    seen: Occurrences | None = None
+    intervals: HostIntervals | None = None
+
+
+def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
+    """Return the inputs, whose graph relates the wall clocks of hosts as their collectives tell.
+
+    Args:
+        inputs: the clocks, with what files and user say.
+        leave_contradictions: whether collectives that contradict each other tell nothing instead of an error.
+
+    Raises:
+        InconsistentClocks: no offsets of the hosts let all collectives happen.
+    """
+    hosts = _hosts(inputs)
+    seen = _recorded(inputs, hosts) if len(hosts) > 1 else None
+    if seen is None:
+        return inputs
+    host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in inputs.stated.walls])
+    placed = placed_hosts(seen, host_of, _spans(inputs, hosts))
+    if placed.contradicting and placed.seen is not None:
+        if leave_contradictions:
+            return inputs
+        raise _contradiction(inputs, placed.seen, placed.contradicting)
+    graph = inputs.graph.copy()
+    for number, one in placed.hosts.items():
+        text = Text.PLACED_BY_COLLECTIVES(
+            count=one.collectives, groups=one.groups, other=hosts[0].owner, apart=abs(one.way.offset_ns)
+        )
+        graph.relate(hosts[number], hosts[0], replace(one.way, steps=(Step(text, Provenance.ESTIMATED),)))
+    return replace(inputs, graph=graph)
+
+
+def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
+    """Return where the wall clocks of hosts are.
+
+    Args:
+        seen: what their ranks recorded, on the wall clocks of the hosts.
+        host_of: the host of each input.
+        spans: the first and the last time of all that is recorded on each host, ns.
+    """
+    matched, by_wall_clocks = numbered_collectives(seen), False
+    numbered = bool(len(matched.row))
+    if not numbered:
+        matched, by_wall_clocks = ordered_collectives(seen, host_of[seen.input])
+    if not len(matched.row):
+        return PlacedHosts()
+    entered, left = columns_of_hosts(matched, host_of[matched.input], spans.shape[1])
+    part = entered < NO_TIME
+    between = part & (part.sum(axis=1, keepdims=True) > 1)
+    used = np.flatnonzero(between.sum(axis=0) >= _LEAST)
+    entered, left, part = entered[:, used], left[:, used], part[:, used]
+    if len(used) < 2 or used[0] or not _overlap(entered, left):
+        return PlacedHosts()
+    if np.any((entered > left) & part):  # ranks of one host contradict each other: see `check_of_ranks`
+        return PlacedHosts()
+    lines = lines_of_hosts(entered, left)
+    came, went, ends = (lines.apply(times) for times in (entered, left, spans[:, used]))
+    found = host_intervals(came, went, (float(np.min(ends)), float(np.max(ends))))
+    if found.contradicting:
+        return PlacedHosts(contradicting=found.contradicting if numbered else (), seen=matched)
+    hosts: dict[int, PlacedHost] = {}
+    for number, at in enumerate(used.tolist()):
+        if number and found.known(number):
+            mine = matched.where(between[matched.number, at])
+            way = map_of_host(found, lines, number)
+            way = replace(way, verdict=Verdict.ASSUMED) if by_wall_clocks else way
+            hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
+    return PlacedHosts(hosts, seen=matched, intervals=found)
+
+
+def _hosts(inputs: Inputs) -> list[ClockDomain]:
+    """Return the wall clocks of hosts that nothing relates within a bound, first that which stands for trace time."""
+    known = inputs.graph.maps_to(inputs.target)
+    walls = list(dict.fromkeys(wall for wall in inputs.stated.walls if wall.owner and wall in known))
+    first = [wall for wall in walls if not known[wall].two_hosts]
+    return [*first[:1], *(wall for wall in walls if known[wall].two_hosts)] if len(first) == 1 else []
+
+
+def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | None:
+    """Return the collectives of all ranks, on the wall clocks of their hosts; None if there are not two ranks."""
+    maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
+    moved = {clock.wall for clock in inputs.clocks if clock.offset is not None or clock.correction.steps}
+    for wall in hosts:
+        if wall not in moved:
+            own = _own(inputs, wall)
+            for clock in inputs.clocks:
+                if clock.wall == wall and clock.domain in own and own[clock.domain].bound_ns is not None:
+                    maps[clock.index][clock.clock] = own[clock.domain]
+    return recorded_collectives(inputs.traces, maps)
+
+
+def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
+    """Return the clocks that are related to the wall clock of a host by itself."""
+    return {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
+
+
+def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
+    """Return when the last rank of each host entered a collective at the earliest, and the first left at last."""
+    entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_TIME)
+    left = np.full(entered.shape, NO_TIME)
+    np.maximum.at(entered, (seen.number, host), seen.start - seen.bound)
+    np.minimum.at(left, (seen.number, host), seen.end + seen.bound)
+    entered[entered == -NO_TIME] = NO_TIME
+    return entered, left
+
+
+def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
+    """Return the first and the last time of the inputs of each host, as far as they are known, on its wall clock."""
+    spans = np.zeros((2, len(hosts)), np.int64)
+    for number, wall in enumerate(hosts):
+        own = _own(inputs, wall)
+        clocks = [clock for clock in inputs.clocks if clock.wall == wall and clock.domain in own]
+        ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span()]
+        spans[:, number] = min(ends, default=0), max(ends, default=0)
+    return spans
+
+
+def _overlap(entered: I64, left: I64) -> bool:
+    """Return whether hosts recorded collectives at the same time by their wall clocks: else it may be another run."""
+    part = entered < NO_TIME
+    first = np.where(part, entered, NO_TIME).min(axis=0)
+    last = np.where(part, left, -NO_TIME).max(axis=0)
+    return bool(first.max() < last.min())
+
+
+def _contradiction(inputs: Inputs, seen: Occurrences, numbers: Sequence[int]) -> InconsistentClocks:
+    """Return which collectives contradict each other, of which files."""
+    rows = np.flatnonzero(np.isin(seen.number, numbers))
+    files = tuple(dict.fromkeys(inputs.traces[index].sources[0].name for index in seen.input[rows].tolist()))
+    named: dict[int, str] = {}
+    for row in rows.tolist():
+        trace = inputs.traces[int(seen.input[row])]
+        name = trace.strings[trace.slices.name[int(seen.row[row])]].partition("(")[0]
+        named.setdefault(int(seen.number[row]), f"'{name}' (number {seen.seq[row]})")
+    text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named.values()))
+    return InconsistentClocks(text, hint=Text.LEAVE_IT(name=files[-1]))

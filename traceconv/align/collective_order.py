@@ -1,0 +1,140 @@
+"""Collectives of several hosts that have no numbers: which of one rank is which of another one.
+
+Ranks of a group do the same in the same order, but one recording may begin some collectives later than another one, and
+training looks the same from step to step. So each shift of the one against the other that leaves half of them is tried.
+If only one lets all collectives happen, with whatever offset of the clocks, it is the right one. If there are several,
+a step apart, the wall clocks settle it, if these agree to less than half a step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceconv.align.collectives import Occurrences
+from traceconv.model.clocks import I64, SLEWED_DRIFT
+
+#: How well the wall clocks of hosts of a job are taken to agree where several shifts are possible, ns: NTP does better.
+_WALL_CLOCKS_AGREE = 10 * 10**6
+#: So many collectives have to fit: fewer fit by chance. So many at least tell that a shift is wrong.
+_LEAST, _LEAST_TRIED = 8, 4
+#: For what it costs: so many collectives of each shift are tried first, and of shifts that fit so many in full.
+_TRIED_FIRST, _MOST_SHIFTS = 32, 24
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A shift of the collectives of a rank against those of another one.
+
+    Attributes:
+        by: the number in the one of the first of the other.
+        count: how many both have then.
+        least, most: between what the clock of the one is ahead of that of the other, ns.
+    """
+
+    by: int
+    count: int
+    least: int
+    most: int
+
+    @property
+    def apart(self) -> int:
+        """How far the clocks are apart, about, ns."""
+        return abs(self.least + self.most) // 2
+
+
+def ordered_collectives(seen: Occurrences, host: I64) -> tuple[Occurrences, bool]:
+    """Return the collectives without numbers as far as they are certain, and whether wall clocks had to settle any.
+
+    Args:
+        seen: what the ranks recorded.
+        host: the host of each of these.
+    """
+    order = np.lexsort((seen.start, seen.rank, seen.group))
+    seen, host = seen.where(order), host[order]
+    begins = np.flatnonzero((np.diff(seen.group, prepend=-1) != 0) | (np.diff(seen.rank, prepend=-1) != 0))
+    ranks = np.split(np.arange(len(order)), begins[1:]) if len(order) else []
+    rows: list[I64] = []
+    number: list[I64] = []
+    settled = False
+    first = 0
+    reference: I64 | None = None
+    for mine in ranks:
+        if reference is None or seen.group[mine[0]] != seen.group[reference[0]]:
+            first += 0 if reference is None else len(reference)
+            reference = mine
+            rows.append(mine)
+            number.append(first + np.arange(len(mine)))
+            continue
+        of_one_host = bool(host[mine[0]] == host[reference[0]])
+        shift, by_wall_clocks = _chosen(possible_shifts(seen, reference, mine), seen, reference, mine, of_one_host)
+        if shift is not None:
+            begin = max(shift.by, 0)
+            rows.append(mine[begin - shift.by : begin - shift.by + shift.count])
+            number.append(first + begin + np.arange(shift.count))
+            settled |= by_wall_clocks
+    empty = np.zeros(0, np.int64)
+    found = seen.where(np.concatenate([empty, *rows])).numbered(np.concatenate([empty, *number]))
+    return found, settled
+
+
+def possible_shifts(seen: Occurrences, one: I64, other: I64) -> list[Shift]:
+    """Return the shifts that let all collectives happen, with whatever offset, those of the least offset first.
+
+    Args:
+        seen: what the ranks recorded.
+        one: the rows of a rank, in order.
+        other: likewise, of another rank.
+    """
+    least = max(_LEAST_TRIED, (min(len(one), len(other)) + 1) // 2)
+    by = np.arange(least - len(other), len(one) - least + 1)
+    first = np.maximum(by, 0)
+    count = np.minimum(len(one), by + len(other)) - first
+    if not len(by):
+        return []
+    tried = first[:, None] + (np.linspace(0, 1, _TRIED_FIRST) * (count - 1)[:, None]).astype(np.int64)
+    low, high, same = _offsets(seen, one[tried], other[tried - by[:, None]])
+    fit = np.flatnonzero(same & (low <= high))
+    found: list[Shift] = []
+    for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
+        here = first[at] + np.arange(count[at])
+        lows, highs, equal = _offsets(seen, one[None, here], other[None, here - by[at]])
+        if equal[0] and lows[0] <= highs[0]:
+            found.append(Shift(int(by[at]), int(count[at]), int(lows[0]), int(highs[0])))
+            if len(found) >= _MOST_SHIFTS:
+                break
+    return found
+
+
+def _offsets(seen: Occurrences, one: I64, other: I64) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return between what a clock is ahead of another one if rows are of one collective each, and whether they can be.
+
+    The clocks may run apart: what they can meanwhile is added on both sides.
+    """
+    bound = seen.bound[one] + seen.bound[other]
+    low = np.max(seen.start[one] - seen.end[other] - bound, axis=1)
+    high = np.min(seen.end[one] - seen.start[other] + bound, axis=1)
+    apart = ((seen.start[one[:, -1]] - seen.start[one[:, 0]]) * (SLEWED_DRIFT / 2)).astype(np.int64)
+    return low - apart, high + apart, np.all(seen.what[one] == seen.what[other], axis=1)
+
+
+def _chosen(
+    shifts: list[Shift], seen: Occurrences, one: I64, other: I64, of_one_host: bool
+) -> tuple[Shift | None, bool]:
+    """Return the right one of several shifts, None if it is not certain; and whether only the wall clocks tell it."""
+    if of_one_host:
+        near = [shift for shift in shifts if shift.least <= 0 <= shift.most]
+        return (near[0] if len(near) == 1 else None), False
+    if not shifts:
+        return None, False
+    best, *others = sorted(shifts, key=lambda shift: shift.apart)
+    # If both lacked some, or a clock was set, the rest could fit elsewhere by chance.
+    whole = _LEAST <= best.count == min(len(one), len(other))
+    if not others:
+        # A single step that was recorded of one rank may be the next one of the other.
+        recorded = min(int(seen.end[rows[-1]] - seen.start[rows[0]]) for rows in (one, other))
+        return (best if whole and 2 * best.apart < recorded else None), False
+    step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)
+    known = best.apart <= _WALL_CLOCKS_AGREE and step > 2 * _WALL_CLOCKS_AGREE
+    return (best if known and whole else None), True
