@@ -15,6 +15,7 @@ import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.merging.processes import put_together
+from traceconv.merging.ranks import with_ranks_named
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
@@ -61,6 +62,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
     if len(timed) > 1:
         starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))
         merged = adopt_totals(put_together(merged, alignment.together, starts))
+        merged = with_ranks_named(merged, [machine.host for machine in alignment.machines])
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
