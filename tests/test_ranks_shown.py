@@ -1,19 +1,21 @@
-"""How the ranks of a job are shown: named, in their order, with all of their file below."""
+"""How the ranks of a job are shown: named, in their order, with all of their file below, and their collectives."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.golden import written
 from tests.make_ranks import write_ranks
 from tests.oracle.fixtures import OpenTrace
-from tests.picture import assert_equal, perfetto_picture, seen
+from tests.picture import assert_equal, json_picture, perfetto_picture, seen
 from tests.ui.fixtures import Shot
+from traceconv import cli
 from traceconv.align import Policy, align
 from traceconv.api import read
 from traceconv.merging.traces import merge_traces
@@ -132,3 +134,109 @@ def test_the_ui_shows_ranks_in_order(suffix: str, ui_shot: Shot, tmp_path: Path)
     ranks = [line for line in report.outline() if line.startswith("rank")]
     assert ranks == ["rank 0 · python (pid 100) 10000000", "rank 1 · python 100"]
     assert not any(line.startswith("GPU") for line in report.outline())
+
+
+# -- flows between the members of a collective ------------------------------------------------------------------------
+
+
+def drawn(traces: Sequence[Trace]) -> tuple[Trace, list[tuple[str, str, int, int]]]:
+    """The merged trace; of each flow between ranks the processes, and the numbers of both collectives."""
+    alignment = align(traces, {}, Policy(on_ambiguous="best"))
+    trace = merge_traces(traces, alignment, collective_flows=True)
+    validate(trace)
+    found = []
+    for source, target, name in zip(trace.flows.from_slice, trace.flows.to_slice, trace.flows.name, strict=True):
+        if trace.strings[name] == "collective":
+            ends = [(top_of(trace, int(trace.slices.track[row])), seq(trace, int(row))) for row in (source, target)]
+            found.append((ends[0][0], ends[1][0], ends[0][1], ends[1][1]))
+    return trace, found
+
+
+def top_of(trace: Trace, track: int) -> str:
+    while trace.tracks[track].parent != NO_TRACK:
+        track = int(trace.tracks[track].parent)
+    return trace.tracks[track].name.partition(" · ")[0]
+
+
+def seq(trace: Trace, row: int) -> int:
+    args = json.loads(trace.args.get(int(trace.slices.args_at[row]), int(trace.slices.args_len[row])))
+    return int(args["Seq"])
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_collectives_are_chained_in_order_of_rank(order: tuple[int, ...], tmp_path: Path) -> None:
+    paths = write_ranks(tmp_path, 3, 2, collectives=5)
+    trace, found = drawn([read(paths[rank]) for rank in order])
+    expected = [(f"rank {rank}", f"rank {rank + 1}", number, number) for number in range(5) for rank in range(2)]
+    assert sorted(found) == sorted(expected)
+    assert "10 flows are drawn between the members of 5 collectives" in trace.sources[0].notes
+    assert trace.counts()["flows"] == 10 + 24 * 3
+
+
+def test_without_the_option_there_are_none(tmp_path: Path) -> None:
+    trace = merged([read(path) for path in write_ranks(tmp_path, 2, 1, collectives=5)])
+    assert trace.counts()["flows"] == 24 * 2
+    assert not any("collective" in note for source in trace.sources for note in source.notes)
+
+
+def changed(path: Path, change: Callable[[list[Any]], object]) -> Trace:
+    """A rank of which the collectives are changed."""
+    profile = json.loads(path.read_text())
+    ours = [event for event in profile["traceEvents"] if "Collective name" in event.get("args", ())]
+    profile["traceEvents"] = [event for event in profile["traceEvents"] if event not in ours]
+    change(ours)
+    profile["traceEvents"] += ours
+    path.write_text(json.dumps(profile))
+    return read(path)
+
+
+NOT_CERTAIN: dict[str, tuple[Callable[[list[Any]], object], int]] = {
+    "no numbers": (lambda ours: [event["args"].pop("Seq") for event in ours], 0),
+    "another group": (lambda ours: [event["args"].update({"Process Group Ranks": "[1, 2]"}) for event in ours], 0),
+    "one was not recorded": (lambda ours: ours.pop(2), 4),
+    "one is there twice": (lambda ours: ours.append(ours[2]), 4),
+    "another kind": (lambda ours: ours[2]["args"].update({"Collective name": "barrier"}) or rename(ours[2]), 4),
+}
+
+
+def rename(event: Any) -> None:
+    event["name"] = "ncclDevKernel_Generic(x)"
+
+
+@pytest.mark.parametrize("case", NOT_CERTAIN)
+def test_what_is_not_certain_is_not_drawn(case: str, tmp_path: Path) -> None:
+    change, count = NOT_CERTAIN[case]
+    paths = write_ranks(tmp_path, 2, 1, collectives=5)
+    trace, found = drawn([read(paths[0]), changed(paths[1], change)])
+    assert len(found) == count
+    note = f"{count} flows are drawn" if count else "no flows are drawn between collectives: none of several ranks has"
+    assert any(note in text for text in trace.sources[0].notes)
+
+
+def test_the_option_of_merge(tmp_path: Path) -> None:
+    paths = [str(path) for path in write_ranks(tmp_path, 2, 2, collectives=5)]
+    arguments = ["merge", *paths, "-o", str(tmp_path / "out.json"), "--collective-flows", "--same-machine"]
+    result = CliRunner().invoke(cli.cli, arguments)
+    assert result.exit_code == 0
+    assert "  note: 5 flows are drawn between the members of 5 collectives" in result.stderr
+    assert "53 flows" in result.stderr
+
+
+@pytest.mark.parametrize("format", ["perfetto", "chrome-json"])
+def test_perfetto_draws_them(format: str, trace_processor: OpenTrace, tmp_path: Path) -> None:
+    """It takes the direction from the times: here in every second collective the higher rank enters first."""
+    trace, _ = drawn([read(path) for path in write_ranks(tmp_path, 3, 2, collectives=4)])
+    path = tmp_path / "out"
+    path.write_bytes(written(trace, format))
+    with trace_processor(path) as tp:
+        query = """select a.ts as first, b.ts as second, a.name as source, b.name as target,
+            extract_arg(a.arg_set_id, 'args.Seq') as one, extract_arg(b.arg_set_id, 'args.Seq') as other,
+            extract_arg(a.arg_set_id, 'debug.Seq') as mine, extract_arg(b.arg_set_id, 'debug.Seq') as its
+            from flow join slice a on a.id = flow.slice_out join slice b on b.id = flow.slice_in
+            where a.name like 'nccl%'"""
+        rows = list(tp.query(query))
+        assert len(rows) == 8
+        assert all(row.first <= row.second and row.source == row.target for row in rows)
+        assert all(row.one == row.other and row.mine == row.its for row in rows)
+        picture = perfetto_picture(trace) if format == "perfetto" else json_picture(trace)
+        assert_equal(seen(tp, trace, json=format == "chrome-json"), picture)
