@@ -118,9 +118,19 @@ def test_perfetto_shows_it(format: str, trace_processor: OpenTrace, tmp_path: Pa
     path.write_bytes(written(trace, format))
     with trace_processor(path) as tp:
         names = [row.name for row in tp.query("select name from process where name like 'rank%' order by name")]
-        assert names == ["rank 0 · python (pid 100)", "rank 1 · python"]
+        assert names == ["rank 0 · python", "rank 1 · python (pid 100)"]
         if format == "perfetto":
             assert_equal(seen(tp, trace), perfetto_picture(trace))
+
+
+def test_threads_of_a_device_stay_together_in_json(tmp_path: Path) -> None:
+    """The UI sorts threads by their numbers."""
+    trace = merged([read(path) for path in write_ranks(tmp_path, 2, 2)])
+    events = json.loads(written(trace, "chrome-json"))["traceEvents"]
+    named = {(event["pid"], event["tid"]): event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    devices = [named[task].partition(" / ")[0] for task in sorted(named) if named[task].startswith("GPU")]
+    assert len(devices) == 16
+    assert devices == 2 * [f"GPU {device} (NVIDIA A100)" for device in (0, 1) for _ in range(4)]
 
 
 @pytest.mark.slow
@@ -132,7 +142,7 @@ def test_the_ui_shows_ranks_in_order(suffix: str, ui_shot: Shot, tmp_path: Path)
     report = ui_shot(path, tmp_path / "out.png")
     assert report.problems == []
     ranks = [line for line in report.outline() if line.startswith("rank")]
-    assert ranks == ["rank 0 · python (pid 100) 10000000", "rank 1 · python 100"]
+    assert ranks == ["rank 0 · python 100", "rank 1 · python (pid 100) 10000000"]
     assert not any(line.startswith("GPU") for line in report.outline())
 
 

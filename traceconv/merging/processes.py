@@ -52,7 +52,7 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
     if not goes_under:
         return drop_unused_tracks(trace)
     moved = _Moves(trace, goes_under).made()
-    return drop_unused_tracks(sort_events(renumbered(moved, parents_first(moved.tracks))))
+    return drop_unused_tracks(sort_events(renumbered(moved, _parents_first(moved.tracks))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class _Moves:
         return replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
 
 
-def parents_first(tracks: Sequence[Track]) -> list[int]:
+def _parents_first(tracks: Sequence[Track]) -> list[int]:
     """Return the numbers of tracks in order, but for what precedes its parent or the track whose lane it is."""
     order: dict[int, None] = {}
     for number in range(len(tracks)):

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from traceconv.merging.processes import parents_first
 from traceconv.model.layout import renumbered, sort_events
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackId, TrackKind
 from traceconv.model.tracks import Tracks
@@ -21,7 +20,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
     """Return the trace with names that tell the ranks; as it is if its inputs do not state several.
 
     Args:
-        trace: all inputs.
+        trace: all inputs; it is used up, as its columns are sorted in place.
         hosts: for each what it calls its host, "" if it does not.
     """
     ranks = {index: source.rank for index, source in enumerate(trace.sources) if source.rank is not None}
@@ -48,7 +47,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
         else:
             rank_of[number] = rank
     tracks = Tracks(changed.get(number, track) for number, track in enumerate(trace.tracks))
-    return _parents_first(trace.with_tables(tracks=Tracks(_in_order(tracks, rank_of))))
+    return _in_tree_order(trace.with_tables(tracks=Tracks(_with_ranks(tracks, rank_of))))
 
 
 def _processes(trace: Trace) -> dict[int, set[int]]:
@@ -63,7 +62,7 @@ def _processes(trace: Trace) -> dict[int, set[int]]:
     return found
 
 
-def _in_order(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
+def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
     """Yield the tracks, at the top the ranks first, and the others behind them as they were."""
 
     def place(number: int) -> tuple[float, float]:
@@ -76,6 +75,24 @@ def _in_order(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
         yield replace(track, rank=position[number]) if number in position else track
 
 
-def _parents_first(trace: Trace) -> Trace:
-    ordered = renumbered(trace, parents_first(trace.tracks))
-    return trace if ordered is trace else sort_events(ordered)
+def _in_tree_order(trace: Trace) -> Trace:
+    """Return the trace with each track behind its parent and before that parent's next child.
+
+    In Chrome JSON, where all tracks are threads, the numbers that they get keep those of a device together.
+    """
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for number, track in enumerate(trace.tracks):
+        children[track.parent].append(number)
+
+    def place(number: int) -> tuple[bool, int, int, int]:
+        main = number if trace.tracks[number].lane_of == NO_TRACK else int(trace.tracks[number].lane_of)
+        rank = trace.tracks[main].rank
+        return rank is None, rank or 0, main, number
+
+    order: list[int] = []
+    waiting = sorted(children[NO_TRACK], key=place, reverse=True)
+    while waiting:
+        order.append(waiting.pop())
+        waiting += sorted(children[order[-1]], key=place, reverse=True)
+    ordered = renumbered(trace, order)
+    return trace if ordered is trace else sort_events(ordered, in_place=True)
