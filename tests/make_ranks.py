@@ -20,21 +20,22 @@ _LAUNCHES = 12
 Event = dict[str, Any]
 
 
-def write_ranks(folder: Path, ranks: int, devices: int) -> list[Path]:
-    """Write the files; returns their paths in the order of the ranks."""
+def write_ranks(folder: Path, ranks: int, devices: int, collectives: int = 0) -> list[Path]:
+    """Write the files, with so many all_reduces of all ranks; returns their paths in the order of the ranks."""
     paths = []
     for rank in range(ranks):
         path = folder / f"rank{rank}.json"
-        path.write_text(json.dumps(_profile(rank, ranks, devices)))
+        path.write_text(json.dumps(_profile(rank, ranks, devices, collectives)))
         paths.append(path)
     return paths
 
 
-def _profile(rank: int, ranks: int, devices: int) -> dict[str, Any]:
+def _profile(rank: int, ranks: int, devices: int, collectives: int) -> dict[str, Any]:
     random = Random(rank)
     events = [*_naming(devices), *_spans(rank)]
     for number in range(_LAUNCHES):
         events += _launch(random, rank, number, number % devices)
+    events += [_all_reduce(rank, ranks, number, number % devices) for number in range(collectives)]
     return {
         "schemaVersion": 1,
         "deviceProperties": [{"id": device, "name": "NVIDIA A100"} for device in range(devices)],
@@ -93,6 +94,16 @@ def _launch(random: Random, rank: int, number: int, device: int) -> Iterator[Eve
         "ts": at + 2,
         "args": sizes | place,
     }
+
+
+def _all_reduce(rank: int, ranks: int, number: int, device: int) -> Event:
+    """A kernel of NCCL, which the ranks enter one after the other, the last ones first in every second one."""
+    turn = rank if number % 2 else ranks - rank
+    at, end = 1150 + 300 * number + 9 * turn, 1250 + 300 * number
+    group = {"Process Group Name": "0", "Process Group Ranks": str(list(range(ranks))), "Group size": ranks}
+    args = {"device": device, "Collective name": "allreduce", "In msg nelems": 1024, "dtype": "Float", "Seq": number}
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    return _slice("kernel", name, device, 30, at, end - at, **args, **group)
 
 
 def _slice(category: str, name: str, pid: int | str, tid: int | str, ts: float, dur: float, **args: Any) -> Event:

@@ -67,12 +67,15 @@ class Output:
         to: the name of the writer; by default the ending of the path decides.
         force: whether a file that exists may be replaced.
         strict: whether lost data is an error.
+        collective_flows: of a merge: whether to draw flows between the members of a collective, from rank to rank in
+            ascending order, where it is certain who took part.
     """
 
     path: AnyPath
     to: str | None = None
     force: bool = False
     strict: bool = False
+    collective_flows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ def merge(
     traces = _read_all(given, sources, option_texts(options), constraints, Memory(memory))
     alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
     rendered = _rendered(reports_to, traces, alignment, checks)
-    merged = merge_traces(traces, alignment)
+    merged = merge_traces(traces, alignment, collective_flows=output.collective_flows)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
         validate(merged)
     del traces  # their columns take memory that writing needs

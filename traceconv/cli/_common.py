@@ -113,16 +113,26 @@ report_option = click.option(
     metavar="FILE",
     help="Write how the files were aligned, and why. The ending decides: align.json or align.html. May be repeated.",
 )
-#: What a trace is written to, as `output: Output`.
-output_options = grouped(
-    "output",
-    Output,
+_writing = (
     click.option(
         "-o", "--output", "path", default="-", metavar="FILE", help="The file to write. Default: standard output."
     ),
     click.option("--to", metavar="FORMAT", help="perfetto or chrome-json. Default: by the ending of the output."),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
+)
+#: What a trace is written to, as `output: Output`; one of several ranks has more to show.
+output_options = grouped("output", Output, *_writing)
+merged_output_options = grouped(
+    "output",
+    Output,
+    *_writing,
+    click.option(
+        "--collective-flows",
+        is_flag=True,
+        help="Draw a flow between the members of each collective that several ranks recorded, from rank to rank in "
+        "ascending order; only of those with a number (Seq), where no other one can be meant.",
+    ),
 )
 #: The inputs of a command that takes several, as `recordings: Recordings`.
 recordings = grouped(

@@ -16,7 +16,7 @@ def grouped(keyword: str, build: Callable[..., Any], *options: Decorator[Any]) -
 
     Args:
         keyword: the parameter of the command that takes what they become.
-        build: makes that of their values; its parameters have their names.
+        build: makes that of their values; its parameters have their names, and defaults where no option is declared.
         options: in the order of the help text.
     """
     names = list(inspect.signature(build).parameters)
@@ -24,7 +24,9 @@ def grouped(keyword: str, build: Callable[..., Any], *options: Decorator[Any]) -
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
         def collected(**values: Any) -> Any:
-            return function(**{keyword: build(**{name: values.pop(name) for name in names})}, **values)
+            return function(
+                **{keyword: build(**{name: values.pop(name) for name in names if name in values})}, **values
+            )
 
         for option in reversed(options):
             collected = option(collected)

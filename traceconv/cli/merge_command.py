@@ -12,7 +12,7 @@ from traceconv.io.limits import Limits
 
 
 @click.command("merge")
-@common.output_options
+@common.merged_output_options
 @common.recordings
 @common.policy_options
 @common.report_option

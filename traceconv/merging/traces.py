@@ -15,6 +15,7 @@ import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.merging.processes import put_together
+from traceconv.merging.ranks import with_ranks_named
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
@@ -39,13 +40,15 @@ from traceconv.model.trace import (
 from traceconv.model.tracks import Tracks
 
 
-def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
+def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_flows: bool = False) -> Trace:
     """Return one trace out of several; the inputs stay as they are.
 
     Args:
         traces: laid-out traces of one input each.
         alignment: how their clocks are put on trace time, and which of their processes and threads are one.
+        collective_flows: whether to add flows between the members of collectives.
     """
+    recorded = traces
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
     for index, notes in alignment.notes.items():
         traces[index].sources[0].notes += map(str, notes)
@@ -58,9 +61,14 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
 
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
+    if collective_flows:
+        from traceconv.merging.collective_flows import with_collective_flows
+
+        merged = with_collective_flows(merged, recorded, alignment)
     if len(timed) > 1:
         starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))
         merged = adopt_totals(put_together(merged, alignment.together, starts))
+        merged = with_ranks_named(merged, [machine.host for machine in alignment.machines])
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])

@@ -121,7 +121,11 @@ class PytorchKineto:
         ("memory", "counters in bytes, for each device"),
         ("utilization of the GPU", "counters"),
         ("schedule, GPU and host properties", "metadata"),
-        ("host, rank and world size", "receipt, labels of the process; the rank also in the names of its devices"),
+        (
+            "host, rank and world size",
+            "receipt, labels of the process; the rank also in the names of its devices; in a merge of ranks the names "
+            "of the processes, their order, and the devices below them",
+        ),
         ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
     skips = (EMPTY_EVENT,)
