@@ -645,7 +645,7 @@ def export_2024(path: Path) -> None:
 
 
 def odd_rows(path: Path) -> None:
-    """Rows that no export should hold: dangling ids, no times, times that are no numbers, ends before starts."""
+    """Rows that no export should hold: dangling ids, no times, times that are not numbers, ends before starts."""
     string = Strings()
     kernels = [
         kernel(string, GEMM, 1_000, 500, correlationId=1, globalPid=RANK0),

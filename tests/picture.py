@@ -353,7 +353,7 @@ class _JsonRows(_Rows):
         return self._last_begun(one, start), self._last_begun(other, end)
 
     def _own_time(self, slice: int) -> int:
-        """The first time at which a slice is the innermost one of its track; its begin if there is none."""
+        """The first time at which a slice is the innermost one of its track; its start if there is none."""
         table = self.expected.trace.slices
         ends = table.ts + table.dur
         inside = (table.track == table.track[slice]) & (table.ts >= table.ts[slice]) & (ends <= ends[slice])

@@ -246,7 +246,7 @@ def test_tables_without_times_come_under_the_trace_of_the_same_run(tmp_path: Pat
     assert merged.tracks[above].pid == make.HOST_PID
 
 
-# -- pieces -----------------------------------------------------------------------------------------------------------
+# -- chunks -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def process_trace(name: str, start: int, pid: int | None, tids: tuple[int, ...],
 
 
 def tree(trace: Trace) -> dict[str, str]:
-    """For each track that is no overflow lane the name of its parent."""
+    """For each track that is not an overflow lane the name of its parent."""
     names = {number: track.name for number, track in enumerate(trace.tracks)}
     return {track.name: names.get(track.parent, "") for track in trace.tracks if track.lane_of == NO_TRACK}
 

@@ -783,7 +783,7 @@ def test_the_trace_processor_reads_the_same(case: str, trace_processor: Any) -> 
     assert sorted(row["ts"] for row in samples) == sorted(trace.samples.ts.tolist())
 
 
-def test_the_trace_processor_converts_times_alike(tmp_path: Path, trace_processor: Any) -> None:
+def test_the_trace_processor_converts_times_the_same(tmp_path: Path, trace_processor: Any) -> None:
     packets = Packets()
     packets.descriptor(5, "events")
     snapshot(packets, (6, 1000), (3, 900), (1, BASE))

@@ -31,7 +31,7 @@ KEPT_AS_TEXT = {"chrome-trace/deep-nesting"}
 
 
 def saved(case: Case) -> object:
-    """The document of a case; None if it is no JSON, or if Python changes more than its spacing when it saves it."""
+    """The document of a case; None if it is not JSON, or if Python changes more than its spacing when it saves it."""
     try:
         return json.loads(
             case.input.read_bytes().decode("utf-8-sig"),

@@ -372,7 +372,7 @@ def clocks(
     constraints: Constraints = NO_CONSTRAINTS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
-    """Return which clocks some inputs have, what relates them, and what would.
+    """Return which clocks some inputs have, how they are related, and what would.
 
     Args:
         inputs: paths, or paths with what is to be known about them.

@@ -204,7 +204,7 @@ def test_where_nothing_is_stated_nothing_is_contradicted(traces: list[Trace], al
 
 
 def test_files_whose_work_sticks_out_are_refused() -> None:
-    """Of the work, 5 % lies up to 15 µs off, where all else lies inside its calls: these are no wrong matches."""
+    """Of the work, 5 % lies up to 15 µs off, where all else lies inside its calls: these are not wrong matches."""
     framework, library = recordings()
     rng = np.random.default_rng(1)
     count = len(library.slices.ts)

@@ -118,7 +118,7 @@ def test_anchors(text: str, one: Any, other: Any, within: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.json:x#0.start=b.log:x#1.start", "#0 is no occurrence"),
+        ("a.json:x#0.start=b.log:x#1.start", "#0 is not an occurrence"),
         ("a.json@1s=a.json@2s", "both sides are of dir/a.json"),
         ("a.json:x#1.start=b.log:y#1.start=b.log:z#1.start", "several ways"),
     ],
@@ -133,8 +133,8 @@ def test_wrong_anchors(text: str, message: str) -> None:
     [
         ("c.json@1s=b.log@1s", r"'c.json' is none of the inputs", "the inputs: dir/a.json, b.log"),
         ("a.json@1s=c.log:x#1.start", r"'c.log' is none of the inputs", "the inputs: dir/a.json, b.log"),
-        ("a.json@12=b.log@1s", "'12' is no time with a unit", "such as 1.5ms"),
-        ("a.json@1s=b.log@1e30s", "'1e30s' is no time", "such as 1.5ms"),
+        ("a.json@12=b.log@1s", "'12' is not a time with a unit", "such as 1.5ms"),
+        ("a.json@1s=b.log@1e30s", "'1e30s' is not a time", "such as 1.5ms"),
         ("a.json:Conv#1=b.log@1s", "'Conv#1' ends in neither .start nor .end", "a.json:Conv#1.start or"),
         ("a.json:Conv#1.begin=b.log@1s", "ends in neither .start nor .end", "a.json:Conv#1.start or"),
         ("a.json:Conv.start=b.log@1s", "no number in 'Conv.start'", "a.json:Conv#1.start is the first"),

@@ -366,7 +366,7 @@ def test_names_of_hosts_without_a_name_are_no_identity(name: str) -> None:
 
 
 def test_a_name_that_names_no_machine_is_refused_where_the_user_says_it() -> None:
-    with pytest.raises(UsageError, match="localhost is no name of one machine"):
+    with pytest.raises(UsageError, match="localhost is not a name of one machine"):
         parse_clock("monotonic@localhost")
 
 

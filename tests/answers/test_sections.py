@@ -90,7 +90,7 @@ def test_operations_by_an_arg(tmp_path: Path) -> None:
     table = kineto(tmp_path / "a.json", [*events, event("other", 30, 1)])
     found = {row["arg:Input Dims"]: row["count"] for row in operations(table, ("arg:Input Dims",)).records()}
     assert found == {"[[1,0]]": 2, "[[1,10]]": 1, "": 1}
-    with pytest.raises(UsageError, match="'nmae' is no key"):
+    with pytest.raises(UsageError, match="'nmae' is not a key"):
         operations(table, ("nmae",))
 
 

@@ -49,7 +49,7 @@ class Summary:
     Attributes:
         events: all events.
         slices: complete events ("X"), each with args.
-        flows: pairs of the begin and the end of a flow.
+        flows: pairs of the start and the end of a flow.
         instants: events without length ("i").
         bytes: the size of the file.
     """
@@ -140,7 +140,7 @@ class _Generator:
         self.instant_prefix = '{\n    "ph": "i"' if pretty else '{"ph":"i"'
 
     def batches(self, events: int) -> Iterator[list[str]]:
-        """The events in pieces that are whole steps; the rest of the number is memory instants."""
+        """The events in chunks that are whole steps; the rest of the number is memory instants."""
         self._metadata(self._first_ns)
         left = events - len(self._batch)
         yield self._take()

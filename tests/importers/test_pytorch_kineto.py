@@ -295,7 +295,7 @@ def test_flows_of_one_number_in_two_categories(tmp_path: Path) -> None:
 
 
 def test_what_is_no_process(tmp_path: Path) -> None:
-    # Everything that is no process stays at the top as a track of its own.
+    # Everything that is not a process stays at the top as a track of its own.
     trace = read(
         written(
             tmp_path,

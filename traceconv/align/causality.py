@@ -5,8 +5,8 @@ launches it, and a receive is not over before its send begins. The same where on
 the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
 call of the framework around it. And what several ranks of a job do together: none leaves a collective before all have
 entered it. Flows join slices of one file, so that a flow that runs backwards is a fault of the recording as long as
-both its ends are on one clock. What two files have in common judges the alignment: what breaks a rule by more than the
-bound that is stated contradicts it, and what its own checks contradict is refused (`believed`).
+both its ends are on one clock. What two files have in common judges the alignment: an event that breaks a rule by more
+than the stated bound contradicts it, and an alignment that its own checks contradict is refused (`believed`).
 
 Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
 two clocks a start may seem early by one step, an end late by two (start and duration are both cut).

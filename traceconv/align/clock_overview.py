@@ -1,4 +1,4 @@
-"""Which clocks the inputs have, what relates each to the wall clock and to each other, and what else could."""
+"""Which clocks the inputs have, their relations to the wall clock and to each other, and which others are possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ClockLine:
         clock: its domain.
         host: the host that the input says it is of, "" if it states none.
         events: whether events stand on it; else it only relates others.
-        realtime: what relates it to CLOCK_REALTIME, of its own host if there are several; None if nothing does.
+        realtime: its relation to CLOCK_REALTIME, of its own host if there are several; None if nothing does.
     """
 
     file: str
@@ -39,7 +39,7 @@ class ClockLine:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """Two inputs: what relates their events, or what would.
+    """Two inputs: how their events are related, or what would relate them.
 
     Attributes:
         file, other: the inputs.

@@ -300,7 +300,7 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
 
 
 def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
-    """Return why a text is no anchor, and what to do about it."""
+    """Return why a text is not an anchor, and what to do about it."""
     places = [place for place, letter in enumerate(text) if letter == "="]
     inputs = Text.THE_INPUTS(inputs=paths)
     if not places or text == "=":
@@ -325,7 +325,7 @@ def _file_of(side: str, paths: Sequence[str]) -> str:
 
 
 def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Message] | None:
-    """Return why a side of an anchor is no point, and what to do about it; None if it is one."""
+    """Return why a side of an anchor is not a point, and what to do about it; None if it is one."""
     if _points(side, paths):
         return None
     file = _file_of(side, paths)
@@ -344,7 +344,7 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Messa
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
-    """Yield the ways to read what stands behind the `=`, with the uncertainty if there is one."""
+    """Yield the ways to read the text after the `=`, with the uncertainty if there is one."""
     yield from ((point, None) for point in _points(text, paths))
     match = _WITHIN.fullmatch(text)
     if match is not None:

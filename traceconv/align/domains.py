@@ -22,7 +22,7 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.trace import I32, I64, Trace, occurring
 
 #: A clock: the number of its input, and its number there.
@@ -68,7 +68,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
-        for rows in pieces(len(table.ts)):
+        for rows in chunks(len(table.ts)):
             clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
             ends = starts + table.dur[rows] if name == "slices" else starts
             for clock in occurring(clocks):

@@ -122,7 +122,7 @@ class Line:
         begin: of one of several: the time of clock x from which it holds, ns; minus infinity for the first one.
         region: all lines that the evidence allows; None if that is not known.
         matches: how many pairs it rests on.
-        doubt: the times of clock x between which it began to hold, where the relation jumps: what lies between them may
+        doubt: the times of clock x between which it began to hold, where the relation jumps: times between them may
             be on this line or on the one before it. None where the two meet.
     """
 

@@ -22,7 +22,7 @@ from traceconv.model.trace import I64, TABLES, Trace, Track, occurring
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8
-#: Where something stands in the file is no part of what was recorded.
+#: Where something stands in the file is not part of what was recorded.
 _PLACES = ("args_at", "origin")
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS

@@ -43,7 +43,7 @@ class Policy:
         same_run: whether the user says that all inputs are of one run.
         on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place
             with the verdict that it has; fails where there is none), or "separate" (side by side, from the start of the
-            trace on, with names that say so). What contradicts itself is refused, but for "best", which leaves it.
+            trace on, with names that say so). Contradictions are refused, but for "best", which leaves it.
         estimate: whether to look at the events at all.
     """
 

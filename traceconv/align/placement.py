@@ -178,7 +178,7 @@ def _refuse_far(inputs: Inputs, ways: Ways) -> None:
 
 
 def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
-    """Return what relates two inputs if they are of one machine; None if nothing does."""
+    """Return the relation of two inputs if they are of one machine; None if nothing does."""
     sides, domain, its = (one, other), one.domain, other.domain
     begin, end = (pick(side.span()[at] for side in sides) for at, pick in ((0, max), (1, min)))
     if begin <= end and all(map(_may_be_monotonic, sides)):

@@ -136,7 +136,7 @@ def align_interruptions(
 def _all_windows(
     sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
-    """Return what each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
+    """Return the samples in each window and, if they are guesses, those at the echoes of the best place, too."""
     looked = list(windows[:_MOST_WINDOWS])
     tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:

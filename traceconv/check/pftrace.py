@@ -134,17 +134,17 @@ class _Inflating:
 
     def read(self, size: int) -> bytes:
         """Return at most so many bytes; none at the end only."""
-        piece = b""
-        while not piece and not self.error and not self._inflate.eof:
+        chunk = b""
+        while not chunk and not self.error and not self._inflate.eof:
             try:
-                piece = self._inflate.decompress(self._fed, size)
+                chunk = self._inflate.decompress(self._fed, size)
             except zlib.error as error:
                 self.error = str(error)
             self._fed = self._inflate.unconsumed_tail
-            if not piece and not self._fed and not self._inflate.eof:
+            if not chunk and not self._fed and not self._inflate.eof:
                 self.error = self.error or "incomplete or truncated stream"
-        self._count.add(len(piece))
-        return piece
+        self._count.add(len(chunk))
+        return chunk
 
 
 class _Checker:

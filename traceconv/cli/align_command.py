@@ -28,7 +28,7 @@ from traceconv.io.limits import Limits
 def command(
     recordings: common.Recordings, policy: Policy, reports: tuple[str, ...], force: bool, limits: Limits
 ) -> None:
-    """Say how several recordings would be put on one time axis, and how sure that is; writes no trace.
+    """Print how several recordings line up, and how sure that is, without writing a trace.
 
     \b
       traceconv align ort.json perf.data

@@ -18,7 +18,7 @@ from traceconv.model.times import format_bound, format_time
 @common.recordings
 @limit_options
 def command(recordings: common.Recordings, limits: Limits) -> None:
-    """Say which clocks recordings have, what relates them, and what would relate the others.
+    """Print which clocks recordings have, how they are related, and what would relate the rest.
 
     \b
       traceconv clocks perf.data profile.json onednn.log

@@ -23,12 +23,14 @@ _LONGEST_VALUE = 100
 @click.argument("files", nargs=-1, required=True)
 @common.importer_option
 @limit_options
-@click.option("--from", "format_name", metavar="FORMAT", help="The format of the inputs, if it shall not be found out.")
+@click.option(
+    "--from", "format_name", metavar="FORMAT", help="Read the inputs as this format, instead of the one found."
+)
 @click.pass_context
 def command(
     ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...], format_name: str | None, limits: Limits
 ) -> None:
-    """Say what is in a recording: its clock, its span, what was read and what was lost.
+    """Print what a recording holds: its clock, its span, what was read, what was lost.
 
     \b
       traceconv info onednn.log

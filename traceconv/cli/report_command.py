@@ -103,7 +103,7 @@ def command(
     memory: int | None,
     limits: Limits,
 ) -> None:
-    """Print tables about recordings: what was slow, how long steps took, whether a device waited.
+    """Print what was slow, how long steps took and whether a device waited, as tables.
 
     \b
       traceconv report kineto.json

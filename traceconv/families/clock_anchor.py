@@ -11,7 +11,7 @@
      "command": {"argv": ["python", "run.py"], "clock": "CLOCK_MONOTONIC", "start_ns": 81337140000000, ...}
     }
 
-The format is our own; schemas/anchor.schema.json describes it. All that it gives are clocks and what relates them, with
+The format is our own; schemas/anchor.schema.json describes it. All that it gives are clocks and their relations, with
 a slice for the command that ran between the readings. A pair of clocks that was read before and after is related by a
 line, so that recordings in between are placed right although the clocks drift.
 """

@@ -145,7 +145,7 @@ class OnnxRuntime:
     def sniff(self, head: Head) -> Match:
         """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
         events = head.json.objects
-        own = [event for event in events if _is_event(event)]  # the others are pieces of damaged ones
+        own = [event for event in events if _is_event(event)]  # the others are parts of damaged ones
         if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
             return Match.yes("events of a session or of nodes, with the fields of ONNX Runtime and no others")
         if head.complete and _WITHOUT_EVENTS.fullmatch(head.text):
@@ -171,7 +171,7 @@ class OnnxRuntime:
             method = "start time given by the user (get_profiling_start_time_ns)"
             other = REALTIME if looks_like_unix_time(self.start_ns) else _STEADY
             if other is not REALTIME:
-                out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
+                out.note("start_ns is not a time since 1970 (the clock of Windows and macOS): the date is not known")
             user = Provenance.USER
             out.clocks.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, provenance=user))
             return

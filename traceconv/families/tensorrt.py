@@ -41,7 +41,7 @@ from traceconv.model.trace import SliceId, TrackId
 
 BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
 REPAIRED_JSON = repaired(
-    "tensorrt.repaired", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
+    "tensorrt.repaired", "the file is not valid JSON (names without escapes, nan, cut): read object by object"
 )
 
 _OBJECT = re.compile(rb"\{[^{}]*\}")

@@ -18,7 +18,7 @@ from traceconv.merging.processes import put_together
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import (
     I64,
@@ -88,7 +88,7 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
     columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
-        for rows in pieces(len(table.ts)):
+        for rows in chunks(len(table.ts)):
             ts, clock = table.ts[rows], clocks[table.track[rows]]
             moved = _mapped(ts, clock, maps)
             columns[name, "ts"].put(moved)
@@ -206,7 +206,7 @@ def _joined_column(
     joined = Column(dtype)
     for trace, move in zip(traces, moves, strict=True):
         values = getattr(getattr(trace, table), name)
-        for rows in pieces(len(values)):
+        for rows in chunks(len(values)):
             joined.put(_moved(name, values[rows], move.get(name)))
             if trace.mappings:
                 joined.spill()

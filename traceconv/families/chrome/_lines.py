@@ -73,7 +73,7 @@ def loadable(text: bytes) -> bytes:
 
 
 def task_text(identity: Identity) -> bytes:
-    """Return what tells the process and thread of a track."""
+    """Return the keys of the process and thread of a track."""
     return b',"pid":%d,"tid":%d' % (identity.pid, identity.tid)
 
 
@@ -84,7 +84,7 @@ class PlainLines:
         module: of the kernel, with the writer of lines.
         trace: the trace.
         ids: the identity of each track.
-        counters: per counter track what stands before the time, and before the value.
+        counters: per counter track the text before the time, and before the value.
         ends: where flows start and end.
     """
 
@@ -99,19 +99,19 @@ class PlainLines:
         self._kernel = module
         self._trace, self._flow_ends = trace, ends
         texts = len(trace.strings)
-        self._flow_piece, self._first_task = texts, texts + 1
+        self._flow_chunk, self._first_task = texts, texts + 1
         self._is_empty = np.array([not text for text in trace.strings], bool)
         self._is_process = np.array([track.kind is TrackKind.PROCESS for track in trace.tracks], bool)
         used = self._used_texts()
-        pieces = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
-        pieces.append(json_text("flow"))
-        pieces += map(task_text, ids)
+        chunks = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
+        chunks.append(json_text("flow"))
+        chunks += map(task_text, ids)
         self._heads = np.full(len(trace.tracks), -1, np.int32)
         for track, heads in counters.items():
-            self._heads[track] = len(pieces)
-            pieces += heads
-        piece_ends = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
-        self._writer = module.LineWriter(np.frombuffer(b"".join(pieces), np.uint8), piece_ends, trace.args.parts)
+            self._heads[track] = len(chunks)
+            chunks += heads
+        chunk_ends = np.cumsum([0, *map(len, chunks)], dtype=np.int64)
+        self._writer = module.LineWriter(np.frombuffer(b"".join(chunks), np.uint8), chunk_ends, trace.args.parts)
 
     def _used_texts(self) -> npt.NDArray[np.bool_]:
         used = np.zeros(len(self._trace.strings), bool)
@@ -163,7 +163,7 @@ class PlainLines:
         columns.number[at] = flow + 1
         columns.task[at] = self._trace.slices.track[self._flow_ends.slice[rows]] + self._first_task
         for target, texts in ((columns.name, flows.name[flow]), (columns.category, flows.category[flow])):
-            target[at] = np.where(self._is_empty[texts], self._flow_piece, texts)
+            target[at] = np.where(self._is_empty[texts], self._flow_chunk, texts)
 
     def _counters(self, columns: _Columns, at: I64, rows: I64) -> None:
         table = self._trace.counters

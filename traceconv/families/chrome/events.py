@@ -55,7 +55,7 @@ NO_VALUE = absent("chrome.counter_without_value", "a counter event holds no numb
 NO_NUMBER = absent("chrome.empty_counter_value", "one series of a counter event is null or NaN: nothing was measured")
 BAD_VALUE = lost("chrome.bad_counter_value", "one series of a counter event is not a number")
 NO_ID = lost("chrome.no_id", "an event that belongs together with others by its id has none")
-BAD_ARGS = repaired("chrome.bad_args", "args that are no JSON object were kept under the key `args`")
+BAD_ARGS = repaired("chrome.bad_args", "args that are not a JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
@@ -455,8 +455,8 @@ def _note_metadata(out: Builder, event: Event, number: int) -> None:
 def _columns_of(plain: list[Event], times: Times) -> _Columns | None:
     """Return times, durations and args of complete events; None if one of them needs a closer look."""
     args = [compact(memoryview(event.args)) for event in plain]
-    for piece in args:
-        if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
+    for chunk in args:
+        if chunk[:1] not in (b"{", b"") or (len(chunk) > _SHALLOW and may_be_deep(chunk)):
             return None
     try:
         ts = times.many([event.ts for event in plain])

@@ -51,7 +51,7 @@ from traceconv.writers.order import Windows
 U8 = npt.NDArray[np.uint8]
 
 _BLOCK = 16 * 1024
-_MAX_PIECES = 1 << 16
+_MAX_CHUNKS = 1 << 16
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
 _LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
 # An escaped backslash comes first, so that \\ud83d stays what it is.
@@ -99,7 +99,7 @@ class _Writing:
         self._ids = identities(trace)
         span = trace.span()
         self._base = span[0] // 1000 * 1000 if span else 0
-        self._pieces: dict[tuple[int, int, int, int], bytes] = {}
+        self._chunks: dict[tuple[int, int, int, int], bytes] = {}
         self._tasks = list(map(task_text, self._ids))
         self._counter_heads = self._heads_of_counters()
         self._flow_ends = flow_ends(trace)
@@ -186,7 +186,7 @@ class _Writing:
         return used
 
     def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
-        """Return for each counter track what stands before the time, and before the value."""
+        """Return for each counter track the text before the time, and before the value."""
         heads: dict[int, tuple[bytes, bytes]] = {}
         seen: dict[tuple[int, str], int] = defaultdict(int)
         for index, track in enumerate(self._trace.tracks):
@@ -248,7 +248,7 @@ class _Writing:
         return lines
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
-        """Yield time, table and row of all events, in the order of the file and in pieces that fit into a cache.
+        """Yield time, table and row of all events, in the order of the file and in chunks that fit into a cache.
 
         The start and the end of a flow come after the slice that they belong to.
         """
@@ -278,8 +278,8 @@ class _Writing:
             ts, number_of_table, row = np.concatenate(times), np.concatenate(tables), np.concatenate(rows)
             order = np.argsort(ts, kind="stable")
             for start in range(0, len(order), _BLOCK):
-                piece = order[start : start + _BLOCK]
-                yield ts[piece], number_of_table[piece], row[piece]
+                chunk = order[start : start + _BLOCK]
+                yield ts[chunk], number_of_table[chunk], row[chunk]
 
     def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table: Slices = take(self._trace.slices, rows)
@@ -298,14 +298,14 @@ class _Writing:
         return [b"".join((head, time, scope, args)) for time, scope, head, args in columns]
 
     def _heads(self, phase: bytes, table: Slices | Instants) -> Iterator[bytes]:
-        pieces = self._pieces
+        chunks = self._chunks
         for key in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
-            piece = pieces.get((phase[0], *key))
-            if piece is None:
-                if len(pieces) >= _MAX_PIECES:
-                    pieces.clear()
-                piece = pieces[(phase[0], *key)] = self._head(phase, *key)
-            yield piece
+            chunk = chunks.get((phase[0], *key))
+            if chunk is None:
+                if len(chunks) >= _MAX_CHUNKS:
+                    chunks.clear()
+                chunk = chunks[(phase[0], *key)] = self._head(phase, *key)
+            yield chunk
 
     def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
         texts = self._trace.strings

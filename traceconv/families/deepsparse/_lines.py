@@ -70,7 +70,7 @@ def plain(line: bytes) -> bytes:
 
 
 def records(line: bytes) -> tuple[bytes, list[Record]]:
-    """Return what stands before the first prefix, and the messages of the line: threads may glue two of them."""
+    """Return the text before the first prefix, and the messages of the line: threads may glue two of them."""
     if b" >" not in line or b"< " not in line:
         return line, []
     prefixes = list(_PREFIX.finditer(line))

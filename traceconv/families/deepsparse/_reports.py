@@ -280,7 +280,7 @@ def read_text(source: Source, out: Builder) -> None:
 
 
 def _nothing(count: int) -> None:
-    """Ignore lines that are no rows, without counting them."""
+    """Ignore lines that are not rows, without counting them."""
     del count
 
 

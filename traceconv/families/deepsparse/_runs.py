@@ -27,7 +27,7 @@ from traceconv.model.trace import Level
 NO_CLOCK = ClockDomain("order of the DeepSparse lines", Zero.UNKNOWN, Run.NONE)
 BAD_DURATION = lost(
     "deepsparse.bad_duration",
-    "the duration of a compute_func line is no number of milliseconds of 0 or more: its slice was left out",
+    "the duration of a compute_func line is not a number of milliseconds of 0 or more: its slice was left out",
 )
 CUT_LINE = lost(
     "deepsparse.cut_line",
@@ -106,7 +106,7 @@ class LogReader:
         self._out.balance.written += 1
 
     def _take_stamp(self, before: bytes) -> bytes:
-        """Move to the time that stands before a line; the rest of what stands there."""
+        """Move to the time that stands before a line; the rest of the text there."""
         assert self._at.stamps is not None
         ts, rest = self._at.stamps.take(before)
         self._at.now = self._at.now if ts is None else ts

@@ -123,8 +123,8 @@ def box_columns(lines: list[list[str]]) -> list[str]:
     width = max((len(line) for line in lines), default=0)
     columns = []
     for at in range(width):
-        pieces = [line[at] for line in lines if at < len(line)]
-        columns.append(known_column("".join(pieces[: pieces.index("---")] if "---" in pieces else pieces)))
+        chunks = [line[at] for line in lines if at < len(line)]
+        columns.append(known_column("".join(chunks[: chunks.index("---")] if "---" in chunks else chunks)))
     return columns
 
 

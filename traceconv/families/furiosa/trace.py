@@ -14,7 +14,7 @@ last. The file is written when the program ends, so a killed program leaves it e
 `export_chrome_trace` writes less: microseconds from the first span, no ids, one pid for all, and an NPU as threads from
 10000000 on.
 
-What joins the spans is in `_furiosa_spans`.
+The connections of spans are in `_furiosa_spans`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TIMES_DIFFER = noted(
     "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
 )
 BAD_SPAN_TIME = repaired(
-    "furiosa.bad_span_time", "start_ts or end_ts of a span is no number: ts and dur were taken instead"
+    "furiosa.bad_span_time", "start_ts or end_ts of a span is not a number: ts and dur were taken instead"
 )
 
 _WALL = replace(REALTIME)
@@ -149,7 +149,7 @@ class FuriosaEvents(ChromeEvents):
         return own
 
     def _duration(self, event: Event, number: int) -> int:
-        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
+        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is not a number."""
         raw = bytes(event.dur)
         try:
             return self.time(raw)
@@ -183,7 +183,7 @@ class FuriosaEvents(ChromeEvents):
         )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """Return a thread of the host, or what stands beside the processing elements of a device."""
+        """Return a thread of the host, or the part beside the processing elements of a device."""
         if process in self._tracks.devices.values():
             return self._tracks.element(pid if isinstance(pid, int) else None, None)
         return self._tracks.thread(pid, tid) if isinstance(pid, int) else super().new_thread(process, pid, tid)

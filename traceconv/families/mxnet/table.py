@@ -133,7 +133,7 @@ def row_of(section: str, name: str, count: int, printed: Sequence[float | None],
 def _averages_its_range(
     count: int, total: float | None, low: float | None, high: float | None, average: float | None
 ) -> bool:
-    """Return whether the average is no average but half the range, beyond what rounding explains."""
+    """Return whether the average is not an average but half the range, beyond what rounding explains."""
     if total is None or low is None or high is None or average is None or low >= _NO_MINIMUM:
         return False
     rounding = 0.0001 + 0.001 * abs(average)

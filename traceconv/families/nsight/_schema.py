@@ -152,7 +152,7 @@ TEXT_IDS: Final = frozenset(
         "apiCallId jsonTextId fieldNameId symbol"
     )
 )
-#: Columns whose numbers are looked up, joined, masked or summed; what is no number there reads as NULL. Times are
+#: Columns whose numbers are looked up, joined, masked or summed; what is not a number there reads as NULL. Times are
 #: looked at by those who need them, and what is shown only can be anything.
 KINDS: Final = dict.fromkeys(
     (

@@ -209,7 +209,7 @@ class _Reader:
                 yield from (_first(value) for column, value in row if heading.is_value(column))
 
     def _place(self, line: str, number: int) -> tuple[_Heading | None, str]:
-        """Return the heading that a line belongs to, and the line without what stands before the table."""
+        """Return the heading that a line belongs to, and the line without the text before the table."""
         found = _HEADING.search(line) if "Kernel Name" in line else None
         if found is not None:
             heading = _heading(line[: found.start()], line[found.start() :], number)
@@ -349,7 +349,7 @@ def _looks_like_a_row(text: str, heading: _Heading) -> bool:
 
 
 def _others(headings: Sequence[_Heading]) -> bytes:
-    """Return the expression of lines that are no heading, no row and no message."""
+    """Return the expression of lines that are neither heading nor row nor message."""
     rows = (
         b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
         for one in headings

@@ -157,7 +157,7 @@ class Tracks:
         return self._made[key]
 
     def below_process(self, pid: Any, name: str, description: str = "") -> TrackId:
-        """Return a track of a process that is no thread."""
+        """Return a track of a process that is not a thread."""
         key = ("other", pid, name)
         if key not in self._made:
             self._made[key] = self._out.tracks.add(name, self.process(pid), description=description)
@@ -186,7 +186,7 @@ class Tracks:
         return ", ".join(words)
 
     def below_device(self, pid: Any, device: Any, name: str, description: str = "") -> TrackId:
-        """Return a track of a device that is no context."""
+        """Return a track of a device that is not a context."""
         key = ("on device", pid, device, name)
         if key not in self._made:
             parent = self.device(pid, device) if device not in (None, _NONE, -1) else self.process(pid)

@@ -39,7 +39,7 @@ from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
 
 FOREIGN_LINE = skipped("openvino.foreign_line", "a line that is not of OpenVINO: left out", quiet=True)
 DECIMAL_COMMA = repaired("openvino.decimal_comma", "a decimal comma of the locale was read as a decimal point")
-BAD_ROW = lost("openvino.bad_row", "a row of counters is cut or has a time that is no number")
+BAD_ROW = lost("openvino.bad_row", "a row of counters is cut or has a time that is not a number")
 CUT_NAME = absent(
     "openvino.cut_name", "a printed layer name was cut by OpenVINO; reports in files have it whole", quiet=True
 )

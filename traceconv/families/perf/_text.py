@@ -56,7 +56,7 @@ MESSAGE = (
     rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
 )
 _MESSAGE = re.compile(MESSAGE)
-#: As above, after columns that are no part of it (data address, weight, kind of branch).
+#: As above, after columns that are not part of it (data address, weight, kind of branch).
 _LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
 _SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
@@ -167,7 +167,7 @@ def field_of(line: bytes) -> str | None:
 
 
 def frame_of(line: bytes) -> tuple[str, str] | None:
-    """Return symbol and file of a frame, without address and offset; None if the line is no frame."""
+    """Return symbol and file of a frame, without address and offset; None if the line is not a frame."""
     match = FRAME.fullmatch(line)
     if match is None:
         return None

@@ -428,7 +428,7 @@ class Header(msgspec.Struct):
         return str(self.info.get("hostname", ""))
 
     def tell(self, out: Builder, resolution_ns: int = 1, chosen: str = "", *, relative: bool = False) -> ClockDomain:
-        """Set the clock of the input, with what relates it to the wall clock, and what the header says as metadata.
+        """Set the clock of the input, with its relation to the wall clock, and what the header says as metadata.
 
         Args:
             out: the input; its events have been handed over.

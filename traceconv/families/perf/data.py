@@ -357,7 +357,7 @@ class _Reader:
     # -- other records ----------------------------------------------------------------------------------------
 
     def _event(self, record: _Other) -> None:
-        """Read a record of the kernel that is no sample."""
+        """Read a record of the kernel that is not a sample."""
         merged = self._out.balance.merged
         kind = record.kind
         if kind in (Kind.MMAP, Kind.MMAP2):
@@ -541,7 +541,7 @@ class PerfData:
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the header then holds a reading of it and of the wall clock, and the "
-        "recording merges with all that counts either. Perf's own clock (without -k) is no clock that others read."
+        "recording merges with all that counts either. Perf's own clock (without -k) is not a clock that others read."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -69,7 +69,7 @@ _ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*"
 _HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _COMMENTS = rb"#(?! started on )[^\n\r\x1b]{0,1000}+\r?\n"
 _A_VALUE = holds(DIGIT[:-1] + b"<]")
-#: What lines of perf stat hold that are no fields between separators: counts, metrics, times, totals.
+#: What lines of perf stat hold that are not fields between separators: counts, metrics, times, totals.
 _KNOWN = (
     rb"\{|" + SPACE + b"*(?:#|time)",
     rb"(?=[^\n<#(Ps]*+[<#(Ps])" + holds(b"<not| #|seconds|Performance counter|" + rb"\([+-]"),

@@ -4,7 +4,7 @@ Source: protos/perfetto/trace/trace_packet.proto and track_event/track_event.pro
 numbers below are those of the files.
 
 Most packets of a big trace differ in their timestamp only, which stands first: the end of a slice on some track, the
-begin of one of some name without args. What stands behind the timestamp is therefore kept and found again as a whole.
+start of one of some name without args. The text after the timestamp is therefore kept and found again as a whole.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import NO_CPU, Level, StackId
 
-NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is no protobuf message was skipped")
+NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is not a protobuf message was skipped")
 TRUNCATED = lost("perfetto.truncated", "the file ends inside a packet, which was dropped; all before it was read")
 CORRUPT = lost("perfetto.corrupt", "no packet where one must begin: the rest of the file was not read")
 BAD_COMPRESSION = lost(
@@ -395,7 +395,7 @@ class PacketReader:
     def _named(
         self, event: Event, sequence: Sequence, kind: Kind, track: int, time: tuple[int, int], name: int, category: int
     ) -> None:
-        """Add a begin, end, instant or state, with its args, its flows and its log entry."""
+        """Add a start, end, instant or state, with its args, its flows and its log entry."""
         args = event.args(sequence)
         at = self._number
         entry = self._entry(event.log, event, sequence) if event.log is not None else None

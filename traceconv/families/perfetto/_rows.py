@@ -396,7 +396,7 @@ class Emission:
         self._out.begin(track, row.ts, name, self._strings[row.category], row.args, row.at)
         if until is not None:
             self._out.end(track, until, name, at=row.at)
-            self._out.balance.merged["ends joined to their begin"] -= 1
+            self._out.balance.merged["ends joined to their start"] -= 1
 
     # -- flows -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ Read are track events (slices, instants, counters, states, flows, log messages, 
 packets compressed by deflate. What Perfetto shows of a time, this importer shows, too, with two differences: clock
 snapshots count for the whole file, wherever they stand; and events without a declared track or sequence are kept.
 
-Lost: all data sources that are no track events and no samples (ftrace, heap profiles, GPU stages, ...), counted by
+Lost: all data sources that are neither track events nor samples (ftrace, heap profiles, GPU stages, ...), counted by
 kind; args that need a schema of their own; offsets inside of functions and line numbers of stack frames.
 """
 
@@ -39,10 +39,10 @@ BAD_SHIFT = lost(
     "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
 )
 
-#: Wire types of the fields of a packet that are no messages, texts or bytes.
+#: Wire types of the fields of a packet that are not messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
 _NUMBERS |= {98: VARINT, 88: VARINT}
-#: Fields of a packet that no other message that begins alike has.
+#: Fields of a packet that no other message that begins the same way has.
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
@@ -180,7 +180,7 @@ def _looks_like_packets(data: bytes) -> Match:
                     return Match.no(f"packets have no field {number}")
                 telling = telling or number in _TELLING
         except BadWire:
-            return Match.no("a packet is no protobuf message")
+            return Match.no("a packet is not a protobuf message")
         packets += 1
         at = frame[1]
     return (

@@ -9,7 +9,7 @@
 Source: the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13. Since torch 2.4
 times count from `baseTimeNanoseconds`, before that from 1970, in whole microseconds up to 2.3. What ran on a device
 carries the number of the device as pid and the stream as tid, which may also be those of a process and a thread; only
-the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are no processes either. Flow
+the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are not processes either. Flow
 ids are unique only within their category. Ends of flows may come before their starts, or alone, if the launch was not
 recorded.
 

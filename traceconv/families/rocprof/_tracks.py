@@ -8,7 +8,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost
 from traceconv.model.trace import SliceId, TrackId
 
-BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is no number: it was left out")
+BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is not a number: it was left out")
 
 
 class Tracks(msgspec.Struct):

@@ -12,7 +12,7 @@
 Sources: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SDK's generateCSV.cpp and generateJSON.cpp
 (ROCm 6.2 to 7), and public outputs (see `checked`). Columns differ by version: they are found by name, and what has no
 other use is an arg. Times are ns of CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record:
-kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a begin of 0 where the
+kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a start of 0 where the
 kernel was not timed. rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, with a column
 for each counter, and Chrome JSON for traces.
 """

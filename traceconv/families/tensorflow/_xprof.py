@@ -69,7 +69,7 @@ class Timeline:
         """Add an event.
 
         Args:
-            stats: what tells about flows; it may be more than the args.
+            stats: those of flows; it may be more than the args.
         """
         flows = ends_of_flows(stats)
         name = step_name(name, args)

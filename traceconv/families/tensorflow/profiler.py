@@ -147,7 +147,7 @@ class _Events(ChromeEvents):
         self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
 
     def sort_out_devices(self) -> None:
-        """Make tracks of planes that are no hosts, which are no processes."""
+        """Make tracks of planes that are not hosts, which are not processes."""
         for track in self._processes.values():
             process = self.out.tracks[track]
             if not process.name.startswith(HOST):

@@ -1,4 +1,4 @@
-"""The dump folder of the TVM debugger: its graph and its output tensors, for what lies beside them.
+"""The dump folder of the TVM debugger: its graph and its output tensors, for the files beside them.
 
     dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json        (up to 0.7 _tvmdbg_ctx_CPU_0)
     dump/_tvmdbg_device_CPU_0/_tvmdbg_execution_trace.json

@@ -273,7 +273,7 @@ class TvmDebugger:
     """Importer of the tables and measurement lines of the TVM debugger.
 
     Attributes:
-        dump: the dump folder (`dump_root`) or its graph file; without it, what lies beside the log is used if it fits.
+        dump: the dump folder (`dump_root`) or its graph file; without it, the one beside the log is used if it fits.
         date: the day of the first Start Time (0.5), as 2018-10-26: the table has times of day only.
         utc_offset: the time zone of the machine that recorded, as +02:00; for `date`.
     """

@@ -49,7 +49,7 @@ NO_READING = absent(
 
 _NUMERIC = frozenset(("count", "ratio", "percent"))
 _OWN = frozenset((NAME, DURATION, PERCENT, DEVICE, COUNT))
-_COUNTER_HELP = "from the begin of each call to its end; positions are invented"
+_COUNTER_HELP = "from the start of each call to its end; positions are invented"
 #: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
 _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
