@@ -134,6 +134,13 @@ def test_the_alignment_by_activity_of_the_guide(update_golden: bool) -> None:
     check_block(guide, "activity", printed(command_in(guide, "traceconv align tests/")), update_golden)
 
 
+def test_the_output_below_a_question_is_as_printed(update_golden: bool) -> None:
+    answers = DOCS / "answers.md"
+    check_block(
+        answers, "ranks", printed(command_in(answers, "traceconv report golden/pytorch-kineto/gloo")), update_golden
+    )
+
+
 def test_the_readme_is_short_and_shows_every_command_and_format() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 180

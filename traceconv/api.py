@@ -17,6 +17,7 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
+from traceconv.align.receipt import Aligned
 from traceconv.errors import AlignmentError, LostData, SeveralErrors, TraceconvError, UsageError
 from traceconv.families.registry import Importer, OptionValue, importers, option_names, option_texts
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
@@ -280,7 +281,8 @@ def frames(
     """
     from traceconv.answers.frames import Frames
 
-    return Frames(*_on_one_clock(inputs, options, constraints, policy, memory, limits), args)
+    trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
+    return Frames(trace, aligned.receipt, args)
 
 
 def export(
@@ -311,10 +313,10 @@ def export(
     output = output if isinstance(output, Output) else Output(output)
     path = os.fspath(output.path)
     check_export(path, output.to, force=output.force)
-    trace, receipt = _on_one_clock(inputs, options, constraints, policy, memory, limits)
+    trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
     if output.strict:
         _refuse_losses(trace)
-    write_frames(Frames(trace, receipt, args), path, output.to, force=output.force)
+    write_frames(Frames(trace, aligned.receipt, args), path, output.to, force=output.force)
 
 
 def _on_one_clock(
@@ -324,18 +326,18 @@ def _on_one_clock(
     policy: Policy | None,
     memory: int | None,
     limits: Limits,
-) -> tuple[Trace, Sequence[ReceiptLine]]:
+) -> tuple[Trace, Aligned]:
     """Return the trace of the inputs, as `merge` would write it, and how they were placed."""
     if isinstance(inputs, Trace):
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
-            return inputs, ()
+            return inputs, Aligned()
         alignment = align([inputs])
-        return merge_traces([inputs], alignment), alignment.receipt
+        return merge_traces([inputs], alignment), Aligned(alignment)
     given = _given(inputs)
     sources = [Source(one.path, limits=limits) for one in given]
     traces = _read_all(given, sources, option_texts(options), constraints, Memory(memory))
-    alignment, _ = _aligned(traces, given, constraints, policy, (), False)
-    return merge_traces(traces, alignment), alignment.receipt
+    alignment, checks = _aligned(traces, given, constraints, policy, (), False)
+    return merge_traces(traces, alignment), Aligned(alignment, checks.matched)
 
 
 def _aligned(

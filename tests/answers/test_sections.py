@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden import ROOT
+from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.device import device
 from traceconv.answers.operations import operations
@@ -196,9 +197,9 @@ def test_all_sections_of_real_recordings() -> None:
     for case in ("pytorch-kineto/torch-convnet-process", "nsight-systems/session", "tvm-debugger/header-only"):
         (path,) = (ROOT / case).glob("input.*")
         trace = read(path)
-        sections = answers(trace, (), Questions())
+        sections = answers(trace, Aligned(), Questions())
         assert [section.name for section in sections] == list(SECTIONS)
         for section in sections:
             assert section.rows or section.notes
     with pytest.raises(UsageError, match="no section 'devcie'"):
-        answers(trace, (), Questions(sections=("devcie",)))
+        answers(trace, Aligned(), Questions(sections=("devcie",)))

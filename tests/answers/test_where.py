@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden import ROOT
+from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.where import FIELDS, Comparison, Condition, Joined, Not, holds, parse
@@ -95,7 +96,7 @@ def test_conditions_choose_as_brute_force_does() -> None:
 
 
 def test_sections_count_what_is_left_or_say_that_they_do_not() -> None:
-    found = {one.name: one for one in answers(TABLE.trace, (), Questions(where="name~^cuda"))}
+    found = {one.name: one for one in answers(TABLE.trace, Aligned(), Questions(where="name~^cuda"))}
     names = [row["name"] for row in found["operations"].records()]
     assert names
     assert all(name.startswith("cuda") for name in names)

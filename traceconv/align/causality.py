@@ -51,11 +51,14 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         from traceconv.align.containment import check_of_calls
 
         checks += check_of_calls(traces, alignment, names or NameMap())
+    matched = None
     if sum(trace.collectives is not None for trace in traces) > 1:
-        from traceconv.align.ranks import check_of_ranks  # most merges have no use for it
+        from traceconv.align.collectives import match_collectives  # most merges have no use for it
+        from traceconv.align.ranks import check_of_ranks
 
-        checks += check_of_ranks(traces, alignment)
-    return Causality(tuple(checks))
+        matched = match_collectives(traces, alignment.maps)
+        checks += check_of_ranks(traces, alignment, matched) if matched else []
+    return Causality(tuple(checks), matched)
 
 
 def _pairs_of(alignment: Alignment, clocks: tuple[Key, Key]) -> list[PairEstimate]:

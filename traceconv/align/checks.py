@@ -6,12 +6,15 @@ import enum
 import math
 from collections import Counter
 from functools import reduce
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import Verdict, worse
+
+if TYPE_CHECKING:
+    from traceconv.align.collectives import Matched
 
 #: So many ranks are listed by number.
 _MOST_LISTED = 4
@@ -212,9 +215,15 @@ class Check(Struct, frozen=True):
 
 
 class Causality(Struct, frozen=True):
-    """All checks of a merge."""
+    """All checks of a merge.
+
+    Attributes:
+        checks: one for each rule and what it was asked of.
+        matched: the collectives of several ranks that were checked; None without any.
+    """
 
     checks: tuple[Check, ...]
+    matched: Matched | None = None
 
     @property
     def violations(self) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from traceconv.align.collective_order import ordered_collectives
-from traceconv.align.collectives import Occurrences, numbered_collectives, recorded_collectives
+from traceconv.align.collectives import Occurrences, Terms, numbered_collectives, recorded_collectives
 from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, lines_of_hosts, map_of_host
 from traceconv.align.inputs import Inputs
@@ -141,7 +141,7 @@ def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | Non
             for clock in inputs.clocks:
                 if clock.wall == wall and clock.domain in own and own[clock.domain].bound_ns is not None:
                     maps[clock.index][clock.clock] = own[clock.domain]
-    return recorded_collectives(inputs.traces, maps)
+    return recorded_collectives(inputs.traces, maps, Terms())
 
 
 def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import Any
 
@@ -143,34 +143,61 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What the numbers in occurrences stand for.
+
+    Attributes:
+        kinds, whats: the number of each thing that is done, and of each that is done with how much.
+        groups: the number of each group of a job.
+        members: the ranks of each group by its number.
+        of_unknown_group: for each input how many of its collectives are of a group that it does not tell.
+    """
+
+    kinds: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    whats: defaultdict[Hashable, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    groups: defaultdict[Hashable, int] = field(default_factory=lambda: defaultdict(count().__next__))
+    members: dict[int, Group] = field(default_factory=dict)
+    of_unknown_group: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Matched:
     """The collectives that several ranks recorded.
 
     Attributes:
         occurrences: of the ranks that took part.
         ranks: all ranks of which inputs have collectives.
-        alone: how many occurrences of these have no partner, or none for certain.
+        unmatched: the occurrences of these that have no partner, or none for certain.
+        terms: what the numbers of groups and kinds stand for.
         odd: pairs of ranks whose records fit in no way.
     """
 
     occurrences: Occurrences
     ranks: tuple[int, ...]
-    alone: int
+    unmatched: Occurrences
+    terms: Terms
     odd: tuple[Odd, ...] = ()
 
+    @property
+    def alone(self) -> int:
+        """How many occurrences have no certain partner."""
+        return len(self.unmatched.row)
 
-def recorded_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Occurrences | None:
+
+def recorded_collectives(
+    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], terms: Terms
+) -> Occurrences | None:
     """Return what inputs of different ranks recorded, all without the number of a collective; None of fewer than two.
 
     Args:
         traces: the inputs.
         maps: for each the way of its clocks to trace time.
+        terms: gets what the numbers of the occurrences stand for.
     """
     stated = [index for index, trace in enumerate(traces) if trace.collectives and trace.sources[0].rank is not None]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
         return None
-    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-    seen = Occurrences.joined([_recorded(traces[index], index, maps[index], numbers) for index in stated])
+    seen = Occurrences.joined([_recorded(traces[index], index, maps[index], terms) for index in stated])
     return seen if len(np.unique(seen.rank)) > 1 else None
 
 
@@ -181,26 +208,29 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
         traces: the inputs.
         maps: for each the way of its clocks to trace time.
     """
-    seen = recorded_collectives(traces, maps)
+    terms = Terms()
+    seen = recorded_collectives(traces, maps, terms)
     if seen is None:
         return None
     numbered = numbered_collectives(seen)
     ordered, odd = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
     every = Occurrences.joined((numbered, ordered))
-    return Matched(every, tuple(np.unique(seen.rank).tolist()), len(seen.row) - len(every.row), tuple(odd))
+    slices = int(np.max(seen.row, initial=0)) + 1
+    used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
+    return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, tuple(odd))
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
 
 
-def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: dict[Hashable, int]) -> Occurrences:
+def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Terms) -> Occurrences:
     """Return the collectives of an input whose group is known, and has more ranks than its own.
 
     Args:
         trace: the input.
         index: its number.
         maps: the way of its clocks to trace time.
-        numbers: for things that can be told apart; a new one for each that it does not know.
+        terms: gets what the input has.
     """
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
@@ -211,7 +241,9 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: d
     told = list(_told(trace, declared, rows))
     size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
     keys = _groups({one.group for one in told}, declared.groups, rank)
-    groups = {group: numbers[size, key] for group, key in keys.items()}
+    groups = {group: terms.groups[size, key] for group, key in keys.items()}
+    terms.members.update((number, group.ranks) for group, number in groups.items() if group.ranks)
+    terms.of_unknown_group[index] = sum(1 for one in told if one.kind and one.group.ranks is None)
     used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
     rows = rows[used]
     clocks = clock_of_track[slices.track[rows]]
@@ -223,7 +255,7 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], numbers: d
         bounds[clock] = within + trace.clocks[clock].resolution_ns
     chosen = [told[i] for i in used]
     same = np.ones(len(rows), np.int64)
-    kinds = [(numbers["kind", one.kind], numbers["what", one.kind, one.sizes]) for one in chosen]
+    kinds = [(terms.kinds[one.kind], terms.whats[one.kind, one.sizes]) for one in chosen]
     numbered = [(groups[one.group], *kind, one.seq) for one, kind in zip(chosen, kinds, strict=True)]
     columns = np.array(numbered, np.int64).reshape(-1, 4).T
     return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *columns)

@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import structs
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
-from traceconv.align.collectives import Impossible, Occurrences, Odd, match_collectives
+from traceconv.align.collectives import Impossible, Matched, Occurrences, Odd
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import NO_BOUND_NS, Verdict
 from traceconv.model.trace import Trace
@@ -24,21 +24,19 @@ _MOST_STEPS = 20
 _MOST_ASKED = 16
 
 
-def check_of_ranks(traces: Sequence[Trace], alignment: Alignment) -> list[Check]:
-    """Return a check of all collectives that inputs of several ranks recorded; none if there are none.
+def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Matched) -> list[Check]:
+    """Return a check of all collectives that inputs of several ranks recorded.
 
     Args:
         traces: the inputs.
         alignment: how they are put on one time axis.
+        matched: what their ranks recorded of the same collectives.
     """
-    matched = match_collectives(traces, alignment.maps)
-    if matched is None:
-        return []
     seen = matched.occurrences
     inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
     files = tuple(dict.fromkeys(traces[index].sources[0].name for index in inputs))
     ranks = tuple(np.unique(seen.rank).tolist()) or matched.ranks
-    related = _Hosts(alignment)
+    related = Hosts(alignment)
     wrong = related.impossible(seen)
     after = Breaches(0, 0)
     found: tuple[Contradiction, ...] = ()
@@ -61,7 +59,7 @@ def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
     return Text.LEFT_BEFORE_ENTERED(left=left, name=name, entered=entered, early=there[0], late=there[1])
 
 
-class _Hosts:
+class Hosts:
     """Which inputs are related within their bounds: those of one host, and such that were found to be.
 
     Attributes:
@@ -91,7 +89,7 @@ class _Hosts:
         return self.of[one] != self.of[other]
 
 
-def _contradictions(traces: Sequence[Trace], related: _Hosts, seen: Occurrences) -> Iterator[Contradiction]:
+def _contradictions(traces: Sequence[Trace], related: Hosts, seen: Occurrences) -> Iterator[Contradiction]:
     """Yield what impossible collectives say against the clocks: of one host, of two hosts, or against the user.
 
     Clocks of one host, and such that are related within a bound, are wrong then. Of those of two hosts it was assumed
@@ -112,7 +110,7 @@ def _contradictions(traces: Sequence[Trace], related: _Hosts, seen: Occurrences)
             yield _contradiction(traces, wrong, seen, Verdict.ASSUMED, placed)
 
 
-def _of_odd(traces: Sequence[Trace], related: _Hosts, odd: Odd) -> Contradiction:
+def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     """Return what is said of two ranks that did the same in the same order and fit in no way.
 
     Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single

@@ -13,6 +13,7 @@ from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 
 if TYPE_CHECKING:
+    from traceconv.align.collectives import Matched
     from traceconv.align.duration_layout import Placement
     from traceconv.align.inputs import ClockInput
     from traceconv.align.pairs import PairEstimate
@@ -124,6 +125,24 @@ class Alignment:
         ]
         left = self.together.without(inputs) if verdict.refused else self.together
         return replace(self, maps=maps, receipt=receipt, together=left)
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """How the inputs of a trace were placed.
+
+    Attributes:
+        alignment: the maps of their clocks; None if nothing was to be placed.
+        matched: the collectives that several ranks recorded; None without any.
+    """
+
+    alignment: Alignment | None = None
+    matched: Matched | None = None
+
+    @property
+    def receipt(self) -> Sequence[ReceiptLine]:
+        """How each clock was placed."""
+        return self.alignment.receipt if self.alignment else ()
 
 
 def receipt_line(

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from traceconv.align.receipt import ReceiptLine
+from traceconv.align.receipt import Aligned
 from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
 from traceconv.answers.operations import check_key, operations, sorted_by
 from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
+from traceconv.answers.ranks import ranks
 from traceconv.answers.section import Section
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
@@ -56,26 +57,27 @@ class Questions:
         check_pattern(self.step_name)
 
 
-_SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Section]] = {
-    "overview": lambda table, receipt, _: overview(table.trace, receipt),
-    "operations": lambda table, _, asked: operations(table, asked.by, asked.sort),
-    "steps": lambda table, _, asked: steps(table, asked.step_name),
-    "device": lambda table, _, asked: device(table, asked.dispatch_limit),
-    "memory": lambda table, *_: memory(table),
-    "logs": lambda table, *_: logs(table),
-    "primitives": lambda table, *_: primitives(table),
+_SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] = {
+    "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
+    "operations": lambda table, _, asked: [operations(table, asked.by, asked.sort)],
+    "steps": lambda table, _, asked: [steps(table, asked.step_name)],
+    "device": lambda table, _, asked: [device(table, asked.dispatch_limit)],
+    "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),
+    "memory": lambda table, *_: [memory(table)],
+    "logs": lambda table, *_: [logs(table)],
+    "primitives": lambda table, *_: [primitives(table)],
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections whose rows are slices that a condition can choose.
 _OF_CHOSEN = ("operations", "steps")
 
 
-def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> list[Section]:
-    """Return the sections that were asked for, in the order of SECTIONS.
+def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
+    """Return the tables of the sections that were asked for, in the order of SECTIONS.
 
     Args:
         trace: on one clock, as `merge` makes it.
-        receipt: how its inputs were placed.
+        aligned: how its inputs were placed, and the collectives that their ranks recorded.
         asked: what to answer.
 
     Raises:
@@ -87,9 +89,8 @@ def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> l
     else:
         condition = parse(asked.where)
         table = SliceTable(trace, lambda of: holds(of, condition))
-    found = [
-        answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)
-    ]
+    wanted = asked.sections or SECTIONS
+    found = [one for name, answer in _SECTIONS.items() if name in wanted for one in answer(table, aligned, asked)]
     for section in found if asked.where else ():
         section.notes.append(
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"

@@ -206,20 +206,57 @@ def _over_time(section: Section) -> list[Plot]:
     return [Plot("Busy over time", caption, bars)] if bars else []
 
 
-def _stacked(section: Section, kinds: Sequence[tuple[str, str, str]], title: str, caption: str) -> list[Plot]:
-    """Return a bar for each row, made of the columns of the kinds as shares of their sum."""
+def _stacked(
+    section: Section,
+    kinds: Sequence[tuple[str, str, str]],
+    title: str,
+    caption: str,
+    label: Callable[[Sequence[Cell]], str] | None = None,
+) -> list[Plot]:
+    """Return a bar for each row, made of the columns of the kinds.
+
+    Args:
+        section: the table.
+        kinds: columns, the classes of their parts, and what they mean.
+        title, caption: of the plot.
+        label: what stands before a row, for bars on the scale of the longest one; without it each bar is full.
+    """
     places = [section.place(column) for column, _, _ in kinds]
+    measured = [([int(row[place] or 0) for place in places], row) for row in section.rows[:_MOST_BARS]]
+    longest = max((sum(values) for values, _ in measured), default=0)
     bars = []
-    for row in section.rows[:_MOST_BARS]:
-        values = [int(row[place] or 0) for place in places]
-        whole, before, parts = sum(values), 0, []
+    for values, row in measured:
+        whole, before, parts = longest if label else sum(values), 0, []
         for value, (_, css, words) in zip(values, kinds, strict=True):
             if value:
                 parts.append((css, _share(before, whole), _share(value, whole), f"{words}: {format_short(value)}"))
             before += value
         if whole:
-            bars.append(Bar(_label(section, row), format_short(whole), tuple(parts)))
+            bars.append(Bar(label(row) if label else _label(section, row), format_short(before), tuple(parts)))
     return [Plot(title, caption, bars, tuple((css, words) for _, css, words in kinds))] if bars else []
 
 
-_PLOTS: dict[str, Callable[[Section], list[Plot]]] = {"operations": _operations, "steps": _steps, "device": _device}
+def _ranks(section: Section) -> list[Plot]:
+    kinds = (("caused_ns", "two", "caused"), ("suffered_ns", "one", "suffered"))
+    caption = "Of each rank the waits that it caused, and those that it suffered; all bars have one scale."
+    return _stacked(section, kinds, "Who makes the others wait", caption, lambda row: f"rank {row[0]}")
+
+
+def _collectives(section: Section) -> list[Plot]:
+    kinds = (("transfer_ns", "one", "transfer"), ("longest_wait_ns", "two", "waited"))
+    caption = "The collectives with the longest waits, and who came last to them; all bars have one scale."
+    came = section.place("last")
+
+    def label(row: Sequence[Cell]) -> str:
+        return f"{one_line(str(row[0]))} at {format_short(int(row[1] or 0))}: last {one_line(str(row[came]))}"
+
+    return _stacked(section, kinds, "Transfer and waiting", caption, label)
+
+
+_PLOTS: dict[str, Callable[[Section], list[Plot]]] = {
+    "operations": _operations,
+    "steps": _steps,
+    "device": _device,
+    "ranks": _ranks,
+    "collectives": _collectives,
+}

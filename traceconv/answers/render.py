@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from traceconv.answers.section import Cell, Section, Unit
+from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.io.shown import one_line
 from traceconv.model.times import format_short
 
@@ -24,15 +24,15 @@ def text(sections: Sequence[Section], top: int) -> str:
 
 def _text(section: Section, top: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
-    cells = [[shown_cell(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows]
-    titles = [column.title for column in section.columns]
+    columns, cells = _shown(section, rows)
+    titles = [column.title for column in columns]
     lines = [section.name]
     if len(titles) > _MOST_COLUMNS:
         width = max(map(len, titles))
         for row in cells:
             lines += ["", *(f"  {title:<{width}}  {cell}" for title, cell in zip(titles, row, strict=True) if cell)]
     elif cells:
-        is_text = [column.unit is Unit.TEXT for column in section.columns]
+        is_text = [column.unit is Unit.TEXT for column in columns]
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
         for row in [titles, *cells]:
             parts = zip(row, widths, is_text, strict=True)
@@ -43,6 +43,12 @@ def _text(section: Section, top: int) -> list[str]:
     hidden = len(section.rows) - len(rows)
     lines += [f"  {hidden} more rows: --top {len(section.rows)}"] if hidden else []
     return lines + [f"  {one_line(note)}" for note in section.notes]
+
+
+def _shown(section: Section, rows: Sequence[Sequence[Cell]]) -> tuple[list[Column], list[list[str]]]:
+    """Return the columns that are no details, and their cells of some rows for people."""
+    shown = [(at, column) for at, column in enumerate(section.columns) if not column.detail]
+    return [column for _, column in shown], [[shown_cell(row[at], column.unit) for at, column in shown] for row in rows]
 
 
 def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
@@ -64,10 +70,8 @@ def markdown(sections: Sequence[Section], top: int) -> str:
     parts = []
     for section in sections:
         rows = section.rows[:top] if top else section.rows
-        lines = [[column.title for column in section.columns], ["---"] * len(section.columns)]
-        lines += [
-            [shown_cell(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows
-        ]
+        columns, cells = _shown(section, rows)
+        lines = [[column.title for column in columns], ["---"] * len(columns), *cells]
         table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
         parts += [f"## {section.name}", table, *(f"- {one_line(note)}" for note in section.notes)]
     return "\n\n".join(parts) + "\n"

@@ -27,11 +27,19 @@ class Unit(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name in data, which ends in `_ns` for times, and its title for people."""
+    """One column.
+
+    Attributes:
+        name: in data; it ends in `_ns` for times.
+        title: for people.
+        unit: what its numbers count.
+        detail: whether text and Markdown leave it out, so that the table fits a terminal.
+    """
 
     name: str
     title: str
     unit: Unit
+    detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Section(Tabular):
     """One table.
 
     Attributes:
-        name: the key of the section in data and the value of `--section`.
+        name: the key of the table in data, and the value of `--section`; `ranks` has several tables.
         columns: in order; they stay, new ones are added behind them.
         rows: a cell for each column; None is not known.
         notes: sentences about what the table counts and what it leaves out.

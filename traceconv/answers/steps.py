@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.times import format_short
 
@@ -40,9 +40,8 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     """
     check_pattern(pattern)
     section = Section("steps", _COLUMNS)
-    is_step = table.named(pattern) if pattern else _marked(table)
-    rows = table.recorded[is_step[table.recorded]]
-    shown = set(table.counted[is_step[table.counted]].tolist())
+    rows = step_rows(table, pattern)
+    shown = set(table.counted.tolist())
     if not len(rows):
         section.notes.append("no steps found: the input marks none, or name them by --step-name REGEX")
         return section
@@ -74,6 +73,12 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         section.notes.append(_summary(table.path(track), durations))
     section.rows = [row for _, row in sorted(found, key=lambda one: one[0])]
     return section
+
+
+def step_rows(table: SliceTable, pattern: str = "") -> Rows:
+    """Return the rows of the slices that are steps: those with a name of the pattern, or what the formats mark."""
+    is_step = table.named(pattern) if pattern else _marked(table)
+    return table.recorded[is_step[table.recorded]]
 
 
 def check_pattern(pattern: str) -> None:

@@ -1,0 +1,262 @@
+"""Who came last to a collective and who waited: against brute force, simulated ranks, and recordings."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import traceconv
+from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, gloo, kernel
+from tests.benchmarks.ranks import Scene, judged, write_job
+from tests.golden import ROOT
+from traceconv.align.collectives import Occurrences
+from traceconv.answers.ranks import shown_ranks, waits
+from traceconv.answers.section import Section
+
+SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
+
+
+def tables(*paths: Path, **more: Any) -> dict[str, Section]:
+    sections = traceconv.report(paths, traceconv.Questions(sections=("ranks",)), **more)
+    return {section.name: section for section in sections}
+
+
+def write(folder: Path, ranks: dict[int, list[Json]], world: int | None = 2, hosts: str = "node7") -> list[Path]:
+    """Ranks of a job, as Kineto writes them; the times of the events in ns."""
+    paths = []
+    for rank, events in ranks.items():
+        info = {"backend": "nccl", "rank": rank} | ({} if world is None else {"world_size": world})
+        top = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info, "host_name": hosts}
+        paths.append(folder / f"rank{rank}.json")
+        paths[-1].write_text(json.dumps({**top, "baseTimeNanoseconds": BASE, "traceEvents": events}))
+    return paths
+
+
+def collective(start: int, duration: int, seq: int, members: str = "[0, 1]") -> Json:
+    return kernel(start, duration, **SIZES, **{**GROUP, "Process_Group_Ranks": members}, Seq=seq)
+
+
+# -- against brute force ----------------------------------------------------------------------------------------------
+
+records = st.tuples(
+    *(st.integers(0, 60), st.integers(0, 40), st.integers(0, 5), st.sampled_from([0, 0, 0, 1, -1])),
+)
+
+
+@given(st.lists(st.lists(records, min_size=2, max_size=5), max_size=6))
+def test_waits_are_those_of_brute_force(job: list[list[tuple[int, int, int, int]]]) -> None:
+    rows = [(number, rank, *one) for number, members in enumerate(job) for rank, one in enumerate(members)]
+    columns = [np.array([row[at] for row in rows], np.int64) for at in range(6)]
+    number, rank, start, duration, bound, clock = columns
+    nothing = number * 0
+    seen = Occurrences(number, rank, number, rank, start, start + duration, bound, *[nothing] * 4)
+    found = waits(seen, clock)
+    assert found.collective.tolist() == number.tolist()
+    for at, members in enumerate(job):
+        mine = found.wait[number == at].tolist()
+        transfer = min(duration for _, duration, _, _ in members)
+        assert found.transfer[at] == transfer
+        comparable = len({clock for *_, clock in members}) == 1 and members[0][3] >= 0
+        assert found.comparable[at] == comparable
+        for rank_, (start_, duration_, bound_, _) in enumerate(members):
+            others = [one for other, one in enumerate(members) if other != rank_]
+            most = max(0, *(other[0] + other[2] - start_ + bound_ for other in others)) if comparable else 10**9
+            assert mine[rank_] == min(duration_ - transfer, most)
+        last = [
+            rank_
+            for rank_, one in enumerate(members)
+            if all(one[0] - other[0] > one[2] + other[2] for number_, other in enumerate(members) if number_ != rank_)
+        ]
+        assert len(last) <= 1
+        assert bool(found.beyond[at]) == bool(last)
+        named = int(rank[found.last[at]])
+        assert members[named][0] == max(one[0] for one in members)
+        if last:
+            assert named == last[0]
+            assert mine[named] == 0 or not comparable
+        assert found.lead[at] == members[named][0] - max(
+            one[0] for number_, one in enumerate(members) if number_ != named
+        )
+        assert found.total[at] == sum(mine)
+    assert (found.wait + found.late == duration - found.transfer[found.collective]).all()
+
+
+def test_ranks_are_shown_as_runs() -> None:
+    assert shown_ranks([3, 0, 1, 2, 8]) == "0-3, 8"
+    assert shown_ranks(range(0, 64, 8)) == "0, 8, 16, 24, 32, 40, 48, 56"
+    assert shown_ranks(range(0, 72, 8)).endswith(", 56, ... (9 ranks)")
+    assert shown_ranks([]) == ""
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_came_last_and_who_waited(tmp_path: Path) -> None:
+    paths = write(
+        tmp_path,
+        {
+            0: [collective(0, 500 * US, 1), collective(MS, 130 * US, 2), collective(3 * MS, 100 * US, 3)],
+            1: [collective(400 * US, 100 * US, 1), collective(MS + 30 * US, 100 * US, 2)],
+        },
+    )
+    found = tables(*paths)
+    first, second = found["collectives"].records()
+    assert (first["collective"], first["seq"], first["group"]) == ("all_reduce", 1, "0-1")
+    assert (first["last"], first["last_rank"], first["lead_ns"]) == ("1 by 400 µs", 1, 400 * US)
+    assert (first["transfer_ns"], first["longest_wait_ns"], first["longest_wait_rank"]) == (100 * US, 400 * US, 0)
+    assert (second["last"], second["last_rank"]) == ("not known (within the bound)", None)
+    assert (second["lead_ns"], second["longest_wait_ns"]) == (30 * US, 30 * US)
+    assert second["bound_ns"] >= second["lead_ns"]
+    zero, one = found["ranks"].records()
+    assert (zero["collectives"], zero["unmatched"], zero["last"], zero["suffered_ns"]) == (2, 1, 0, 430 * US)
+    assert (one["collectives"], one["unmatched"], one["last"], one["caused_ns"]) == (2, 0, 1, 400 * US)
+    assert one["caused_share"] == 400 / 430
+    assert zero["step_p50_ns"] is None
+    assert "alone: 1 records of collectives have no certain partner in another rank" in found["ranks"].notes
+    assert "1 of 2: who came last is not known (within the bound)" in found["collectives"].notes
+
+
+def test_a_rank_that_leaves_late_does_not_wait(tmp_path: Path) -> None:
+    """It came last, and its record ends late: nobody made it wait."""
+    found = tables(
+        *write(tmp_path, {0: [collective(0, 500 * US, 1)], 1: [collective(400 * US, 900 * US, 1)]}),
+    )
+    (row,) = found["collectives"].records()
+    assert (row["last_rank"], row["transfer_ns"], row["waits_ns"]) == (1, 500 * US, 0)
+    assert [one["left_late_ns"] for one in found["ranks"].records()] == [0, 400 * US]
+
+
+def test_a_missing_rank_may_be_the_last(tmp_path: Path) -> None:
+    events = {rank: [collective(rank * MS, (3 - rank) * MS, 1, "[0, 1, 2]")] for rank in (0, 1)}
+    found = tables(*write(tmp_path, events, world=3))
+    (row,) = found["collectives"].records()
+    assert (row["last"], row["last_rank"], row["missing"]) == ("not known (1 rank missing)", None, "2")
+    assert "no recording of rank 2 of 3" in found["ranks"].notes
+    assert [one["caused_ns"] for one in found["ranks"].records()] == [None, None]
+
+
+def test_hosts_whose_clocks_are_not_related_name_nobody(tmp_path: Path) -> None:
+    found = tables(*gloo(tmp_path, 0, "other"))
+    assert {row["last"] for row in found["collectives"].records()} == {"not known (no bound)"}
+    assert {row["lead_ns"] for row in found["collectives"].records()} == {None}
+    assert [row["bound_ns"] for row in found["hosts"].records()] == [20_001, None]
+    assert any("not known (clocks of two hosts)" in note for note in found["hosts"].notes)
+
+
+def test_ranks_of_one_host_beside_another_one_are_comparable(tmp_path: Path) -> None:
+    events = {rank: [collective(rank * MS, (3 - rank) * MS, 1, "[1, 2]")] for rank in (1, 2)}
+    paths = write(tmp_path, {0: [collective(0, MS, 1, "[0, 3]")]}, world=4)
+    paths += write(tmp_path, events, world=4, hosts="node8")
+    (row,) = tables(*paths)["collectives"].records()
+    assert (row["last_rank"], row["lead_ns"]) == (2, MS)
+
+
+def test_one_rank_alone_is_said(tmp_path: Path) -> None:
+    (section,) = tables(GLOO[0]).values()
+    assert not section.rows
+    assert section.notes == ["who waits for whom is not known: one input alone states the rank that it recorded"]
+    (section,) = tables(ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log").values()
+    assert section.notes == ["who waits for whom is not known: no input states the rank that it recorded"]
+
+
+def test_ranks_without_collectives_have_steps_and_no_zeros(tmp_path: Path) -> None:
+    def step(start: int, duration: int) -> Json:
+        name = {"name": f"ProfilerStep#{start // MS}", "cat": "user_annotation"}
+        return {"ph": "X", "pid": 1, "tid": 1, "ts": start / 1000, "dur": duration / 1000, **name}
+
+    events = {rank: [step(n * MS, (rank + 1 + n % 3) * 100 * US) for n in range(3)] for rank in (0, 1)}
+    found = tables(*write(tmp_path, events, world=None))
+    zero, one = found["ranks"].records()
+    assert (zero["step_p50_ns"], one["step_p50_ns"], one["step_max_ns"]) == (200 * US, 300 * US, 400 * US)
+    assert {row[key] for row in (zero, one) for key in ("collectives", "last", "caused_ns", "suffered_share")} == {None}
+    notes = found["ranks"].notes
+    assert "no two ranks recorded collectives whose group is known: who waits for whom is not known" in notes
+    assert "no input states how many ranks the job has: whether some are missing is not known" in notes
+    assert not found["collectives"].rows
+
+
+# -- recordings, and all ways to print --------------------------------------------------------------------------------
+
+
+def test_two_ranks_of_gloo() -> None:
+    """Rank 1 sleeps more, as the recorded program says; both are on one machine."""
+    found = tables(*GLOO)
+    rows = found["collectives"].records()
+    assert len(rows) == 98
+    assert {row["ranks"] for row in rows} == {2}
+    zero, one = found["ranks"].records()
+    named = [row for row in rows if row["last_rank"] is not None]
+    assert (zero["last"] + one["last"], zero["collectives"]) == (len(named), 98)
+    by_rank: defaultdict[int, int] = defaultdict(int)
+    for row in named:
+        by_rank[row["last_rank"]] += row["waits_ns"]
+        assert row["lead_ns"] > row["bound_ns"]
+        assert row["longest_wait_rank"] != row["last_rank"] or not row["waits_ns"]
+    assert [row["caused_ns"] for row in (zero, one)] == [by_rank[0], by_rank[1]]
+    assert zero["suffered_ns"] + one["suffered_ns"] == sum(row["waits_ns"] for row in rows)
+    (host,) = found["hosts"].records()
+    assert (host["host"], host["ranks"], host["drift_ppm"], host["bound_ns"], host["verdict"]) == (
+        *("vm", "0-1", 0.0, 20_001, "ok"),
+    )
+
+
+def printed(*arguments: object) -> str:
+    command = [sys.executable, "-m", "traceconv", "report", *map(str, (*GLOO, *arguments))]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_all_ways_to_print() -> None:
+    text = printed("--section", "ranks", "--top", 3)
+    assert max(len(line) for line in text.splitlines() if line.startswith("   ")) <= 80  # of the tables
+    document = json.loads(printed("--section", "ranks", "--top", 0, "--format", "json"))
+    jsonschema.validate(document, SCHEMA)
+    assert document.keys() == {"schema_version", "ranks", "collectives", "hosts", "notes"}
+    found = tables(*GLOO)
+    assert {name: section.records() for name, section in found.items()}.items() <= document.items()
+    parts = [
+        list(csv.DictReader(io.StringIO(part)))
+        for part in printed("--section", "ranks", "--top", 0, "--format", "csv").split("\n\n")
+    ]
+    assert [len(part) for part in parts] == [2, 98, 1]
+    assert parts[1][0]["last_rank"] == "1"
+    assert "| rank | matched | alone |" in printed("--section", "ranks", "--format", "markdown")
+    page = printed("--section", "ranks", "--format", "html")
+    assert "Who makes the others wait" in page
+    assert "Transfer and waiting" in page
+
+
+@pytest.mark.parametrize("to", ["to_arrow", "to_pandas", "to_polars"])
+def test_tables_as_frames(to: str) -> None:
+    for section in tables(*GLOO).values():
+        frame = getattr(section, to)()
+        assert len(frame) == len(section.rows)
+
+
+# -- simulated jobs ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_last_that_is_named_is_the_last(seed: int, tmp_path: Path) -> None:
+    """Clocks of one host are off by up to their bounds; skews are of their size."""
+    scene = Scene(ranks=2 + 3 * (seed % 3), collectives=60, skew_ns=(60 * US, MS)[seed % 2], clock_ns=20 * US)
+    found = judged(write_job(tmp_path, scene, seed))
+    assert found.collectives == 60
+    assert found.named > 0
+    assert found.right >= 0.95 * found.named
+
+
+def test_clocks_of_hosts_that_only_seem_to_agree_name_nobody(tmp_path: Path) -> None:
+    found = judged(write_job(tmp_path, Scene(4, 40, skew_ns=MS, clock_ns=0, hosts=4, host_ns=5 * MS), 1))
+    assert (found.collectives, found.named) == (40, 0)

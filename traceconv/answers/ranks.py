@@ -1,0 +1,383 @@
+"""Who makes the other ranks wait: collectives, ranks and the clocks of their hosts.
+
+Which records of several ranks are one collective is known from the check of the alignment (`align.collectives`). How
+long a rank waits follows from durations, and is limited by what clocks allow where they are related. Who came last
+follows from starts, and is said only beyond the bounds of the clocks. docs/answers.md has the definitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.collectives import Matched, Occurrences
+from traceconv.align.receipt import Aligned, Alignment, ReceiptLine
+from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.steps import step_rows
+from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.clocks import Verdict
+from traceconv.model.times import format_short
+from traceconv.model.trace import I64, SourceInfo
+
+_RANKS = (
+    Column("rank", "rank", Unit.COUNT),
+    Column("collectives", "matched", Unit.COUNT),
+    Column("unmatched", "alone", Unit.COUNT),
+    Column("last", "last", Unit.COUNT),
+    Column("caused_ns", "caused", Unit.NS),
+    Column("caused_share", "share", Unit.SHARE),
+    Column("suffered_ns", "suffered", Unit.NS),
+    Column("suffered_share", "share", Unit.SHARE),
+    Column("step_p50_ns", "step p50", Unit.NS),
+    Column("steps", "steps", Unit.COUNT, detail=True),
+    Column("step_max_ns", "step max", Unit.NS, detail=True),
+    Column("left_late_ns", "left late", Unit.NS, detail=True),
+    Column("input", "input", Unit.TEXT, detail=True),
+)
+_COLLECTIVES = (
+    Column("collective", "collective", Unit.TEXT),
+    Column("start_ns", "start", Unit.NS),
+    Column("last", "came last", Unit.TEXT),
+    Column("transfer_ns", "transfer", Unit.NS),
+    Column("longest_wait_ns", "waited", Unit.NS),
+    Column("longest_wait_rank", "who", Unit.COUNT),
+    Column("last_rank", "last rank", Unit.COUNT, detail=True),
+    Column("lead_ns", "lead", Unit.NS, detail=True),
+    Column("bound_ns", "within", Unit.NS, detail=True),
+    Column("waits_ns", "waits of all", Unit.NS, detail=True),
+    Column("group", "group", Unit.TEXT, detail=True),
+    Column("seq", "number", Unit.COUNT, detail=True),
+    Column("ranks", "ranks", Unit.COUNT, detail=True),
+    Column("missing", "missing", Unit.TEXT, detail=True),
+)
+_HOSTS = (
+    Column("host", "host", Unit.TEXT),
+    Column("ranks", "ranks", Unit.TEXT),
+    Column("offset_ns", "offset", Unit.NS),
+    Column("drift_ppm", "drift, ppm", Unit.RATE),
+    Column("bound_ns", "within", Unit.NS),
+    Column("verdict", "verdict", Unit.TEXT),
+    Column("method", "placed by", Unit.TEXT, detail=True),
+)
+#: So many members of a list of ranks are named.
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Collectives, in the order of their numbers, and what their ranks waited, in the order of the occurrences.
+
+    Attributes:
+        of: the occurrences, in the order of their numbers.
+        collective: for each occurrence its collective, a row of the columns below.
+        wait: for each occurrence how long its rank waited for others, ns.
+        late: for each how long its rank took longer than the transfer without waiting, ns: it left late.
+        total: for each collective the sum of these, ns.
+        first: for each collective its first occurrence.
+        transfer: the shortest duration of its ranks, ns.
+        last: the occurrence that started last.
+        lead: how long before that the last but one started, ns.
+        bound: the bounds of these two clocks together, ns.
+        beyond: whether the last one came after all others by more than the bounds of their clocks.
+        comparable: whether the clocks of all its ranks are related within bounds.
+    """
+
+    of: Occurrences
+    collective: I64
+    wait: I64
+    late: I64
+    total: I64
+    first: I64
+    transfer: I64
+    last: I64
+    lead: I64
+    bound: I64
+    beyond: npt.NDArray[np.bool_]
+    comparable: npt.NDArray[np.bool_]
+
+
+def waits(of: Occurrences, clock: I64) -> Waits:
+    """Return what ranks waited, and who came last.
+
+    Args:
+        of: occurrences of collectives, of two ranks or more each, in the order of their numbers.
+        clock: for each occurrence a number of its clock, equal for such that are related within their bounds; negative
+            if the bound is not known.
+    """
+    first = np.flatnonzero(np.diff(of.number, prepend=-1))
+    collective = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(of.number))))
+    if not len(first):
+        none = np.zeros(0, np.int64)
+        return Waits(of, none, none, none, none, first, none, none, none, none, none.astype(bool), none.astype(bool))
+    duration = np.maximum(of.end - of.start, 0)
+    transfer = np.minimum.reduceat(duration, first)
+    # In order of starts within each collective: the last, and the last but one.
+    order = np.lexsort((of.rank, of.start, collective))
+    ends = np.append(first[1:], len(of.number)) - 1
+    last, next_one = order[ends], order[ends - 1]
+    # When the last of all other ranks may have come, at the latest.
+    reach = of.start + of.bound
+    order = np.lexsort((reach, collective))
+    others = reach[order[ends]][collective]
+    others[order[ends]] = reach[order[ends - 1]]
+    lowest = np.minimum.reduceat(clock, first)
+    comparable = (lowest >= 0) & (lowest == np.maximum.reduceat(clock, first))
+    rest = duration - transfer[collective]
+    possible = np.maximum(others - of.start + of.bound, 0)
+    wait = np.where(comparable[collective], np.minimum(rest, possible), rest)
+    return Waits(
+        of,
+        collective,
+        wait,
+        rest - wait,
+        np.add.reduceat(wait, first),
+        first,
+        transfer,
+        last,
+        of.start[last] - of.start[next_one],
+        of.bound[last] + of.bound[next_one],
+        of.start[last] - of.bound[last] > others[last],
+        comparable,
+    )
+
+
+def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Section]:
+    """Return the tables `ranks`, `collectives` and `hosts`: a row for each rank, collective, and clock of a host.
+
+    Args:
+        table: the slices.
+        aligned: how its inputs were placed, and the collectives that their ranks recorded.
+        step_name: a pattern of the whole names of steps; "" for what the formats mark.
+    """
+    sources = table.trace.sources
+    by_rank: defaultdict[int, list[int]] = defaultdict(list)
+    for number, source in enumerate(sources):
+        if source.rank is not None:
+            by_rank[source.rank].append(number)
+    found = [Section("ranks", _RANKS), Section("collectives", _COLLECTIVES), Section("hosts", _HOSTS)]
+    if len(by_rank) < 2:
+        told = "one input alone states" if by_rank else "no input states"
+        found[0].notes.append(f"who waits for whom is not known: {told} the rank that it recorded")
+        return found[:1]
+    of_ranks, of_collectives, of_hosts = found
+    matched, alignment = aligned.matched, aligned.alignment
+    judged = None
+    if matched is not None and alignment is not None:
+        judged = _judged(matched, alignment)
+        _add_collectives(of_collectives, judged, matched, table.start)
+    _add_ranks(of_ranks, table, by_rank, judged, step_rows(table, step_name))
+    of_ranks.notes += _notes(sources, judged, matched)
+    if alignment is not None:
+        _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What is known of each collective.
+
+    Attributes:
+        waited: what its ranks waited.
+        missing: for each collective the ranks of its group that did not record it.
+        unknown: why it is not known who came last to it, "" if it is.
+        inputs: those that hold records of collectives, with a partner or without.
+        alone: for each rank how many of its records have no certain partner.
+    """
+
+    waited: Waits
+    missing: list[set[int]]
+    unknown: list[str]
+    inputs: frozenset[int]
+    alone: Counter[int]
+
+
+def _judged(matched: Matched, alignment: Alignment) -> _Judged:
+    of, rest = matched.occurrences, matched.unmatched
+    waited = waits(of, _clocks(of, alignment))
+    parts = pairwise(np.append(waited.first, len(of.number)).tolist())
+    missing = [set(matched.terms.members[int(of.group[low])]) - set(of.rank[low:high].tolist()) for low, high in parts]
+    unknown = [_unknown(waited, number, len(lacks)) for number, lacks in enumerate(missing)]
+    inputs = frozenset(of.input.tolist()) | frozenset(rest.input.tolist())
+    return _Judged(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
+
+
+def _clocks(of: Occurrences, alignment: Alignment) -> I64:
+    """Return for each occurrence a number of the clock that its input is on within a bound; -1 if that is not known.
+
+    Hosts whose wall clocks are only taken to agree have clocks of their own.
+    """
+    from traceconv.align.ranks import Hosts
+
+    names = Hosts(alignment).of
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    found = []
+    for name, maps in zip(names, alignment.maps, strict=True):
+        ways = maps.values()
+        sure = all(way.bound_in_step_ns is not None and way.verdict in (Verdict.OK, Verdict.ASSUMED) for way in ways)
+        found.append(numbers[name] if sure else -1)
+    return np.array(found, np.int64)[of.input]
+
+
+# -- a row for each collective ----------------------------------------------------------------------------------------
+
+
+def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin: int) -> None:
+    """Add a row for each collective, the longest wait first, and say of how many it is not known who came last."""
+    waited, of = judged.waited, judged.waited.of
+    kinds = {number: kind for kind, number in matched.terms.kinds.items()}
+    for number, (low, high) in enumerate(pairwise(np.append(waited.first, len(of.number)).tolist())):
+        last, longest = int(waited.last[number]), low + int(np.argmax(waited.wait[low:high]))
+        lead, unknown, comparable = int(waited.lead[number]), judged.unknown[number], bool(waited.comparable[number])
+        section.rows.append(
+            (
+                kinds[int(of.kind[low])],
+                int(np.min(of.start[low:high])) - begin,
+                unknown or f"{of.rank[last]} by {format_short(lead)}",
+                int(waited.transfer[number]),
+                int(waited.wait[longest]),
+                int(of.rank[longest]),
+                None if unknown else int(of.rank[last]),
+                lead if comparable else None,
+                int(waited.bound[number]) if comparable else None,
+                int(waited.total[number]),
+                shown_ranks(matched.terms.members[int(of.group[low])]),
+                int(of.seq[low]) if of.seq[low] >= 0 else None,
+                high - low,
+                shown_ranks(judged.missing[number]),
+            )
+        )
+    wait, start = section.place("longest_wait_ns"), section.place("start_ns")
+    section.rows.sort(key=lambda row: (-int(row[wait] or 0), int(row[start] or 0)))
+    if not section.rows:
+        section.notes.append("no collective has records of several ranks that are certain to be of it")
+        return
+    why = Counter(filter(None, judged.unknown))
+    section.notes += [f"{why[one]} of {len(section.rows)}: who came last is {one}" for one in sorted(why)]
+    section.notes.append(
+        "transfer: the shortest duration of any rank; waited: the longest one without it, and whose that is"
+    )
+    if any(judged.missing):
+        section.notes.append("where ranks are missing, transfers may be shorter, and waits longer")
+
+
+def _unknown(waited: Waits, number: int, missing: int) -> str:
+    """Return why it is not known who came last to a collective, "" if it is."""
+    if missing:
+        return f"not known ({missing} rank{'s' if missing > 1 else ''} missing)"
+    if not waited.comparable[number]:
+        return "not known (no bound)"
+    return "" if waited.beyond[number] else "not known (within the bound)"
+
+
+def shown_ranks(ranks: Iterable[int]) -> str:
+    """Return ranks for people, runs of them as their ends: "0-3, 8"; of many the first, and how many there are."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1][1:] = [rank]
+        else:
+            runs.append([rank])
+    shown = ["-".join(map(str, run)) for run in runs[:_MOST_NAMED]]
+    return ", ".join(shown) + (f", ... ({len(set(ranks))} ranks)" if len(runs) > _MOST_NAMED else "")
+
+
+# -- a row for each rank ----------------------------------------------------------------------------------------------
+
+
+def _add_ranks(
+    section: Section, table: SliceTable, by_rank: dict[int, list[int]], judged: _Judged | None, steps: Rows
+) -> None:
+    """Add a row for each rank that is recorded."""
+    trace = table.trace
+    source = np.array([track.source for track in trace.tracks], np.int64)[trace.slices.track[steps]]
+    caused, last = Counter[int](), Counter[int]()
+    whole = 0
+    if judged is not None:
+        waited = judged.waited
+        whole = int(waited.total.sum())
+        for number in (number for number, unknown in enumerate(judged.unknown) if not unknown):
+            at = int(waited.last[number])
+            rank = int(waited.of.rank[at])
+            last[rank] += 1
+            caused[rank] += int(waited.total[number] - waited.wait[at])
+    for rank, inputs in sorted(by_rank.items()):
+        cells: tuple[Cell, ...] = (None,) * 7
+        late = None  # as long as no input of the rank tells of collectives
+        if judged is not None and judged.inputs.intersection(inputs):
+            mine = judged.waited.of.rank == rank
+            late = int(judged.waited.late[mine].sum())
+            suffered = int(judged.waited.wait[mine].sum())
+            of_whole = [part / whole if whole else None for part in (caused[rank], suffered)]
+            known = not all(judged.unknown[number] for number in judged.waited.collective[mine].tolist())
+            blamed = (last[rank], caused[rank], of_whole[0]) if known else (None, None, None)
+            cells = (int(mine.sum()), judged.alone[rank], *blamed, suffered, of_whole[1])
+        durations = np.sort(trace.slices.dur[steps[np.isin(source, inputs)]]).tolist()
+        middle = durations[(len(durations) - 1) // 2] if durations else None
+        most = durations[-1] if durations else None
+        names = ", ".join(trace.sources[number].name for number in inputs)
+        section.rows.append((rank, *cells, middle, len(durations) or None, most, late, names))
+    if not len(steps):
+        section.notes.append("no input marks steps: name them by --step-name REGEX")
+    if whole:
+        rest = whole - sum(caused.values())
+        unknown = f"; caused by whom is not known for {format_short(rest)} of it" if rest else ""
+        section.notes.append(f"ranks waited {format_short(whole)} in all{unknown}")
+
+
+def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Matched | None) -> list[str]:
+    """Return which ranks are missing, which inputs tell too little, and what does not match."""
+    found = []
+    recorded = {source.rank for source in sources if source.rank is not None}
+    world = max((source.world_size or 0 for source in sources), default=0)
+    missing = set(range(world)) - recorded
+    if missing:
+        found.append(f"no recording of rank{'s' if len(missing) > 1 else ''} {shown_ranks(missing)} of {world}")
+    if not world:
+        found.append("no input states how many ranks the job has: whether some are missing is not known")
+    silent = [source.name for source in sources if source.rank is None]
+    if silent:
+        found.append(f"no rank is stated by {_named(silent)}")
+    if matched is None or judged is None:
+        return [*found, "no two ranks recorded collectives whose group is known: who waits for whom is not known"]
+    untold = [
+        source.name for number, source in enumerate(sources) if source.rank is not None and number not in judged.inputs
+    ]
+    if untold:
+        found.append(f"no collectives of a known group are recorded by {_named(untold)}")
+    of_unknown = sum(matched.terms.of_unknown_group.values())
+    if of_unknown:
+        found.append(f"{of_unknown} records of collectives tell no group: not matched")
+    if matched.alone:
+        found.append(f"alone: {matched.alone} records of collectives have no certain partner in another rank")
+    for odd in matched.odd:
+        pair = sorted({int(odd.wrong.of.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})
+        found.append(f"the records of ranks {shown_ranks(pair)} fit in no way: some are missing, or a clock was set")
+    return found
+
+
+def _named(names: Sequence[str]) -> str:
+    """Return names for people, of many the first."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+# -- a row for each clock of a host -----------------------------------------------------------------------------------
+
+
+def _add_hosts(section: Section, lines: Sequence[ReceiptLine]) -> None:
+    """Add a row for each host, and for each of its clocks if they were placed differently."""
+    ranks_of: defaultdict[tuple[Cell, ...], set[int]] = defaultdict(set)
+    for line in lines:
+        placed = (line.host or None, line.offset_ns, line.drift_ppm, line.bound_ns, line.verdict, line.method)
+        ranks_of[placed].add(line.rank or 0)
+    for (host, *rest), own in sorted(ranks_of.items(), key=lambda one: min(one[1])):
+        section.rows.append((host, shown_ranks(own), *rest))
+    if len({line.host for line in lines}) > 1:
+        section.notes += list(
+            dict.fromkeys(f"{line.host or '(no host)'}: {line.method}, {line.bound_text}" for line in lines)
+        )
