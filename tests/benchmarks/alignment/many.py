@@ -2,8 +2,8 @@
 
 Each process writes a Kineto profile, which says its host, pid and wall time, and a oneDNN log that says neither host
 nor process. All run the same network, and begin each iteration together, as ranks that wait for each other do.
-`--clock` says what the logs tell of time: `boot`, times of a clock that nothing relates; or `none`, no times at all. Of several
-hosts (`--hosts`) the user says on which one each log was written, since no log does.
+`--clock` says what the logs tell of time: `boot`, times of a clock that nothing relates; `wall`, Unix times; or `none`,
+no times at all. Of several hosts (`--hosts`) the user says on which one each log was written, since no log does.
 
 Printed is the CPU time of reading and of aligning, in a process of its own for each size, with how many pairs of clocks
 were compared and what became of the logs.
@@ -20,6 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +30,7 @@ import numpy as np
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, network, run
 from tests.benchmarks.record import laid_out
-from traceconv.align import Policy, align, duration_placement, estimates
+from traceconv.align import Policy, align, contradictions, duration_placement, estimates
 from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts
 from traceconv.align.geometry import F64
 from traceconv.api import read
@@ -119,9 +120,10 @@ def _log(rng: np.random.Generator, start: F64, made: Run, clock: str, drift: flo
     ends = start[seen] + made.dur[seen] + MS - (0.5 + rng.exponential(0.5, len(seen))) * US
     lines = [_HEAD]
     for at, end, kind in zip(begins.tolist(), ends.tolist(), made.kind[seen].tolist(), strict=True):
-        when = f"{(_BOOT_NS + at * (1 + drift)) / 1e6:.6f}," if clock == "boot" else ""
+        when = {"boot": _BOOT_NS + at * (1 + drift), "wall": _BASE_NS + at}.get(clock)
         lines.append(
-            f"onednn_verbose,v1,{when}primitive,exec,cpu,{_PRIMITIVES[kind]},jit:avx512_core,forward_training,"
+            f"onednn_verbose,v1,{'' if when is None else f'{when / 1e6:.6f},'}primitive,exec,cpu,"
+            f"{_PRIMITIVES[kind]},jit:avx512_core,forward_training,"
             f"src:f32::blocked:aBcd16b::f0 dst:f32::blocked:aBcd16b::f0,attr-scratchpad:user,,mb8_ic16oc32,"
             f"{max(end - at, 500.0) / 1e6:.6g}\n"
         )
@@ -135,7 +137,7 @@ class Measured:
     Attributes:
         processes: how many profiles, and as many logs.
         read_s, align_s: CPU time of both steps.
-        pairs: how many pairs of clocks were compared by their events.
+        compared: how often two clocks were compared by their events.
         outcome: how many logs have which verdict, or the refusal.
         wrong: how many logs lie more than 0.2 ms from their true offset at the start.
     """
@@ -143,7 +145,7 @@ class Measured:
     processes: int
     read_s: float
     align_s: float
-    pairs: int
+    compared: int
     outcome: str
     wrong: int = 0
 
@@ -156,17 +158,17 @@ def measure(processes: int, hosts: int, clock: str) -> Measured:
         traces = [read(path) for path in paths]
     have_read = time.process_time()
     compared = Counter[str]()
-    of_pair, of_durations = (
-        _counted(estimates.estimate_pair, compared),
-        _counted(duration_placement.align_durations, compared),
-    )
-    stated = {processes + at: ClockFact(ClockKind.PERF, host_of(at, processes, hosts)) for at in range(processes)}
-    facts = Facts(clocks=stated if hosts > 1 and clock == "boot" else {})
+    kind = ClockKind.PERF if clock == "boot" else ClockKind.REALTIME
+    stated = {processes + at: ClockFact(kind, host_of(at, processes, hosts)) for at in range(processes)}
+    facts = Facts(clocks=stated if hosts > 1 and clock != "none" else {})
     wrong = 0
-    with (
-        patch.object(estimates, "estimate_pair", of_pair),
-        patch.object(duration_placement, "align_durations", of_durations),
-    ):
+    with ExitStack() as patches:
+        for module, name in (
+            (estimates, "estimate_pair"),
+            (contradictions, "estimate_pair"),
+            (duration_placement, "align_durations"),
+        ):
+            patches.enter_context(patch.object(module, name, _counted(getattr(module, name), compared)))
         try:
             found = align(traces, policy=Policy(same_run=clock == "none"), facts=facts)
         except AlignmentError as error:
@@ -175,8 +177,9 @@ def measure(processes: int, hosts: int, clock: str) -> Measured:
             verdicts = Counter(line.verdict for line in found.receipt[processes:])
             outcome = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
             ways = [next(iter(found.maps[processes + at].values())) for at in range(processes)]
-            if clock == "boot":
-                wrong = sum(abs(way.at(_BOOT_NS) - _BASE_NS) > 0.2 * MS for way in ways)
+            begin = {"boot": _BOOT_NS, "wall": _BASE_NS}.get(clock)
+            if begin is not None:
+                wrong = sum(abs(way.at(begin) - _BASE_NS) > 0.2 * MS for way in ways)
     return Measured(processes, have_read - began, time.process_time() - have_read, compared.total(), outcome, wrong)
 
 
@@ -193,20 +196,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.alignment.many", description=__doc__)
     parser.add_argument("processes", nargs="*", type=int, default=[2, 8, 32], help="how many processes")
     parser.add_argument("--hosts", type=int, default=1, help="on how many hosts they run")
-    parser.add_argument("--clock", choices=("boot", "none"), default="boot", help="what logs tell of time")
+    parser.add_argument("--clock", choices=("boot", "wall", "none"), default="boot", help="what logs tell of time")
     parser.add_argument("--profile", metavar="FILE", help="also write the profile of cProfile, of the one size given")
     args = parser.parse_args()
     if args.profile:
         (processes,) = args.processes
         cProfile.runctx("measure(processes, args.hosts, args.clock)", globals(), locals(), args.profile)
         return
-    rows = [("files", "read", "align", "pairs compared", "wrong", "logs")]
+    rows = [("files", "read", "align", "compared", "wrong", "logs")]
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         for processes in args.processes:
             one = pool.submit(measure, processes, min(args.hosts, processes), args.clock).result()
             files = f"{processes} + {processes}"
             rows.append(
-                (files, f"{one.read_s:.1f} s", f"{one.align_s:.1f} s", str(one.pairs), str(one.wrong), one.outcome)
+                (files, f"{one.read_s:.1f} s", f"{one.align_s:.1f} s", str(one.compared), str(one.wrong), one.outcome)
             )
             print(*laid_out([rows[0], rows[-1]]), sep="\n", flush=True)
 
