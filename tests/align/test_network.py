@@ -224,3 +224,20 @@ def one(name: str, at: int) -> Trace:
     out = Builder(SourceInfo(name, "format"), ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC))
     out.slice(out.tracks.add("t"), at, SPAN_NS, "x")
     return lay_out(out.finish())
+
+
+def test_two_hosts_stay_where_their_wall_clocks_are_whatever_their_own_files_leave_over() -> None:
+    """A relation without a known bound weighs next to nothing, beside some of 1 ns that miss each other by as much."""
+    maps = truth_of(np.random.default_rng(2), 6)
+    edges = [
+        edge(maps, 1, 0, bound=None, exact=False),
+        edge(maps, 1, 2, bound=1, error=1),
+        edge(maps, 2, 3, bound=20_000, error=700),
+        edge(maps, 3, 4, bound=1, error=-1),
+        edge(maps, 4, 1, bound=3_000, error=-400),
+        edge(maps, 2, 4, bound=40_000, error=9_000),
+        edge(maps, 5, 0, bound=None),
+    ]
+    found = solve(range(6), edges, 0)
+    assert found.verdict is Verdict.OK
+    assert all(off(found.maps[node], maps[node]) < 10_000 for node in range(6))

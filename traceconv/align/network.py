@@ -18,7 +18,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from traceconv.align.geometry import F64
+from traceconv.align.geometry import F64, Flags
 from traceconv.model.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockMap, Verdict
 
 #: The next best explanation must be worse by this sum of squares, in units of the bounds, for a relation to be dropped:
@@ -232,7 +232,7 @@ class _Network:
                     matrix[2 * i : 2 * i + 2, 2 * unknown[node]] += sign
                     matrix[2 * i : 2 * i + 2, 2 * unknown[node] + 1] += sign * time[i] / reach
         scaled, goal = matrix * weight[:, None], -apart.ravel() * weight
-        solved = np.linalg.lstsq(scaled, goal, rcond=None)[0]
+        solved = _least_squares(scaled, goal, np.repeat(bound >= _WEIGHTLESS_NS, 2))
         spread = np.linalg.norm(np.linalg.pinv(scaled, rcond=1e-14), axis=1)
         return _Fit(
             float(np.sum((scaled @ solved - goal) ** 2)),
@@ -319,6 +319,23 @@ class _Network:
             steps += [(edge.a, edge.b, middle + slack), (edge.b, edge.a, slack - middle)]
         there, back = _shortest(self.reference, steps, len(tree)), _shortest(node, steps, len(tree))
         return None if there is None or back is None else (-back[self.reference], there[node])
+
+
+def _least_squares(matrix: F64, goal: F64, last: Flags) -> F64:
+    """Return the least squares solution; some rows decide only what all others leave open.
+
+    Rows of next to no weight beside the others would make of their rounding errors offsets of milliseconds.
+    """
+    first = ~last
+    solved: F64 = np.linalg.lstsq(matrix[first], goal[first], rcond=None)[0]
+    if not last.any():
+        return solved
+    _, sizes, directions = np.linalg.svd(matrix[first])
+    least = max(matrix.shape) * np.finfo(np.float64).eps * np.max(sizes, initial=0.0)
+    left_open = directions[np.count_nonzero(sizes > least) :].T
+    misses = goal[last] - matrix[last] @ solved
+    moved: F64 = solved + left_open @ np.linalg.lstsq(matrix[last] @ left_open, misses, rcond=None)[0]
+    return moved
 
 
 def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -> dict[int, float] | None:
