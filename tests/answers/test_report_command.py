@@ -14,6 +14,7 @@ import pytest
 
 import traceconv
 from tests.golden import ROOT
+from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.section import Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -46,6 +47,19 @@ def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
         assert all(column.name.endswith("_ns") == (column.unit is Unit.NS) for column in section.columns)
 
 
+def test_a_window_is_named_by_each_section() -> None:
+    window = "from 14 µs to 17 µs after the start"
+    text = run(CUDA, "--between", "cudaLaunchKernel[2]").stdout
+    assert text.count(window) == len(SECTIONS) - 1
+    assert "--between does not apply to this section" in text
+    document = json.loads(run(CUDA, "--between", "cudaLaunchKernel[2]", "--format", "json").stdout)
+    jsonschema.validate(document, SCHEMA)
+    assert document["between"] == {"asked": "cudaLaunchKernel[2]", "start_ns": 14_000, "end_ns": 17_000}
+    assert {row["name"] for row in document["operations"]} == {"cudaLaunchKernel", "sgemm_128x128"}
+    (section,) = traceconv.report([CUDA], Questions(["operations"], between="cudaLaunchKernel[2]"))
+    assert section.records() == document["operations"]
+
+
 def test_csv_and_markdown_hold_the_same_rows() -> None:
     rows = list(csv.DictReader(io.StringIO(run(CUDA, "--section", "operations", "--format", "csv").stdout)))
     assert rows[0]["name"] == "cudaDeviceSynchronize"
@@ -66,6 +80,9 @@ def test_groups_by_what_is_asked() -> None:
         (("--by", "nmae"), "'nmae' is not a key"),
         (("--sort", "slef"), "columns: name, count, total_ns, self_ns"),
         (("--where", "dur>1"), "at character 5 of 'dur>1'"),
+        (("--between", "ProfilerStep#9"), "no slice is named 'ProfilerStep#9', at character 1 of"),
+        (("--between", "cudaLaunchKernel"), "3 slices are named 'cudaLaunchKernel', at character 1"),
+        (("--between", "1us..5xs"), "at character 6 of '1us..5xs'"),
         (("--step-name", "("), "--step-name '('"),
         (("--section", "devcie"), "'devcie' is not one of"),
     ],

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from traceconv.align.receipt import Aligned
+from traceconv.answers.between import check_between, window_of
 from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
@@ -35,6 +36,7 @@ class Questions:
         dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
         sort: the column that operations are sorted by.
         where: a condition for the slices that are counted; "" for all.
+        between: the window of time that is asked about, by names or times; "" for all of it.
     """
 
     sections: Sequence[str] = ()
@@ -43,9 +45,10 @@ class Questions:
     dispatch_limit: int = DISPATCH_LIMIT
     sort: str = "self_ns"
     where: str = ""
+    between: str = ""
 
     def check(self) -> None:
-        """Raise UsageError if a section, key or column is not known, or a pattern or condition cannot be read."""
+        """Raise UsageError if a section, key or column is not known, or a pattern, condition or time cannot be read."""
         for name in self.sections:
             if name not in _SECTIONS:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
@@ -54,6 +57,7 @@ class Questions:
         sorted_by(self.sort, self.by)
         if self.where:
             parse(self.where)
+        check_between(self.between)
         check_pattern(self.step_name)
 
 
@@ -68,8 +72,9 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     "primitives": lambda table, *_: [primitives(table)],
 }
 SECTIONS = tuple(_SECTIONS)
-#: The sections whose rows are slices that a condition can choose.
-_OF_CHOSEN = ("operations", "steps")
+#: The sections whose rows are slices that a condition can choose, and those that are not about a window of time.
+_OF_CHOSEN = ("operations", "steps", "primitives")
+_OF_ALL_TIMES = ("overview", "ranks", "collectives", "hosts")
 
 
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
@@ -81,14 +86,15 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
         asked: what to answer.
 
     Raises:
-        UsageError: a section or key is not known, or a pattern or condition cannot be read.
+        UsageError: a section or key is not known, a pattern or condition cannot be read, or there is no such window.
     """
     asked.check()
+    window = window_of(SliceTable(trace), asked.between) if asked.between else None
     if not asked.where:
-        table = SliceTable(trace)
+        table = SliceTable(trace, None, window)
     else:
         condition = parse(asked.where)
-        table = SliceTable(trace, lambda of: holds(of, condition))
+        table = SliceTable(trace, lambda of: holds(of, condition), window)
     wanted = asked.sections or SECTIONS
     found = [one for name, answer in _SECTIONS.items() if name in wanted for one in answer(table, aligned, asked)]
     for section in found if asked.where else ():
@@ -97,4 +103,9 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
             if section.name in _OF_CHOSEN
             else "--where does not apply to this section: it is about all that was recorded"
         )
+    for section in found if window else ():
+        if section.name in _OF_ALL_TIMES:
+            section.notes.append("--between does not apply to this section: it is about all that was recorded")
+        else:
+            section.window = window
     return found

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.intervals import Intervals, gaps, shares, subtract
+from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.times import format_short
@@ -64,8 +65,9 @@ class _Work:
 def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
     """Return a row for each device, followed by one for each of its queues if it has several.
 
-    The window of a device is from the start of its first work to the end of its last one. The four parts computation,
-    exposed communication, exposed copies and idle add up to it; the parts of idle add up to idle.
+    The window of a device is that of the table, else from the start of its first work to the end of its last one. The
+    four parts computation, exposed communication, exposed copies and idle add up to it; the parts of idle add up to
+    idle. Gaps are split as a whole, then cut to the window: what two windows say adds up to what both say as one.
 
     Args:
         table: the slices.
@@ -78,7 +80,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
         return section
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
     owner = np.array([_device_of(table, track) for track in queue.tolist()], np.int64)
-    start, end = int(np.min(table.trace.slices.ts[work.rows])), int(np.max(table.ends[work.rows]))
+    start, end = _window(table, work.rows)
     for one in np.unique(owner).tolist():
         of_device = owner == one
         queues = np.unique(queue[of_device]).tolist()
@@ -91,23 +93,31 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
             section.rows.append(
                 _row(table, work, np.flatnonzero(queue == other), (table.path(one), name), dispatch_limit)
             )
+    shown = "that of the table" if table.window else "from the first work of the device to its last"
     section.notes.append(
-        "window: from the first work of the device to its last; computation + exposed communication + exposed copies + "
+        f"window: {shown}; computation + exposed communication + exposed copies + "
         "idle = window; idle = host late + launch call + dispatch + device wait + unknown"
     )
-    without = int(np.sum(work.launch < 0))
+    started = table.in_window(table.trace.slices.ts[work.rows])
+    without = int(np.sum(started & (work.launch < 0)))
     if without:
         section.notes.append(
-            f"{without} of {len(work.rows)} slices of the device have no recorded launch: gaps before them are unknown"
+            f"{without} of {np.sum(started)} kernels and copies have no recorded launch: gaps before them are unknown"
         )
-    early = int(np.sum(_latency(table, work)[work.launch >= 0] < 0))
-    if early:
-        most = int(-np.min(_latency(table, work)[work.launch >= 0]))
+    latency = _latency(table, work)[started & (work.launch >= 0)]
+    if np.any(latency < 0):
         section.notes.append(
-            f"{early} slices of the device start before their launch: "
-            f"the clocks of host and device differ by {format_short(most)} or more"
+            f"{np.sum(latency < 0)} kernels and copies start before their launch: "
+            f"the clocks of host and device differ by {format_short(int(-np.min(latency)))} or more"
         )
     return section
+
+
+def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:
+    """Return the window of the table, or else from the first start of the rows to their last end, ns."""
+    if table.window:
+        return table.window.start, table.window.end
+    return int(np.min(table.trace.slices.ts[rows])), int(np.max(table.ends[rows]))
 
 
 def _device_of(table: SliceTable, queue: int) -> int:
@@ -156,15 +166,17 @@ def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dis
     """Return the row of some of the work: numbers in ns, shares as fractions."""
     slices = table.trace.slices
     rows = work.rows[mine]
-    busy = table.busy(rows)
-    start, end = int(np.min(slices.ts[rows])), int(np.max(table.ends[rows]))
-    communication = table.busy(rows[work.is_communication[mine]])
-    copies = table.busy(rows[work.is_copy[mine]])
-    compute = table.busy(rows[~work.is_copy[mine] & ~work.is_communication[mine]])
+    start, end = _window(table, rows)
+    window = Intervals(np.array([start]), np.array([end]))
+    runs = table.busy(rows)
+    busy = intersect(runs, window)
+    communication = intersect(table.busy(rows[work.is_communication[mine]]), window)
+    copies = intersect(table.busy(rows[work.is_copy[mine]]), window)
+    compute = intersect(table.busy(rows[~work.is_copy[mine] & ~work.is_communication[mine]]), window)
     exposed = subtract(communication, compute)
     exposed_copies = subtract(subtract(copies, compute), communication)
     idle = gaps(busy, start, end)
-    launched = mine[work.launch[mine] >= 0]
+    launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
     latency = _latency(table, work)[launched]
     queued = slices.ts[work.rows[launched]] - table.ends[work.launch[launched]]
     hidden = communication.length - exposed.length
@@ -177,7 +189,7 @@ def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dis
         exposed_copies.length,
         idle.length,
         busy.length / (end - start) if end > start else None,
-        *_causes(table, work, mine, idle, dispatch_limit),
+        *_causes(table, work, mine, runs, dispatch_limit),
         len(idle.starts),
         communication.length,
         hidden / communication.length if communication.length else None,
@@ -194,35 +206,43 @@ def _median(values: I64) -> int | None:
 
 
 def _causes(
-    table: SliceTable, work: _Work, mine: Rows, idle: Intervals, dispatch_limit: int
+    table: SliceTable, work: _Work, mine: Rows, runs: Intervals, dispatch_limit: int
 ) -> tuple[int, int, int, int, int]:
-    """Split each gap by the launch of the work that ends it; return the sums of the parts, ns.
+    """Split each gap by the launch of the work that ends it; return the sums of the parts in the window, ns.
+
+    Args:
+        table: the slices.
+        work: the work of all devices.
+        mine: which of it is meant.
+        runs: the instants at which that runs.
+        dispatch_limit: as of `device`.
 
     Returns:
-        Host late, launch call, dispatch, device wait, unknown. They add up to the length of the gaps.
+        Host late, launch call, dispatch, device wait, unknown. They add up to the idle time of the window.
     """
+    window = _window(table, work.rows[mine])
+    idle = gaps(runs, min(table.start, window[0]), int(np.max(runs.ends, initial=window[1])))
     if not len(idle.starts):
         return 0, 0, 0, 0, 0
     ts = table.trace.slices.ts
     begins = ts[work.rows[mine]]
     launch = work.launch[mine]
     called = np.where(launch >= 0, ts[launch], np.iinfo(np.int64).min)
-    # Of several slices that start at the end of a gap, the one that was launched last.
+    # Of all the work that starts at the end of a gap, the one that was launched last.
     order = np.lexsort((called, begins))
     next_one = order[np.searchsorted(begins[order], idle.ends, "right") - 1]
-    known = launch[next_one] >= 0
+    known = (launch[next_one] >= 0) & (begins[next_one] == idle.ends)  # no work ends the last gap
     call_start, call_end = called[next_one], table.ends[launch[next_one]]
     known &= call_start <= idle.ends
-    split = np.clip(call_start, idle.starts, idle.ends), np.clip(call_end, idle.starts, idle.ends)
-    host_late = np.where(known, split[0] - idle.starts, 0)
-    in_call = np.where(known, np.maximum(split[1], split[0]) - split[0], 0)
-    rest = np.where(known, idle.ends - np.maximum(split[1], split[0]), 0)
-    picked_up = rest <= dispatch_limit
-    lengths = idle.ends - idle.starts
+    late_until = np.clip(call_start, idle.starts, idle.ends)
+    called_until = np.maximum(np.clip(call_end, idle.starts, idle.ends), late_until)
+    picked_up = idle.ends - called_until <= dispatch_limit
+    edges = [np.clip(edge, *window) for edge in (idle.starts, late_until, called_until, idle.ends)]
+    late, call, rest = (after - before for before, after in pairwise(edges))
     return (
-        int(host_late.sum()),
-        int(in_call.sum()),
-        int(rest[picked_up].sum()),
-        int(rest[~picked_up].sum()),
-        int(lengths[~known].sum()),
+        int(late[known].sum()),
+        int(call[known].sum()),
+        int(rest[known & picked_up].sum()),
+        int(rest[known & ~picked_up].sum()),
+        int((edges[3] - edges[0])[~known].sum()),
     )

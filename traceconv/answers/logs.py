@@ -30,16 +30,16 @@ def logs(table: SliceTable) -> Section:
         section.notes.append("no input holds log entries")
         return section
     section.notes += [f"{trace.sources[number].name}: holds no log entries" for number in silent]
-    rows = np.flatnonzero(entries.level >= Level.WARNING)
+    in_window = table.in_window(entries.ts)
+    rows = np.flatnonzero(in_window & (entries.level >= Level.WARNING))
     if not len(rows):
-        section.notes.append(f"none of {len(source)} log entries is a warning or an error")
+        section.notes.append(f"none of {np.count_nonzero(in_window)} log entries is a warning or an error")
         return section
     keys = np.stack((-entries.level[rows].astype(np.int64), entries.text[rows].astype(np.int64), source[rows]))
     groups, numbers, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
     first = np.full(len(counts), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers.reshape(-1), entries.ts[rows])
-    span = trace.span()
-    first -= span[0] if span else 0
+    first -= table.start
     for at in np.lexsort((first, -counts, groups[0])).tolist():
         level, text, number = groups[:, at].tolist()
         name = Level(-level).name.lower()

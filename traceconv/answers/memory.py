@@ -29,8 +29,6 @@ def memory(table: SliceTable) -> Section:
     """
     trace, counters = table.trace, table.trace.counters
     section = Section("memory", _COLUMNS)
-    span = trace.span()
-    begin = span[0] if span else 0
     order = np.lexsort((np.arange(len(counters.ts)), counters.ts, counters.track))
     bounds = np.searchsorted(counters.track[order], np.arange(len(trace.tracks) + 1)).tolist()
     telling: set[int] = set()
@@ -50,11 +48,21 @@ def memory(table: SliceTable) -> Section:
             section.notes.append(f"{table.path(number)}: {len(own) - len(whole)} values are not whole bytes: left out")
         if not len(whole):
             continue
+        times, inside = counters.ts[whole], len(whole)
+        if window := table.window:
+            # What is held when the window starts was set before.
+            first, last = np.searchsorted(times, (window.start, window.end)).tolist()
+            inside = last - first
+            first -= first > 0 and (not inside or int(times[first]) > window.start)
+            whole, times = whole[first:last], np.maximum(times[first:last], window.start)
+            if not len(whole):
+                section.notes.append(f"{table.path(number)}: has no value before the end of the window")
+                continue
         values = counters.integer[whole]
         top = int(np.argmax(values))
         ends = (int(values[0]), int(values[-1]))
-        at = int(counters.ts[whole[top]]) - begin
-        rows.append((table.path(number), int(values[top]), at, *ends, len(values), source.name))
+        at = int(times[top]) - table.start
+        rows.append((table.path(number), int(values[top]), at, *ends, inside, source.name))
     section.rows = sorted(rows, key=lambda row: (-int(row[1] or 0), str(row[0])))
     silent = [source.name for number, source in enumerate(trace.sources) if number not in telling]
     if not telling:

@@ -202,7 +202,8 @@ def _over_time(section: Section) -> list[Plot]:
             for first, last, height in runs
         )
         bars.append(Bar(one_line(one.name), format_short(one.window_ns), parts, tuple(run[2] for run in runs)))
-    caption = "From the first work of any device to the last one; the height is the share of the time that is busy."
+    span = f"Between {section.window}" if section.window else "From the first work of any device to the last one"
+    caption = f"{span}; the height is the share of the time that is busy."
     return [Plot("Busy over time", caption, bars)] if bars else []
 
 

@@ -95,7 +95,9 @@ def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
     trace = table.trace
     categories = {at for at, text in enumerate(trace.strings) if text in marks.calls}
     mine = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
-    return int(np.count_nonzero(mine & np.isin(trace.instants.category, list(categories))))
+    return int(
+        np.count_nonzero(mine & np.isin(trace.instants.category, list(categories)) & table.in_window(trace.instants.ts))
+    )
 
 
 def _rate(found: list[_Call], total: int) -> float | None:

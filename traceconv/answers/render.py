@@ -26,7 +26,7 @@ def _text(section: Section, top: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
     columns, cells = _shown(section, rows)
     titles = [column.title for column in columns]
-    lines = [section.name]
+    lines = [section.heading]
     if len(titles) > _MOST_COLUMNS:
         width = max(map(len, titles))
         for row in cells:
@@ -73,7 +73,7 @@ def markdown(sections: Sequence[Section], top: int) -> str:
         columns, cells = _shown(section, rows)
         lines = [[column.title for column in columns], ["---"] * len(columns), *cells]
         table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-        parts += [f"## {section.name}", table, *(f"- {one_line(note)}" for note in section.notes)]
+        parts += [f"## {section.heading}", table, *(f"- {one_line(note)}" for note in section.notes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,10 +93,14 @@ def comma_separated(sections: Sequence[Section], top: int) -> str:
 
 
 def json(sections: Sequence[Section], top: int) -> str:
-    """Return an object with a list of rows for each section, and the notes; the first `top` rows, 0 is all."""
+    """Return an object with a list of rows for each section, the notes and the window; `top` rows, 0 is all."""
     rows = {section.name: section.records()[:top] if top else section.records() for section in sections}
     notes = {section.name: section.notes for section in sections if section.notes}
-    document = {"schema_version": 1, **rows, "notes": notes}
+    document: dict[str, object] = {"schema_version": 1, **rows, "notes": notes}
+    window = next((section.window for section in sections if section.window), None)
+    if window:
+        start, end = window.start - window.origin, window.end - window.origin
+        document["between"] = {"asked": window.asked, "start_ns": start, "end_ns": end}
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 

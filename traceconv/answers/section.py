@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from traceconv.answers.tabular import Tabular, html_table, needed
+from traceconv.io.shown import one_line
+from traceconv.model.times import format_time
+from traceconv.model.trace import I64
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,6 +49,32 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """The time [start, end) that tables are about.
+
+    Attributes:
+        asked: how the user named it.
+        start, end: ns on the clock of the trace.
+        origin: the first instant of the trace, ns on its clock.
+    """
+
+    asked: str
+    start: int
+    end: int
+    origin: int
+
+    def __str__(self) -> str:
+        """Return the window for people, from the start of the trace."""
+        first, last = (format_time(instant - self.origin) for instant in (self.start, self.end))
+        return f"{one_line(self.asked)}: from {first} to {last} after the start"
+
+    def holds(self, instants: I64) -> npt.NDArray[np.bool_]:
+        """Return which instants lie in the window."""
+        found: npt.NDArray[np.bool_] = (instants >= self.start) & (instants < self.end)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """How busy something was over time, for a plot.
 
@@ -67,6 +99,7 @@ class Section(Tabular):
         rows: a cell for each column; None is not known.
         notes: sentences about what the table counts and what it leaves out.
         over_time: what pages plot beside the table.
+        window: the time that the table is about, where the user named one.
     """
 
     name: str
@@ -74,6 +107,12 @@ class Section(Tabular):
     rows: list[tuple[Cell, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     over_time: list[Activity] = field(default_factory=list)
+    window: Window | None = None
+
+    @property
+    def heading(self) -> str:
+        """Return the name, and the window that the table is about."""
+        return f"{self.name} (between {self.window})" if self.window else self.name
 
     def place(self, column: str) -> int:
         """Return where a column is."""
@@ -105,4 +144,4 @@ class Section(Tabular):
         """Return the name, the first rows and the notes as HTML, for notebooks; without pyarrow, too."""
         table = html_table([column.name for column in self.columns], self.rows, len(self.rows))
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return f"<h4>{escape(self.name)}</h4>{table}{notes}"
+        return f"<h4>{escape(self.heading)}</h4>{table}{notes}"

@@ -47,8 +47,6 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         return section
     trace = table.trace
     slices = trace.slices
-    span = trace.span()
-    begin = span[0] if span else 0
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
@@ -69,8 +67,10 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
             why = _slower(table, inside[number], usual) if far[number] and duration > middle else ""
             name = trace.strings[slices.name[row]]
             state = "outlier" if far[number] else "first" if number == 0 else ""
-            found.append((start, (name, table.path(track), start - begin, duration, interval, state, why)))
+            found.append((start, (name, table.path(track), start - table.start, duration, interval, state, why)))
         section.notes.append(_summary(table.path(track), durations))
+    if not found:
+        section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(found, key=lambda one: one[0])]
     return section
 

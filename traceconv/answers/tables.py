@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from traceconv.answers.intervals import Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
+from traceconv.answers.section import Window
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind
 
 Rows = npt.NDArray[np.intp]
@@ -25,10 +26,12 @@ class SliceTable:
     Attributes:
         trace: the trace; of several inputs it is on one clock.
         chosen: tells which slices tables count; None for all.
+        window: tables count what starts in it; None for all.
     """
 
     trace: Trace
     chosen: Callable[[SliceTable], npt.NDArray[np.bool_]] | None = None
+    window: Window | None = None
 
     @cached_property
     def start(self) -> int:
@@ -62,8 +65,13 @@ class SliceTable:
 
     @cached_property
     def counted(self) -> Rows:
-        """Return the rows of the slices that tables count: of the recorded ones those that are chosen."""
-        return self.recorded if self.chosen is None else self.recorded[self.chosen(self)[self.recorded]]
+        """Return the rows of the slices that tables count: of those in the window those that are chosen."""
+        rows = self.recorded[self.in_window(self.trace.slices.ts[self.recorded])]
+        return rows if self.chosen is None else rows[self.chosen(self)[rows]]
+
+    def in_window(self, instants: I64) -> npt.NDArray[np.bool_]:
+        """Return which instants lie in the window."""
+        return np.ones(len(instants), bool) if self.window is None else self.window.holds(instants)
 
     @cached_property
     def recorded(self) -> Rows:

@@ -31,8 +31,9 @@ _ENDINGS = {
 _ROWS, _PAGE_ROWS = 20, 500
 
 
-def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_name: str) -> Questions:
-    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name, sort=sort, where=where)
+def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, between: str, step_name: str) -> Questions:
+    keys = tuple(key.strip() for key in by.split(","))
+    return Questions(sections, keys, step_name, sort=sort, where=where, between=between)
 
 
 @click.command("report")
@@ -65,6 +66,13 @@ def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_n
         default="",
         metavar="CONDITION",
         help="Count only slices for which it holds, such as 'name~conv and dur>1ms and args.device=1'.",
+    ),
+    click.option(
+        "--between",
+        default="",
+        metavar="WINDOW",
+        help="Be about this time: the name of a slice, such as 'ProfilerStep#3', or an interval of names or times from "
+        "the start, such as 'ProfilerStep#2..ProfilerStep#4' or 1.5ms..20ms.",
     ),
     click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
 )

@@ -1,0 +1,253 @@
+"""Windows of time: how they are named, and what each section counts in them, against brute force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.answers.test_sections import event, kineto, launched
+from tests.golden import ROOT
+from traceconv.answers import Questions, answers
+from traceconv.answers.between import window_of
+from traceconv.answers.device import device
+from traceconv.answers.section import Section, Window
+from traceconv.answers.tables import SliceTable
+from traceconv.api import read
+from traceconv.errors import UsageError
+
+CUDA = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
+PARTS = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns", "unknown_ns")
+KINDS = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> SliceTable:
+    names = ["step 1", "step 2", "a..b", "same", "same", "same[7]", "1us..2us", 'say "x"']
+    events = [event(name, 10 * at, 5) for at, name in enumerate(names)]
+    return kineto(tmp_path_factory.mktemp("named") / "a.json", events)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("step 2", 10, 15),
+        ("step 1..step 2", 0, 15),
+        (" 'step 1' .. step 2 ", 0, 15),
+        ("a..b", 20, 25),
+        ("step 1..'a..b'", 0, 25),
+        ("step 1..a..b", 0, 25),
+        ("same[1]", 30, 35),
+        ("same[2]", 40, 45),
+        ("same[7]", 50, 55),
+        ("same[1]..same[2]", 30, 45),
+        ("1us..2us", 60, 65),
+        ("'say \"x\"'", 70, 75),
+        ('"say ""x"""', 70, 75),
+        ("1us..3us", 1, 3),
+        ("-1us..0.003ms", -1, 3),
+        ("12us..step 2", 12, 15),
+        ("12us..", 12, 75),
+        ("..step 1", 0, 5),
+        ("..", 0, 75),
+    ],
+)
+def test_windows_have_names_and_times(named: SliceTable, text: str, start: int, end: int) -> None:
+    found = window_of(named, text)
+    assert (found.start - named.start, found.end - named.start) == (1000 * start, 1000 * end)
+    absolute = window_of(named, f"{found.start}..{found.end}")
+    assert (absolute.start, absolute.end) == (found.start, found.end)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("step 3", "no slice is named 'step 3', at character 1 of 'step 3'", "near it: 'step 2', 'step 1'"),
+        ("step 1..step 3", "no slice is named 'step 3', at character 9", "near it"),
+        ("same", "2 slices are named 'same'", "'same[1]' is the first, 'same[2]' the last one"),
+        ("same[3]", "2 slices are named 'same', counted from 1", "the name of a slice"),
+        ("same[0]", "2 slices are named 'same', counted from 1", "the name of a slice"),
+        ("", "no slice is named ''", "the name of a slice"),
+        ("5us", "no slice is named '5us'", "or an interval"),
+        ("1us..5", "nothing lies between +1us and", "1.5ms"),
+        ("5us..5us", "nothing lies between +5us and +5us from the start", "or an interval"),
+        ("1us..5xs", "'5xs' is not a time with a unit", "or an interval"),
+        ("..1e99s", "time out of range", "or an interval"),
+        ("0..9999999999999999999", "time out of range", "or an interval"),
+    ],
+)
+def test_what_names_no_window_is_a_wrong_call(named: SliceTable, text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        window_of(named, text)
+    assert message in error.value.message
+    assert hint in str(error.value.hint)
+
+
+@given(st.text() | st.lists(st.sampled_from(["..", "1", "us", " ", "'", '"', "[1]", "same", "-", "9e9"])).map("".join))
+def test_garbage_is_a_wrong_call(text: str) -> None:
+    said = "at character"
+    try:
+        window_of(CUDA, text)
+    except UsageError as error:
+        said = error.message
+    assert "at character" in said
+
+
+def test_a_copy_on_the_device_is_no_second_step() -> None:
+    assert str(window_of(CUDA, "ProfilerStep#2")) == "ProfilerStep#2: from 0 ns to 95 µs after the start"
+
+
+def asked(trace: Any, between: str, **more: Any) -> dict[str, Section]:
+    return {section.name: section for section in answers(trace, (), Questions(between=between, **more))}
+
+
+@given(st.integers(-5, 100), st.integers(1, 100))
+def test_operations_and_steps_are_those_that_start_in_the_window(start: int, length: int) -> None:
+    slices, strings = CUDA.trace.slices, CUDA.trace.strings
+    expected: dict[str, int] = {}
+    for row in CUDA.recorded.tolist():
+        if 1000 * start <= slices.ts[row] - CUDA.start < 1000 * (start + length):
+            name = strings[slices.name[row]]
+            expected[name] = expected.get(name, 0) + int(slices.dur[row])
+    sections = asked(CUDA.trace, f"{start}us..{start + length}us")
+    found = {row["name"]: row["total_ns"] for row in sections["operations"].records()}
+    assert found == expected
+    assert len(sections["steps"].rows) == ("ProfilerStep#2" in expected)
+    both = asked(CUDA.trace, f"{start}us..{start + length}us", where="name~cuda")["operations"]
+    assert {row["name"] for row in both.records()} == {name for name in expected if "cuda" in name}
+
+
+def test_memory_that_is_held_when_the_window_starts_counts() -> None:
+    trace = read(ROOT / "pytorch-kineto" / "memory-and-stacks" / "input.json")
+    table, counters = SliceTable(trace), trace.counters
+    span = trace.span()
+    assert span is not None
+    rng = np.random.default_rng(1)
+    some = False
+    for start, end in np.sort(rng.integers(span[0], span[1] + 1, (40, 2))).tolist():
+        if start == end:
+            continue
+        rows = {row["counter"]: row for row in asked(trace, f"{start}..{end}", sections=["memory"])["memory"].records()}
+        for number in np.unique(counters.track).tolist():
+            mine = [
+                (ts, v) for ts, t, v in zip(counters.ts, counters.track, counters.integer, strict=True) if t == number
+            ]
+            before = [value for ts, value in mine if ts <= start][-1:]
+            inside = [(ts, value) for ts, value in mine if start <= ts < end]
+            held = before + [value for _, value in inside]
+            row = rows.get(table.path(number))
+            assert (row is None) == (not held)
+            if row:
+                some = True
+                assert (row["peak_bytes"], row["last_bytes"], row["values"]) == (max(held), held[-1], len(inside))
+                at = start if before and before[0] == max(held) else min(t for t, v in inside if v == max(held))
+                assert row["peak_at_ns"] == at - span[0]
+    assert some
+
+
+@pytest.mark.parametrize(
+    ("case", "section", "count"),
+    [("onednn-verbose/torch-convnet-process", "primitives", "count"), ("timed-log/python-logging", "logs", "count")],
+)
+def test_counts_of_two_windows_are_that_of_both(case: str, section: str, count: str) -> None:
+    paths = sorted((ROOT / case).glob("input.*"))
+    if not paths:
+        pytest.fail(f"no input: {case}")
+    trace = read(paths[0])
+    span = trace.span()
+    assert span is not None
+    middle = (span[0] + span[1]) // 2
+    counts = [
+        sum(row[count] for row in asked(trace, between, sections=[section])[section].records())
+        for between in (f"..{middle}", f"{middle}..{span[1] + 1}", f"..{span[1] + 1}")
+    ]
+    assert counts[0] + counts[1] == counts[2] > 0
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+WORK = st.tuples(
+    st.integers(0, 60),
+    st.integers(1, 20),
+    st.sampled_from(["gemm", "ncclDevKernel", "Memcpy"]),
+    st.none() | st.tuples(st.integers(-3, 40), st.integers(1, 8)),
+)
+
+
+def of_devices(path: Path, works: list[Any]) -> SliceTable:
+    """Return work on streams, some of it with a launch call so long before it on a thread of its own; in 10 µs."""
+    events: list[dict[str, Any]] = [event("first", -500, 1, tid=99), event("last", 1500, 1, tid=99)]
+    for number, (start, length, name, call) in enumerate(works, 1):
+        called = 10 * (start - call[0]) if call else 0
+        returned = called + 10 * (call[1] if call else 1)
+        at = {"cat": "gpu_memcpy" if name == "Memcpy" else "kernel", "tid": number, "pid": 0}
+        at["args"] = {"device": 0, "stream": number, "correlation": number}
+        one = launched(number, (called, returned), (10 * start, 10 * (start + length)), **at)
+        one[1]["name"] = name
+        one[0]["tid"] = one[2]["tid"] = 100 + number
+        events += one if call else one[1:2]
+    return kineto(path, events)
+
+
+def raster(works: list[Any], start: int, end: int, limit: int) -> tuple[list[int], list[int]]:
+    """Return how long each kind runs, and what each idle instant waits for; in steps of 10 µs."""
+    kinds, parts = [0] * 4, [0] * 5
+    priority = ["gemm", "ncclDevKernel", "Memcpy"]
+    for now in range(start, end):
+        running = [priority.index(name) for begin, length, name, _ in works if begin <= now < begin + length]
+        kinds[min(running, default=3)] += 1
+        if running:
+            continue
+        first = min((work[0] for work in works if work[0] > now), default=None)
+        # Of all that starts then, what was launched last.
+        calls = [(begin - call[0], begin - call[0] + call[1]) for begin, _, _, call in works if begin == first and call]
+        called = max((one[0] for one in calls), default=0)
+        ends = {one[1] for one in calls if one[0] == called}
+        if len(ends) > 1:
+            raise LookupError("two calls start at once: either is right")
+        if first is None or not calls or called > first:
+            parts[4] += 1
+            continue
+        before = max((begin + length for begin, length, *_ in works if begin + length <= now), default=-50)
+        returned = min(max(*ends, before), first)
+        where = 0 if now < called else 1 if now < returned else 2 if first - returned <= limit else 3
+        parts[where] += 1
+    return [10_000 * value for value in kinds], [10_000 * value for value in parts]
+
+
+@given(st.lists(WORK, min_size=1, max_size=8), st.integers(-20, 90), st.integers(1, 60), st.integers(1, 60))
+def test_the_parts_of_a_window_are_those_of_a_raster(
+    tmp_path_factory: pytest.TempPathFactory, works: list[Any], start: int, first: int, second: int
+) -> None:
+    trace = of_devices(tmp_path_factory.mktemp("device") / "a.json", works).trace
+    origin = SliceTable(trace).start + 500_000
+    limit = 3
+    middle, end = start + first, start + first + second
+    found = []
+    for low, high in ((start, middle), (middle, end), (start, end)):
+        window = Window("", origin + 10_000 * low, origin + 10_000 * high, origin)
+        row = device(SliceTable(trace, None, window), 10_000 * limit).records()[0]
+        found.append([row[name] for name in (*KINDS, *PARTS, "launches", "negative")])
+        assert sum(found[-1][:4]) == row["window_ns"] == 10_000 * (high - low)
+        assert sum(found[-1][4:9]) == row["idle_ns"]
+        try:
+            kinds, parts = raster(works, low, high, limit)
+        except LookupError:
+            continue
+        assert found[-1] == [*kinds, *parts, *found[-1][9:]]
+    assert [a + b for a, b in zip(found[0], found[1], strict=True)] == found[2]
+
+
+@given(st.lists(WORK, min_size=1, max_size=8))
+def test_the_window_of_all_work_says_what_no_window_says(
+    tmp_path_factory: pytest.TempPathFactory, works: list[Any]
+) -> None:
+    trace = of_devices(tmp_path_factory.mktemp("device") / "a.json", works).trace
+    origin = SliceTable(trace).start + 500_000
+    start, end = min(work[0] for work in works), max(work[0] + work[1] for work in works)
+    window = Window("", origin + 10_000 * start, origin + 10_000 * end, origin)
+    assert device(SliceTable(trace, None, window)).rows[0] == device(SliceTable(trace)).rows[0]

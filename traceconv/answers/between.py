@@ -1,0 +1,142 @@
+"""The window of time that tables are about: `ProfilerStep#3`, `ProfilerStep#2..ProfilerStep#4` or `1.5ms..20ms`.
+
+`docs/answers.md` describes what can be written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from traceconv.answers.section import Window
+from traceconv.answers.tables import Rows, SliceTable
+from traceconv.errors import UsageError
+from traceconv.model.times import LIMIT_NS, format_option, parse_duration
+
+_HINT = "the name of a slice, or an interval: 'ProfilerStep#2..ProfilerStep#4', '1.5ms..20ms', '1.5ms..'"
+_QUOTED = r""""(?:[^"]|"")*"|'(?:[^']|'')*'"""
+#: The first end is as short as it can be: `a..b..c` is from `a` to `b..c`.
+_INTERVAL = re.compile(rf"\s*(?P<first>{_QUOTED}|.*?)\s*\.\.\s*(?P<last>{_QUOTED}|.*?)\s*", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<name>.*)\[(?P<number>[0-9]{1,18})\]", re.DOTALL)
+_CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")
+#: Of more or longer names none is suggested: to compare them all takes too long.
+_MOST_NAMES, _LONGEST_NAME = 5000, 100
+_LIKE_A_TIME = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*([a-zµ]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One end of an interval, or a slice that is the window: a text, and where it starts in `whole`."""
+
+    text: str
+    at: int
+    whole: str
+
+    def fail(self, what: str, hint: str = _HINT) -> NoReturn:
+        """Raise UsageError with the position."""
+        raise UsageError(f"--between: {what}, at character {self.at + 1} of {self.whole!r}", hint=hint)
+
+    def time(self, origin: int) -> int | None:
+        """Return the time that this is, ns on the clock of the trace; None if it is a name.
+
+        Args:
+            origin: what times with a unit count from.
+        """
+        if not _LIKE_A_TIME.fullmatch(self.text):
+            return None
+        try:
+            time = int(self.text) if _CLOCK_TIME.fullmatch(self.text) else origin + parse_duration(self.text)
+        except ValueError as error:
+            self.fail(str(error))
+        if abs(time) > LIMIT_NS:
+            self.fail(f"time out of range: {self.text!r}")
+        return time
+
+    def rows(self, table: SliceTable) -> Rows:
+        """Return the slices that this names: of a text in quotes what these hold, and of `NAME[2]` the second one."""
+        name = self.text
+        if re.fullmatch(_QUOTED, name):
+            name = name[1:-1].replace(name[0] * 2, name[0])
+        rows = _of_name(table, name)
+        if len(rows) or not (found := _NUMBERED.fullmatch(name)):
+            return rows
+        rows, number = _of_name(table, found["name"]), int(found["number"])
+        if len(rows) and not 1 <= number <= len(rows):
+            self.fail(f"{len(rows)} slices are named {found['name']!r}, counted from 1")
+        return rows[number - 1 : number] if len(rows) else rows
+
+    def span(self, table: SliceTable) -> tuple[int, int]:
+        """Return the start and the end of the only slice that this names, ns."""
+        rows = self.rows(table)
+        if not len(rows):
+            near = difflib.get_close_matches(self.text, _some_names(table), 3)
+            hint = f"near it: {', '.join(map(repr, near))}" if near else _HINT
+            self.fail(f"no slice is named {self.text!r}", hint)
+        if len(rows) > 1:
+            first, last = f"{self.text}[1]", f"{self.text}[{len(rows)}]"
+            self.fail(
+                f"{len(rows)} slices are named {self.text!r}",
+                f"{first!r} is the first, {last!r} the last one, '{first}..{last}' from one to the other",
+            )
+        return int(table.trace.slices.ts[rows[0]]), int(table.ends[rows[0]])
+
+
+def check_between(text: str) -> None:
+    """Raise UsageError if a window is given by times that cannot be read."""
+    for end in _ends(text):
+        end.time(0)
+
+
+def window_of(table: SliceTable, text: str) -> Window:
+    """Return the window that a text asks for.
+
+    Args:
+        table: its recorded slices are those that can be named.
+        text: the name of a slice, or two ends with `..` between: each a name, a time from the start of the trace with a
+            unit, a whole number of ns on the clock of the trace, or nothing for the start or the end of the trace. From
+            a name to another one is from the start of the first slice to the end of the other.
+
+    Raises:
+        UsageError: an end cannot be read, no slice or several have a name, or nothing lies between the ends.
+    """
+    whole = _End(text, 0, text)
+    ends = [whole] if len(_of_name(table, text)) else _ends(text)
+    if len(ends) == 1:
+        start, end = whole.span(table)
+    else:
+        span = table.trace.span() or (0, 0)
+        start, end = (_instant(table, one, side) if one.text else span[side] for side, one in enumerate(ends))
+    if end <= start:
+        first, last = (format_option(instant - table.start) for instant in (start, end))
+        whole.fail(f"nothing lies between {first} and {last} from the start")
+    return Window(text, start, end, table.start)
+
+
+def _ends(text: str) -> list[_End]:
+    """Return the two ends of an interval; what is no interval as the only one."""
+    found = None if re.fullmatch(_QUOTED, text) else _INTERVAL.fullmatch(text)
+    if found is None:
+        return [_End(text, 0, text)]
+    return [_End(found[name], found.start(name), text) for name in ("first", "last")]
+
+
+def _instant(table: SliceTable, end: _End, side: int) -> int:
+    """Return the instant that an end of an interval names: of a slice the start, or on side 1 the end, ns."""
+    time = None if len(end.rows(table)) else end.time(table.start)
+    return end.span(table)[side] if time is None else time
+
+
+def _of_name(table: SliceTable, name: str) -> Rows:
+    """Return the rows of the recorded slices of a name, in order of time."""
+    rows = table.recorded[table.named(re.escape(name))[table.recorded]]
+    return rows[np.argsort(table.trace.slices.ts[rows], kind="stable")]
+
+
+def _some_names(table: SliceTable) -> list[str]:
+    numbers = np.unique(table.trace.slices.name[table.recorded]).tolist()
+    names = [table.trace.strings[number] for number in numbers]
+    return [name for name in names if len(name) <= _LONGEST_NAME][:_MOST_NAMES]
