@@ -219,7 +219,7 @@ def _stacked(
         section: the table.
         kinds: columns, the classes of their parts, and what they mean.
         title, caption: of the plot.
-        label: what stands before a row, for bars on the scale of the longest one; without it each bar is full.
+        label: the text before a row, for bars on the scale of the longest one; without it each bar is full.
     """
     places = [section.place(column) for column, _, _ in kinds]
     measured = [([int(row[place] or 0) for place in places], row) for row in section.rows[:_MOST_BARS]]
