@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import traceconv
 from tests.golden import ROOT
 from traceconv.answers import SECTIONS, Questions
+from traceconv.answers.render import text
 from traceconv.answers.section import Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -107,3 +109,36 @@ def test_an_input_is_not_replaced(tmp_path: Path) -> None:
     assert result.returncode == 2
     assert result.stderr.startswith(f"error: {path}: the output would replace an input")
     assert path.read_bytes() == CUDA.read_bytes()
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_tables_without_rows_are_left_out_unless_asked_for(form: str) -> None:
+    found = run(CUDA, "--format", form).stdout
+    headings = [line.removeprefix("## ") for line in found.splitlines() if line and line[:2] not in ("  ", "| ", "- ")]
+    assert headings == ["overview", "operations", "steps", "device", "memory"]
+    assert "nothing to show in ranks, logs, primitives: --section NAME says why" in found
+    assert "no input holds log entries" in run(CUDA, "--format", form, "--section", "logs").stdout
+    assert json.loads(run(CUDA, "--format", "json").stdout)["logs"] == []
+
+
+def test_notes_are_wrapped_on_a_terminal() -> None:
+    sections = traceconv.report([CUDA])
+    wide, narrow = (text(sections, 3, width).split("\n") for width in (0, 60))
+    assert max(len(line) for line in wide) > 160
+    notes = [line for line in narrow if line not in wide]
+    assert notes
+    assert 50 < max(map(len, notes)) <= 60
+    assert " ".join("\n".join(narrow).split()) == " ".join("\n".join(wide).split())
+
+
+def test_a_terminal_is_known_as_one() -> None:
+    pty = pytest.importorskip("pty")
+    shown: list[bytes] = []
+
+    def read(descriptor: int) -> bytes:
+        shown.append(os.read(descriptor, 1 << 16))
+        return shown[-1]
+
+    command = [sys.executable, "-m", "traceconv", "report", str(CUDA), "--section", "device"]
+    assert pty.spawn(command, read) == 0
+    assert max(len(line) for line in b"".join(shown).decode().splitlines()) <= 80

@@ -80,6 +80,8 @@ _OF_ALL_TIMES = ("overview", "ranks", "collectives", "hosts")
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     """Return the tables of the sections that were asked for, in the order of SECTIONS.
 
+    Where all are, the overview names those without rows.
+
     Args:
         trace: on one clock, as `merge` makes it.
         aligned: how its inputs were placed, and the collectives that their ranks recorded.
@@ -96,7 +98,11 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
         condition = parse(asked.where)
         table = SliceTable(trace, lambda of: holds(of, condition), window)
     wanted = asked.sections or SECTIONS
-    found = [one for name, answer in _SECTIONS.items() if name in wanted for one in answer(table, aligned, asked)]
+    by_name = {name: answer(table, aligned, asked) for name, answer in _SECTIONS.items() if name in wanted}
+    found = [section for sections in by_name.values() for section in sections]
+    empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
+    if empty and not asked.sections:
+        found[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
     for section in found if asked.where else ():
         section.notes.append(
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"

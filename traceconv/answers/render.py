@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from textwrap import TextWrapper
 
 import msgspec
 
@@ -17,20 +18,26 @@ _MOST_COLUMNS = 11
 _LONGEST_TEXT = 60
 
 
-def text(sections: Sequence[Section], top: int) -> str:
-    """Return tables for a terminal, the first `top` rows of each; 0 is all."""
-    return "\n\n".join("\n".join(_text(section, top)) for section in sections) + "\n"
+def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
+    """Return tables for a terminal.
+
+    Args:
+        sections: the tables.
+        top: how many rows of each are shown; 0 is all.
+        width: how many columns a line of a note has at most; 0 for notes of one line each.
+    """
+    return "\n\n".join("\n".join(_text(section, top, width)) for section in sections) + "\n"
 
 
-def _text(section: Section, top: int) -> list[str]:
+def _text(section: Section, top: int, width: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
     columns, cells = _shown(section, rows)
     titles = [column.title for column in columns]
     lines = [section.heading]
     if len(titles) > _MOST_COLUMNS:
-        width = max(map(len, titles))
+        longest = max(map(len, titles))
         for row in cells:
-            lines += ["", *(f"  {title:<{width}}  {cell}" for title, cell in zip(titles, row, strict=True) if cell)]
+            lines += ["", *(f"  {title:<{longest}}  {cell}" for title, cell in zip(titles, row, strict=True) if cell)]
     elif cells:
         is_text = [column.unit is Unit.TEXT for column in columns]
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
@@ -42,7 +49,11 @@ def _text(section: Section, top: int) -> list[str]:
             lines[-1] = lines[-1].rstrip()
     hidden = len(section.rows) - len(rows)
     lines += [f"  {hidden} more rows: --top {len(section.rows)}"] if hidden else []
-    return lines + [f"  {one_line(note)}" for note in section.notes]
+    notes = [f"  {one_line(note)}" for note in section.notes]
+    if width:
+        wrapped = TextWrapper(width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        notes = [line for note in notes for line in wrapped.wrap(note)]
+    return lines + notes
 
 
 def _shown(section: Section, rows: Sequence[Sequence[Cell]]) -> tuple[list[Column], list[list[str]]]:

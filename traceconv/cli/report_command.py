@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import PurePath
+from shutil import get_terminal_size
 
 import click
 
 from traceconv import api
 from traceconv.align import Policy
 from traceconv.answers import SECTIONS, Questions
-from traceconv.answers.render import RENDERERS
+from traceconv.answers.render import RENDERERS, text
 from traceconv.cli import _common as common
 from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
@@ -29,6 +31,9 @@ _ENDINGS = {
     "": "text",
 }
 _ROWS, _PAGE_ROWS = 20, 500
+#: Of these forms tables without rows are left out that nobody asked for.
+_BRIEF = ("text", "markdown")
+_WIDEST_NOTE = 80  # columns, on a terminal
 
 
 def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, between: str, step_name: str) -> Questions:
@@ -133,9 +138,14 @@ def command(
         sections = api.report(
             inputs, asked, options=options, constraints=constraints, policy=policy, memory=memory, limits=limits
         )
-    text = RENDERERS[form](sections, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS)
-    if path == "-":
-        say(*text.split("\n")[:-1], err=False)
+    rows = top if top is not None else _PAGE_ROWS if form == "html" else _ROWS
+    shown = [section for section in sections if section.rows] if form in _BRIEF and not asked.sections else sections
+    if path == "-" and form == "text" and sys.stdout.isatty():
+        rendered = text(shown, rows, min(get_terminal_size().columns, _WIDEST_NOTE))
     else:
-        write_output(path, lambda sink: sink.write(lines(text).encode()), binary=False, force=force)
+        rendered = RENDERERS[form](shown, rows)
+    if path == "-":
+        say(*rendered.split("\n")[:-1], err=False)
+    else:
+        write_output(path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=force)
         say(f"{path}: {', '.join(section.name for section in sections)}")
