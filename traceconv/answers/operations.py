@@ -10,6 +10,7 @@ from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
+from traceconv.answers.totals import compared
 from traceconv.errors import UsageError
 from traceconv.model.trace import I64
 
@@ -84,6 +85,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         section.notes.append(f"{left_out} slices are not counted: they repeat others or describe the recording itself")
     if not all(table.drawn_in_time[slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
+    if table.chosen is None and table.window is None:
+        section.notes += compared(table)
     section.notes.append(
         "self: less the slices directly inside; total: without slices inside one of the same row; "
         "of busy: self as a share of the time that the tracks are busy, all added up"

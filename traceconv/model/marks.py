@@ -58,6 +58,20 @@ class PrimitiveMarks(Struct, frozen=True):
     formula: str
 
 
+class TotalsMarks(Struct, frozen=True):
+    """How a table that a tool prints tells what it adds up by name; its rows are instants.
+
+    Attributes:
+        calls: the arg with the number of calls.
+        totals: the args with what they take together: of the host, of a device.
+        unit_ns: what these count.
+    """
+
+    calls: str
+    totals: tuple[str, ...]
+    unit_ns: int = 1
+
+
 class FormatMarks(Struct, frozen=True):
     """What a format says of all its files.
 
@@ -75,6 +89,7 @@ class FormatMarks(Struct, frozen=True):
             drawn once more on the device. They are drawn, and counted in no table.
         memory: a pattern of the names of counters that tell how many bytes of memory are held; "" if there are none.
         primitives: how calls of primitives of a library are told; None if there are none.
+        totals: how rows of sums are told, if the file is a table of those.
     """
 
     launches: LaunchMarks | None = None
@@ -87,6 +102,7 @@ class FormatMarks(Struct, frozen=True):
     asides: tuple[str, ...] = ()
     memory: str = ""
     primitives: PrimitiveMarks | None = None
+    totals: TotalsMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()

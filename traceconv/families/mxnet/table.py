@@ -35,6 +35,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.diagnostics import absent, lost, skipped
+from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.trace import TrackId
 
 OTHER_LINE = skipped(
@@ -393,6 +394,7 @@ class MxnetTable:
         "mx.profiler.set_config(aggregate_stats=True, profile_all=True); set_state('run'); ...; "
         "print(mx.profiler.dumps())"
     )
+    marks = FormatMarks(totals=TotalsMarks("count", ("total_ms",), 10**6))
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("row of a table, entry of the JSON", "instant without a time, with the numbers as args"),
         ("section (operator, MXNET_C_API, Device Storage, a domain of the user)", "track"),

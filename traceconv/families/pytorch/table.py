@@ -31,6 +31,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.diagnostics import absent, lost, noted, skipped
+from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import TrackId
 
@@ -332,6 +333,7 @@ class PytorchTable:
         ("lines of a call stack below a row", "arg `stack`"),
         ("Self CPU time total and the like below a table", "metadata"),
     )
+    marks = FormatMarks(totals=TotalsMarks("calls", ("cpu_total_ns", "cuda_total_ns", "xpu_total_ns")))
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "There are no times of day and no order: it is a summary, not a timeline.",

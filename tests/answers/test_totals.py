@@ -1,0 +1,126 @@
+"""The tables that tools print themselves, against `operations` of the events of the same run.
+
+The recordings in tests/data/own_tables are our own: torch 2.13 (export_chrome_trace and key_averages().table() of one
+run) and MXNet 1.9.1 (dump() and dumps() of one run, as text and as JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traceconv
+from tests.golden import ROOT
+from traceconv import Questions
+
+OWN = Path(__file__).parent.parent / "data" / "own_tables"
+TVM = ROOT / "tvm-debugger" / "means-of-repeats" / "input.log"
+FURIOSA = ROOT / "furiosa" / "two-queries" / "input.json"
+
+
+def operations(*paths: Path, **asked: Any) -> list[dict[str, Any]]:
+    return traceconv.report(list(paths), Questions(["operations"], **asked))[0].records()
+
+
+def printed(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    trace = traceconv.read(path)
+    rows = trace.instants
+    for name, category, at, size in zip(rows.name, rows.category, rows.args_at, rows.args_len, strict=True):
+        args = json.loads(bytes(trace.args.view(int(at), int(size))))
+        yield trace.strings[name], trace.strings[category], args
+
+
+def digits(ns: int) -> int:
+    """Return what the last of three decimals counts, in the unit that PyTorch chooses."""
+    return 10**6 if ns >= 10**9 else 10**3 if ns >= 10**6 else 1
+
+
+def test_key_averages_are_rows_of_operations() -> None:
+    ours = {row["name"]: row for row in operations(OWN / "torch.json")}
+    rows = list(printed(OWN / "torch.table.txt"))
+    assert len(rows) == 20
+    for name, _, args in rows:
+        row = ours[name]
+        for key, column in (("self_cpu_ns", "self_ns"), ("cpu_total_ns", "total_ns")):
+            assert abs(args[key] - row[column]) <= digits(args[key]) / 2 + 0.5, (name, key)
+        if name != "aten::div_":  # calls itself: PyTorch shows the two calls as one
+            assert args["calls"] == row["count"]
+            assert abs(args["cpu_time_avg_ns"] - row["mean_ns"]) <= digits(args["cpu_time_avg_ns"])
+
+
+@pytest.mark.parametrize(("table", "places"), [("mxnet.dumps.txt", 4), ("mxnet.dumps.json", None)])
+def test_aggregate_statistics_of_mxnet_are_rows_of_operations(table: str, places: int | None) -> None:
+    ours = {(row["name"], row["category"]): row for row in operations(OWN / "mxnet.json", by=("name", "category"))}
+    compared = 0
+    for name, category, args in printed(OWN / table):
+        if "total_ms" not in args:
+            continue
+        row = ours[name, category]
+        compared += 1
+        assert args["count"] == row["count"]
+        for key, column in (("total_ms", "total_ns"), ("max_ms", "max_ns"), ("avg_ms", "mean_ns")):
+            ms = row[column] / 1e6
+            digit = 10.0**-places if places else 10.0 ** (len(str(int(ms))) - 4)  # JSON: four digits in all
+            assert args[key] == pytest.approx(ms, abs=digit * 0.51), (name, key)
+    assert compared == 14
+
+
+def test_the_debug_table_of_tvm_is_rows_of_operations() -> None:
+    lines = [line.split() for line in TVM.read_text(encoding="utf-8").splitlines()]
+    rows = {line[0]: (line[2], float(line[3])) for line in lines if line[0].startswith("tvmgen")}
+    ours = {row["name"]: row for row in operations(TVM)}
+    assert ours.keys() == rows.keys()
+    for name, (us, percent) in rows.items():
+        assert ours[name]["total_ns"] == round(1000 * float(us))
+        # TVM computes the share from times that it rounds, to 0.001 us, only for printing.
+        rounding = 0.0005 + 100 * 0.0005 / 143.376
+        assert 100 * ours[name]["busy_share"] == pytest.approx(percent, abs=rounding)
+
+
+def test_inferences_of_furiosa_are_steps() -> None:
+    (section,) = traceconv.report([FURIOSA], Questions(["steps"]))
+    events = [one for one in json.loads(FURIOSA.read_text(encoding="utf-8")) if one.get("name") == "Inference"]
+    assert len(section.rows) == len(events) == 2
+    assert "2 steps, p50" in section.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("trace", "table", "rows"),
+    [
+        ("torch.json", "torch.table.txt", 20),
+        ("mxnet.json", "mxnet.dumps.txt", 14),
+        ("mxnet.json", "mxnet.dumps.json", 14),
+    ],
+)
+def test_a_table_among_the_inputs_is_compared(trace: str, table: str, rows: int) -> None:
+    (section,) = traceconv.report([OWN / trace, OWN / table], Questions(["operations"]))
+    assert f"{table}: {rows} of {rows} rows agree with {trace}" in section.notes
+
+
+def test_rows_that_differ_are_named(tmp_path: Path) -> None:
+    text = (OWN / "torch.table.txt").read_text(encoding="utf-8")
+    changed = tmp_path / "changed.txt"
+    text = re.sub(r"(aten::linear.*)1\.396ms", r"\g<1>1.398ms", text)
+    text = re.sub(r"(aten::addmm .*)2( +\n)", r"\g<1>3\2", text)
+    changed.write_text(text.replace("         aten::relu", "         aten::rely"), encoding="utf-8")
+    (section,) = traceconv.report([OWN / "torch.json", changed], Questions(["operations"]))
+    said = "changed.txt: 17 of 20 rows agree with torch.json; 2 differ: aten::linear, aten::addmm; "
+    assert f"{said}1 have no slices there: aten::rely" in section.notes
+
+
+def test_a_table_of_another_run_is_not_compared() -> None:
+    (section,) = traceconv.report([OWN / "mxnet.json", OWN / "torch.table.txt"], Questions(["operations"]))
+    assert not any("agree" in note for note in section.notes)
+
+
+def test_a_name_that_was_cut_is_the_only_one_that_begins_so(tmp_path: Path) -> None:
+    text = (OWN / "torch.table.txt").read_text(encoding="utf-8")
+    cut = tmp_path / "cut.txt"
+    cut.write_text(text.replace("aten::mkldnn_convolution", "    aten::mkldnn_conv..."), encoding="utf-8")
+    (section,) = traceconv.report([OWN / "torch.json", cut], Questions(["operations"]))
+    assert "cut.txt: 20 of 20 rows agree with torch.json" in section.notes
