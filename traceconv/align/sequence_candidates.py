@@ -19,7 +19,7 @@ from traceconv.align.matching import (
     containment,
     sure_region,
 )
-from traceconv.align.robust import margin_of, null_margin, robust_line, spread_of
+from traceconv.align.robust import margin_of, null_margin, quantile, robust_line, spread_of
 
 # Each with its unit and what it was chosen on, in the words of `sequences`: simulated, tuned and few iterations.
 
@@ -285,9 +285,9 @@ def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tupl
     wanted = pairs.begin[::step] + line.drift * (x - line.x0)
     _, drift, scale = robust_line(x, wanted, _LEAST_SPREAD_NS, DRIFT_SLACK * prior.max_drift, spread)
     bounds = containment(a, b, pairs)
-    highest = np.quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
-    lowest = np.quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
-    return Line(float(highest + lowest) / 2, drift, line.x0), scale
+    highest = quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
+    lowest = quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
+    return Line((highest + lowest) / 2, drift, line.x0), scale
 
 
 def centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
