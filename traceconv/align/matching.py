@@ -64,7 +64,7 @@ class Matcher:
         """Return for each event of b the row in a that holds it, NONE if even the best sticks out by more, ns."""
         b = self._b
         first, last = line.back(b.start), line.back(b.end)
-        near = np.clip(first - self._zero, -self._apart / 3, self._apart / 3)
+        near = np.minimum(np.maximum(first - self._zero, -self._apart / 3), self._apart / 3)
         after = np.searchsorted(self._axis, near + self._apart * b.kind, "right")
         found = np.full(len(b), NONE)
         least = np.full(len(b), tolerance)
@@ -117,13 +117,17 @@ def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
     found = []
     _, fine_index, count = np.unique(fine, return_inverse=True, return_counts=True)
     rare = count[fine_index] < _LEAST_OF_A_CLASS
-    _, index = np.unique(np.where(rare, coarse, fine_index + int(coarse.max(initial=0)) + 1), return_inverse=True)
+    index = np.where(rare, coarse, fine_index + int(coarse.max(initial=0)) + 1)
     for value in values:
         order = np.lexsort((value, index))
-        first = np.flatnonzero(np.diff(index[order], prepend=-1))
-        size = np.diff(np.append(first, len(order)))
-        middle = (value[order[first + (size - 1) // 2]] + value[order[first + size // 2]]) / 2
-        found.append(middle[index])
+        classes, ordered, usual = index[order], value[order], np.empty(len(order))
+        is_last = np.ones(len(order), bool)
+        is_last[:-1] = classes[1:] != classes[:-1]
+        ends = np.flatnonzero(is_last) + 1
+        size = np.diff(ends, prepend=0)
+        first = ends - size
+        usual[order] = np.repeat((ordered[first + (size - 1) // 2] + ordered[first + size // 2]) / 2, size)
+        found.append(usual)
     return found
 
 

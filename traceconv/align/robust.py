@@ -22,9 +22,27 @@ _ENOUGH_NS = 10.0
 _NATS_OF_A_SIGMA = 4.0
 
 
+def median(values: F64) -> float:
+    """Return the median of some values, as numpy does, which takes several times as long for hundreds of them."""
+    high = len(values) // 2
+    low = (len(values) - 1) // 2
+    ordered = np.partition(values, (low, high))
+    return float((ordered[low] + ordered[high]) / 2) if low != high else float(ordered[high])
+
+
+def quantile(values: F64, share: float) -> float:
+    """Return the value that a share of all lie below, as numpy does by default, which takes ten times as long."""
+    at = (len(values) - 1) * share
+    low = int(at)
+    high, part = min(low + 1, len(values) - 1), at - low
+    ordered = np.partition(values, (low, high))
+    step = ordered[high] - ordered[low]
+    return float(ordered[high] - step * (1 - part) if part >= 0.5 else ordered[low] + step * part)
+
+
 def spread_of(deviations: F64) -> float:
     """Return the standard deviation of values about 0, from their median size; 0 if there are none."""
-    return _TO_SIGMA * float(np.median(np.abs(deviations))) if len(deviations) else 0.0
+    return _TO_SIGMA * median(np.abs(deviations)) if len(deviations) else 0.0
 
 
 def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
@@ -43,17 +61,20 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
     middle = float(x.mean())
     centred = x - middle
     longest = float(np.max(np.abs(centred)))
-    a, b, scale = float(np.median(y)), 0.0, least_scale
+    squared, product = centred * centred, centred * y
+    a, b, scale = median(y), 0.0, least_scale
     for _ in range(20):
         residual = y - a - b * centred
-        scale = max(spread_of(residual), least_scale)
-        share = np.abs(residual) / (_TUKEY * scale)
-        weight = np.where(share < 1, (1 - share * share) ** 2, 0.0)
+        size = np.abs(residual)
+        scale = max(_TO_SIGMA * median(size), least_scale)
+        share = size / (_TUKEY * scale)
+        root = np.maximum(1 - share * share, 0.0)
+        weight = root * root
         total = float(weight.sum())
         if total < 3:
             break
         sx, sy = float(weight @ centred), float(weight @ y)
-        sxx, sxy = float(weight @ (centred * centred)) + (scale / prior_drift) ** 2, float(weight @ (centred * y))
+        sxx, sxy = float(weight @ squared) + (scale / prior_drift) ** 2, float(weight @ product)
         determinant = total * sxx - sx * sx
         before = a, b
         b = min(max((total * sxy - sx * sy) / determinant, -max_drift), max_drift)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from traceconv.align.matching import (
     containment,
     sure_region,
 )
-from traceconv.align.robust import margin_of, null_margin, robust_line, spread_of
+from traceconv.align.robust import margin_of, null_margin, quantile, robust_line, spread_of
 
 # Each with its unit and what it was chosen on, in the words of `sequences`: simulated, tuned and few iterations.
 
@@ -88,15 +89,28 @@ SAME_PLACE_NS = 200 * _US
 BLOCK_EVENTS = 40
 
 
+@dataclass(frozen=True, slots=True)
+class _Refined:
+    """A place where the two may fit, of whichever side the score is.
+
+    Attributes:
+        line: the relation there.
+        scale: the spread of the events about their usual places, ns.
+        matches: how many inner events lie in an outer one.
+    """
+
+    line: Line
+    scale: float
+    matches: int
+
+
 @dataclass(slots=True)
 class Candidate:
     """A place where the two may fit.
 
     Attributes:
-        line: the relation there.
-        scale: the spread of the events about their usual places, ns.
+        line, scale, matches: as refined.
         score: the log-likelihood of each event of the chunk.
-        matches: how many inner events lie in an outer one.
     """
 
     line: Line
@@ -115,6 +129,7 @@ class Chunk:
         bin: the resolution of the search, ns: a drift does not smear more than that over the chunk.
         matcher: of a and b.
         span: that of a.
+        refined: the places that were refined before, by what they were refined from; shared by chunks of equal events.
     """
 
     a: Events
@@ -123,6 +138,16 @@ class Chunk:
     bin: float
     matcher: Matcher
     span: tuple[float, float]
+    refined: dict[tuple[Line, tuple[float, ...]], _Refined | None] = field(default_factory=dict)
+
+    @classmethod
+    def both(cls, a: Events, b: Events, prior: Prior) -> Iterator[Chunk]:
+        """Yield the start of b, and that of a."""
+        of_b = cls.first(a, b, prior, of_b=True)
+        yield of_b
+        of_a = cls.first(a, b, prior, of_b=False)
+        all_of_both = len(of_b.b) == len(b) and len(of_a.a) == len(a) and of_a.bin == of_b.bin
+        yield replace(of_b, of_b=False) if all_of_both else of_a
 
     @classmethod
     def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
@@ -266,6 +291,16 @@ def _distinct(places: list[Candidate | None]) -> list[Candidate]:
 
 def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> Candidate | None:
     """Return the place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
+    key = line, bins
+    if key not in chunk.refined:
+        chunk.refined[key] = _refined(chunk, line, prior, bins)
+    found = chunk.refined[key]
+    if found is None:
+        return None
+    return Candidate(found.line, found.scale, chunk.score(found.line, found.scale), found.matches)
+
+
+def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Refined | None:
     scale = _LEAST_SPREAD_NS
     for tolerance in (*(count * chunk.bin for count in bins), _NEARER_NS, NEAR_NS):
         pairs = chunk.pairs(line, tolerance)
@@ -273,8 +308,7 @@ def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) 
             return None
         line, scale = fitted(chunk.a, chunk.b, pairs, line, prior)
     line = centred(chunk.a, chunk.b, pairs, line, prior)
-    matches = int(np.count_nonzero(chunk.match(line, NEAR_NS)[2] >= 0))
-    return Candidate(line, scale, chunk.score(line, scale), matches)
+    return _Refined(line, scale, int(np.count_nonzero(chunk.match(line, NEAR_NS)[2] >= 0)))
 
 
 def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
@@ -285,9 +319,9 @@ def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tupl
     wanted = pairs.begin[::step] + line.drift * (x - line.x0)
     _, drift, scale = robust_line(x, wanted, _LEAST_SPREAD_NS, DRIFT_SLACK * prior.max_drift, spread)
     bounds = containment(a, b, pairs)
-    highest = np.quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
-    lowest = np.quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
-    return Line(float(highest + lowest) / 2, drift, line.x0), scale
+    highest = quantile(bounds.upper - drift * (bounds.upper_x - line.x0), 2 * TRIM)
+    lowest = quantile(bounds.lower - drift * (bounds.lower_x - line.x0), 1 - 2 * TRIM)
+    return Line((highest + lowest) / 2, drift, line.x0), scale
 
 
 def centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:

@@ -148,8 +148,8 @@ def _by_places(
         few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
         return insufficient(Method.SEQUENCE, few)
     tried = []
-    for of_b in (True, False):
-        found = _from_chunk(a, b, Chunk.first(a, b, prior, of_b=of_b), prior, nest, inside=inside)
+    for chunk in Chunk.both(a, b, prior):
+        found = _from_chunk(a, b, chunk, prior, nest, inside=inside)
         if found.verdict is Verdict.OK and found.margin >= LEAST_MARGIN:
             return found
         tried.append(found)
