@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.answers.test_sections import event, kineto, launched
 from tests.golden import ROOT
+from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.between import window_of
 from traceconv.answers.device import device
@@ -102,7 +103,7 @@ def test_a_copy_on_the_device_is_no_second_step() -> None:
 
 
 def asked(trace: Any, between: str, **more: Any) -> dict[str, Section]:
-    return {section.name: section for section in answers(trace, (), Questions(between=between, **more))}
+    return {section.name: section for section in answers(trace, Aligned(), Questions(between=between, **more))}
 
 
 @given(st.integers(-5, 100), st.integers(1, 100))

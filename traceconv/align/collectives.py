@@ -13,26 +13,24 @@ first and the one that enters last are compared.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
-from itertools import count
+from itertools import compress, count
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.causality import on_trace_time
 from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap
-from traceconv.model.collectives import CollectiveArgs, Collectives, Group, parse_ranks
+from traceconv.model.collectives import Group
+from traceconv.model.stated_collectives import GroupStated, stated_collectives
 from traceconv.model.trace import I64, Trace
 
 Mask = npt.NDArray[np.bool_]
 #: For what it costs: so many shifts of one recording against another one are tried, those first that bring the most
 #: collectives together in time.
 _MOST_SHIFTS = 24
-#: For the memory that it takes: so many slices are looked through at once.
-_AT_ONCE = 1 << 18
 #: So many collectives are at least before and after the instant at which a clock was set: fewer fit by chance.
 _LEAST_CHUNK = 3
 
@@ -236,16 +234,20 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
     assert declared is not None
     assert rank is not None
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
-    rows = _rows(trace, declared)
-    rows = rows[np.isin(clock_of_track[slices.track[rows]], list(maps))]
-    told = list(_told(trace, declared, rows))
+    stated = stated_collectives(trace)
     size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
-    keys = _groups({one.group for one in told}, declared.groups, rank)
-    groups = {group: terms.groups[size, key] for group, key in keys.items()}
-    terms.members.update((number, group.ranks) for group, number in groups.items() if group.ranks)
-    terms.of_unknown_group[index] = sum(1 for one in told if one.kind and one.group.ranks is None)
-    used = [i for i, one in enumerate(told) if one.kind and one.group in groups]
-    rows = rows[used]
+    keys = _groups(set(stated.groups), declared.groups, rank)
+    group_of = [terms.groups[size, keys[group]] if group in keys else None for group in stated.groups]
+    terms.members.update(
+        (number, group.ranks)
+        for number, group in zip(group_of, stated.groups, strict=True)
+        if number is not None and group.ranks
+    )
+    terms.of_unknown_group[index] = sum(1 for one in stated.each if stated.groups[one.group].ranks is None)
+    chosen = [one for one in stated.each if group_of[one.group] is not None]
+    rows = np.array([one.row for one in chosen], np.int64)
+    kept = np.isin(clock_of_track[slices.track[rows]], list(maps))
+    chosen, rows = list(compress(chosen, kept)), rows[kept]
     clocks = clock_of_track[slices.track[rows]]
     start = on_trace_time(slices.ts[rows], clocks, maps)
     end = on_trace_time(slices.ts[rows] + slices.dur[rows], clocks, maps)
@@ -253,106 +255,15 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
     for clock, way in maps.items():
         within = UNSTATED_BOUND_NS if way.bound_in_step_ns is None else way.bound_in_step_ns
         bounds[clock] = within + trace.clocks[clock].resolution_ns
-    chosen = [told[i] for i in used]
     same = np.ones(len(rows), np.int64)
     kinds = [(terms.kinds[one.kind], terms.whats[one.kind, one.sizes]) for one in chosen]
-    numbered = [(groups[one.group], *kind, one.seq) for one, kind in zip(chosen, kinds, strict=True)]
+    numbered = [(group_of[one.group], *kind, one.seq) for one, kind in zip(chosen, kinds, strict=True)]
     columns = np.array(numbered, np.int64).reshape(-1, 4).T
     return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *columns)
 
 
-def _rows(trace: Trace, declared: Collectives) -> I64:
-    """Return which slices are declared, looked for a part at a time: there may be many slices."""
-    slices, count = trace.slices, len(trace.strings)
-    wanted = [name * count + category for name, category in declared.kinds]
-    found = [np.zeros(0, np.int64)]
-    for begin in range(0, len(slices.ts), _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
-        codes = slices.name[part].astype(np.int64) * count + slices.category[part]
-        found.append(begin + np.flatnonzero(np.isin(codes, wanted)))
-    return np.concatenate(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _GroupStated:
-    """A group as a process states it: its ranks, None if it does not; what it is for; its name in this process."""
-
-    ranks: Group | None
-    about: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What name and args tell of a collective: "" for a kind that is not meant, -1 for no number."""
-
-    kind: str
-    group: _GroupStated
-    sizes: tuple[str, ...]
-    seq: int
-
-
-def _told(trace: Trace, declared: Collectives, rows: I64) -> Iterator[_Told]:
-    """Yield what is known of each of some slices.
-
-    Of a category of which some slices tell their group, those that do not may be of any.
-    """
-    decode = _decoder(declared.args)
-    slices = trace.slices
-    places = zip(slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True)
-    args = [decode(trace.args.get(at, size)) if size else {} for at, size in places]
-    categories = slices.category[rows].tolist()
-    telling = {category for category, one in zip(categories, args, strict=True) if _tells(one)}
-    names = slices.name[rows].tolist()
-    groups: dict[str, _GroupStated] = {}
-    for name, category, one in zip(names, categories, args, strict=True):
-        silent = category in telling and not _tells(one)
-        kind = declared.kinds[name, category] or declared.said.get(str(one.get("kind", "")), "")
-        key = " ".join(str(one.get(part, "")) for part in ("ranks", "group", "about", "group_size"))
-        if key not in groups:
-            groups[key] = _group(one, declared)
-        sizes = (trace.strings[name], *(str(one.get(part)) for part in one if part.startswith("size")))
-        seq = one.get("seq")
-        number = seq if isinstance(seq, int) and not isinstance(seq, bool) and 0 <= seq < 2**62 else -1
-        yield _Told("" if silent else kind, groups[key], sizes, number)
-
-
-def _tells(args: Mapping[str, Any]) -> bool:
-    return any(part in args for part in ("ranks", "group", "group_size", "kind"))
-
-
-def _decoder(args: CollectiveArgs) -> Any:
-    """Return what decodes args to the members that matter, by what they are called here."""
-    names = {"kind": args.kind, "ranks": args.ranks, "group": args.group, "about": args.about, "seq": args.seq}
-    names |= {"group_size": args.group_size} | {f"size{number}": size for number, size in enumerate(args.sizes)}
-    names = {part: name for part, name in names.items() if name}
-    members = [(part, Any, msgspec.UNSET) for part in names]
-    decode = msgspec.json.Decoder(msgspec.defstruct("Args", members, rename=names)).decode
-
-    def members_of(raw: bytes) -> dict[str, Any]:
-        try:
-            one = decode(raw)
-        except (msgspec.MsgspecError, RecursionError):
-            return {}
-        found = ((part, getattr(one, part)) for part in names)
-        return {part: value for part, value in found if value is not msgspec.UNSET}
-
-    return members_of
-
-
-def _group(args: Mapping[str, Any], declared: Collectives) -> _GroupStated:
-    """Return the group that args state."""
-    name, size = str(args.get("group", "")), args.get("group_size")
-    ranks = parse_ranks(args.get("ranks")) or declared.groups.get(name)
-    if ranks is None:
-        ranks = declared.world if declared.world and size == len(declared.world) else declared.only_group
-    if ranks is not None and size is not None and size != len(ranks):
-        ranks = None
-    return _GroupStated(ranks, str(args.get("about", "")), name)
-
-
-def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int) -> dict[_GroupStated, Hashable]:
-    """Return the key of each known group of a process from others, and is the same in all of its processes.
+def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) -> dict[GroupStated, Hashable]:
+    """Return what tells each known group of a process from others, and is the same in all of its processes.
 
     Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
     tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of
@@ -370,7 +281,7 @@ def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int)
     for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
             names_of[one.ranks, one.about].add(one.name)
-    found: dict[_GroupStated, Hashable] = {}
+    found: dict[GroupStated, Hashable] = {}
     for (ranks, about), names in names_of.items():
         listed = of_ranks.get(ranks, [])
         for name in names:
@@ -379,7 +290,7 @@ def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int)
                 key = (ranks, about, listed.index(name), len(listed))
             elif len(names) == 1 and not (name and listed):
                 key = (ranks, about, 0, 1)
-            found[_GroupStated(ranks, about, name)] = key
+            found[GroupStated(ranks, about, name)] = key
     return found
 
 

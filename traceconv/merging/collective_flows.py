@@ -43,16 +43,11 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
 
 def _pairs(traces: Sequence[Trace], alignment: Alignment) -> tuple[I64, I64, int]:
     """Return from which slices of the merged trace to which ones flows go, and of how many collectives they are."""
-    nothing = np.zeros(0, np.int64)
     matched = match_collectives(traces, alignment.maps)
     if matched is None:
+        nothing = np.zeros(0, np.int64)
         return nothing, nothing, 0
     seen = matched.occurrences.where(matched.occurrences.seq >= 0)
-    keys = np.stack((seen.group, seen.kind, seen.seq, seen.rank))
-    _, key, often = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    once = np.ones(int(np.max(seen.number, initial=-1)) + 1, bool)
-    once[seen.number[often[key.reshape(-1)] > 1]] = False
-    seen = seen.where(once[seen.number])
     seen = seen.where(np.lexsort((seen.rank, seen.number)))
     starts = np.array(list(accumulate((len(trace.slices.ts) for trace in traces), initial=0)))
     rows, of_one = starts[seen.input] + seen.row, np.flatnonzero(np.diff(seen.number) == 0)

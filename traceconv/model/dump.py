@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from traceconv.model.stated_collectives import stated_collectives
 from traceconv.model.times import format_bound
 from traceconv.model.trace import NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, Track, TrackKind
 
@@ -35,6 +36,7 @@ def _lines(trace: Trace) -> Iterator[str]:
     for number, track in enumerate(trace.tracks):
         yield f"{_KINDS[track.kind]} {number}{_track(track)}"
     yield from _slices(trace)
+    yield from _collectives(trace)
     yield from _instants(trace)
     yield from _counters(trace)
     yield from _flows(trace)
@@ -82,6 +84,17 @@ def _slices(trace: Trace) -> Iterator[str]:
     table = trace.slices
     for row in range(len(table.ts)):
         yield f"slice {row}: {table.ts[row]} +{table.dur[row]} {_what(trace, table, row)}"
+
+
+def _collectives(trace: Trace) -> Iterator[str]:
+    stated = stated_collectives(trace)
+    for one in stated.each:
+        of = stated.groups[one.group]
+        ranks = "ranks not known" if of.ranks is None else f"ranks {list(of.ranks)}"
+        group = " ".join(repr(text) for text in (of.name, of.about) if text)
+        number = f" seq={one.seq}" if one.seq >= 0 else ""
+        sizes = f" ({', '.join(one.sizes[1:])})" if one.sizes[1:] else ""
+        yield f"collective {one.row}: {one.kind} of {ranks}{group and f' in {group}'}{number}{sizes}"
 
 
 def _instants(trace: Trace) -> Iterator[str]:

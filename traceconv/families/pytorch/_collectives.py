@@ -10,8 +10,10 @@ device until all are there, and the annotations of gloo around its work. Calls o
 `record_param_comms`, `nccl:all_reduce`) return before, and gloo:recv ends before the data is there.
 
 Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
-the args were added one by one since torch 2.2, and from recordings of torch 2.15 with gloo. Kernels that replay a CUDA
-graph and those of coalesced calls have none of them. Long lists of ranks are cut; `distributedInfo` has all.
+the args were added one by one since torch 2.2, and from recordings of torch 2.15 with gloo. Kernels of coalesced calls
+have none of them. Those that replay a CUDA graph had none either; since 2026 (torch/cuda, annotations of graphs) they
+may have those of the capture, with its `Seq`. Lists of more than 30 ranks are cut: 29 of them, "...", and the last one;
+`distributedInfo` has all.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ _ARGS = CollectiveArgs(
 _SAID = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce",
+    "all_gather": "all_gather",
     "allgather": "all_gather",
     "_allgather_base": "all_gather",
     "allgather_coalesced": "all_gather",

@@ -139,9 +139,15 @@ class PytorchKineto:
         ),
         ("torch 2.15, gloo, two ranks", "recorded", "collectives of the two, on the clock of one machine"),
         (
-            "torch of 2024, NCCL, A100",
-            "repository HolisticTraceAnalysis, tests/data/nccl_parser_config",
-            "args of collective kernels, of one rank",
+            "torch of 2022 to 2025, NCCL on A100 and B200, RCCL on MI300",
+            "public traces: HolisticTraceAnalysis, tests/data (df_index_resolver, trace_diff, nccl_parser_config); "
+            "TraceLens, tests/traces (b200, mi300/resnet_act_checkpoint)",
+            "which kernels are collectives, what they do, their groups; of one rank each",
+        ),
+        (
+            "torch of 2026 (Seq), MTIA (hccl)",
+            "written by hand after the source of Kineto and torch",
+            "numbers, captured graphs, kernels of hccl; no public trace has them",
         ),
     )
 
