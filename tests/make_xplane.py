@@ -109,6 +109,25 @@ def cut() -> bytes:
     return data[: len(data) * 2 // 3]
 
 
+def collectives() -> bytes:
+    """A GPU of a JAX process: a kernel of NCCL tells what it does, an operation of XLA begins or ends it only."""
+    gpu, environment = Plane("/device:GPU:0", 1), Plane("Task Environment")
+    reduce = {"hlo_op": "&all-reduce-start.1", "hlo_module": "&jit_train"}
+    argument = "(ncclDevKernelArgsStorage<4096ul>)"
+    gpu.line(
+        "Stream #22(NCCL)",
+        1000,
+        gpu.event(f"ncclDevKernel_AllReduce_Sum_f32_RING_LL{argument}", 2_000_000, 1_500_000, common=reduce),
+        gpu.event(f"ncclDevKernel_AllGather_RING_LL{argument}", 4_000_000, 1_000_000, hlo_op="&all-gather-start.2"),
+        gpu.event(f"ncclDevKernel_SendRecv{argument}", 6_000_000, 1_000_000, hlo_op="&collective-permute-start.3"),
+        id=22,
+    )
+    start = gpu.event("%all-reduce-start.1 = f32[8] all-reduce-start()", 2_000_000, 10_000, shown="all-reduce-start.1")
+    gpu.line("XLA Ops", 1000, start)
+    environment.own(profile_start_time=START, profile_stop_time=START + 10**7)
+    return gpu.bytes() + environment.bytes() + wire.text(4, "node7")
+
+
 def device_json() -> bytes:
     """What the exporter would make of `device`: planes as pids, all values of args as text."""
     flow = 5 << 2 | 7 << 58
@@ -138,6 +157,7 @@ def device_json() -> bytes:
 MADE = {
     "xplane/device/input.pb": device,
     "xplane/cut/input.pb": cut,
+    "xplane/collectives/input.pb": collectives,
     "tensorflow-profiler/device/input.json": device_json,
 }
 

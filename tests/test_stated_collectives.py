@@ -11,6 +11,7 @@ import pytest
 from traceconv.align import align
 from traceconv.align.collectives import match_collectives
 from traceconv.api import read
+from traceconv.families.common.collective_kernels import kind_of_kernel
 from traceconv.model.stated_collectives import StatedCollectives, stated_collectives
 from traceconv.model.trace import Trace
 
@@ -29,6 +30,26 @@ def profile(folder: Path, *stated: dict[str, Any], rank: int = 0, first: int = 0
     path = folder / f"rank{rank}.json"
     path.write_text(json.dumps(top | {"host_name": "node7", "traceEvents": events}))
     return read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "all_reduce"),
+        ("ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)", "all_gather"),
+        ("ncclAllReduceRingLLKernel_sum_f32(ncclWorkElem)", "all_reduce"),
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(x)", "reduce_scatter"),
+        ("hccl::all_reduce", "all_reduce"),
+        ("mscclKernel_Sum_half_LL_false(ncclDevComm*, mscclAlgo*, mscclWork*)", ""),
+        ("ncclDevKernelDebug_Generic_4(ncclDevKernelArgsStorage<4096ul>)", ""),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", ""),
+        ("ncclDevKernel_Broadcast_RING_LL(x)", None),
+        ("ncclKernel_Reduce_RING_LL_Sum_float(ncclWorkElem)", None),
+        ("gemm_allreduce_fused", None),
+    ],
+)
+def test_what_kernels_are_called(name: str, kind: str | None) -> None:
+    assert kind_of_kernel(name) == kind
 
 
 def stated(folder: Path, *args: dict[str, Any]) -> StatedCollectives:

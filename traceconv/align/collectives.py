@@ -263,7 +263,7 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
 
 
 def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) -> dict[GroupStated, Hashable]:
-    """Return what tells each known group of a process from others, and is the same in all of its processes.
+    """Return the key of each known group of a process, which tells it from others and is the same in all of them.
 
     Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
     tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from traceconv.families.common.collective_kernels import kind_of_kernel
 from traceconv.model.builder import Builder
 from traceconv.model.collectives import CollectiveArgs, Collectives, Group, parse_ranks
 
@@ -60,21 +61,6 @@ _PAIR = 2
 _MOST_RANKS = 1_000_000
 _ANNOTATIONS = ("user_annotation",)
 _DEVICE_WORK = ("kernel", "Kernel", "mtia_ccp_events")
-_LIBRARY = ("nccl", "rccl", "hccl")
-#: In the names of kernels, in lower case and without underscores; the first that is found is meant.
-_KINDS = {
-    "alltoallv": None,
-    "alltoall": "all_to_all",
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "barrier": "barrier",
-    # One-sided: who only sends may leave before others have entered.
-    "broadcast": None,
-    "reduce": None,
-    "gather": None,
-    "scatter": None,
-}
 
 
 def declare_collectives(out: Builder, info: Any) -> None:
@@ -97,18 +83,10 @@ def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
     number_of = {name: number for number, name in enumerate(names) if name in (*_ANNOTATIONS, *_DEVICE_WORK)}
     found: dict[tuple[int, int], str] = {}
     for number, name in enumerate(names):
-        kind, categories = (_GLOO[name], _ANNOTATIONS) if name in _GLOO else (_kind_of_kernel(name), _DEVICE_WORK)
+        kind, categories = (_GLOO[name], _ANNOTATIONS) if name in _GLOO else (kind_of_kernel(name), _DEVICE_WORK)
         if kind is not None:
             found |= {(number, number_of[category]): kind for category in categories if category in number_of}
     return found
-
-
-def _kind_of_kernel(name: str) -> str | None:
-    """Return what a kernel does, "" if its name does not tell; None for other kernels, and for what is one-sided."""
-    if not name.startswith(_LIBRARY):
-        return None
-    words = name.partition("(")[0].partition("<")[0].lower().replace("_", "")
-    return next((kind for word, kind in _KINDS.items() if word in words), "")
 
 
 def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:

@@ -26,6 +26,8 @@ from typing import ClassVar
 from traceconv.families.chrome import document
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.common.collective_kernels import declare_kernels
+from traceconv.families.common.cupti import KERNEL
 from traceconv.families.registry import Match
 from traceconv.families.rocprof._sdk import read_sdk
 from traceconv.families.rocprof._table import FOREIGN_LINE, Table
@@ -84,13 +86,14 @@ class Rocprof:
     skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "Flows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
+        "What kernels of RCCL do: they have one name; its calls tell, but return before it is done.",
         "Addresses, code objects, callback records and samples of the program counter of the JSON.",
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
             "rocprofv3 of ROCm 7, MI350X",
             "908_results.json.gz of AMD-AGI/TraceLens, 43,915 dispatches",
-            "all groups and fields; the times and queues of all dispatches",
+            "all groups and fields; the times and queues of all dispatches; 1,310 of RCCL, none says what it does",
         ),
         (
             "rocprofv3 of ROCm 6.2 to 7",
@@ -121,6 +124,7 @@ class Rocprof:
         if head.text[:1] == b"{":
             if _SDK_JSON.search(head.data):
                 read_sdk(source, out, self.clock)
+                declare_kernels(out, KERNEL)
                 return
             reader = ChromeReader(source, out)
             events = ChromeEvents(out)
@@ -137,3 +141,4 @@ class Rocprof:
         Table(out).read(source)
         if not out.balance.written:
             raise source.malformed("no rows of rocprof found", hint=f"record with: {self.record}")
+        declare_kernels(out, KERNEL)

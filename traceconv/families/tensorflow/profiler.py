@@ -26,6 +26,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.registry import Match
 from traceconv.families.tensorflow._xprof import HOST, Timeline
 from traceconv.io.source import Head, Source
@@ -97,6 +98,7 @@ class TensorflowProfiler:
         document.top_level(reader, out)
         events.finish()
         events.sort_out_devices()
+        declare_kernels(out, "")
         if events.timed >= _EVENT_LIMIT:
             out.problem(LIMIT_REACHED, f"{source.name}: {events.timed} events")
 

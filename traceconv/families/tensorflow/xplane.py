@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.wire_reader import (
     BLOB,
     VARINT,
@@ -130,6 +131,7 @@ class Xplane:
                 where="byte 0",
             )
         _Space(out).read(space, source.name)
+        declare_kernels(out, "")
         if cut:
             out.problem(CUT, f"{source.name}: {cut}")
 

@@ -1,0 +1,48 @@
+"""What kernels of NCCL, RCCL, MSCCL and HCCL do, by their names.
+
+    ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)      NCCL since 2.18
+    ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem), ncclAllReduceRingLLKernel_sum_f32(ncclWorkElem)    before
+    ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>), mscclKernel_Sum_half_LL_false(...)            RCCL
+    hccl::all_reduce                                                                                         MTIA
+
+They spin on the device until all ranks are there. Those of RCCL do not say what they do, and `SendRecv` is all_to_all,
+send or receive.
+"""
+
+from __future__ import annotations
+
+from traceconv.model.builder import Builder
+from traceconv.model.collectives import Collectives
+
+_LIBRARY = ("nccl", "rccl", "msccl", "hccl")
+#: In the names of kernels, in lower case and without underscores; the first that is found is meant.
+_KINDS = {
+    "alltoallv": None,
+    "alltoall": "all_to_all",
+    "allreduce": "all_reduce",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "barrier": "barrier",
+    # One-sided: who only sends may leave before others have entered.
+    "broadcast": None,
+    "reduce": None,
+    "gather": None,
+    "scatter": None,
+}
+
+
+def kind_of_kernel(name: str) -> str | None:
+    """Return what a kernel does, "" if its name does not tell; None for other kernels, and for what is one-sided."""
+    if not name.startswith(_LIBRARY):
+        return None
+    words = name.partition("(")[0].partition("<")[0].lower().replace("_", "")
+    return next((kind for word, kind in _KINDS.items() if word in words), "")
+
+
+def declare_kernels(out: Builder, category: str) -> None:
+    """Declare the collectives of a format that tells nothing of them but the names of kernels, of one category."""
+    names = out.tables.strings()
+    if category in names:
+        of = names.index(category)
+        kinds = {(number, of): kind for number, name in enumerate(names) if (kind := kind_of_kernel(name))}
+        out.collectives = Collectives(kinds) if kinds else None
