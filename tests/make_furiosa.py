@@ -1,8 +1,8 @@
 """Synthetic outputs of the Furiosa profiler: no NPU is at hand.
 
-Every fact that these files assume stands in `FACTS`; a real file of an NPU could refute each of them. Facts of the
-host and of the layout of the JSON were seen in runs of the runtimes 0.10.0 to 0.10.4 without an NPU; those of the NPU
-come from the documentation and the Python sources of the SDK.
+What these files assume stands in `ASSUMED`; a real file of an NPU could refute each of it. The host and the layout of
+the JSON were seen in runs of the runtimes 0.10.0 to 0.10.4 without an NPU; what is of the NPU comes from the
+documentation and the Python sources of the SDK.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-FACTS = {
+ASSUMED = {
     "start_ts and end_ts": "ns since 1970 as decimal text of an unsigned 64-bit number (seen)",
     "ts and dur": "microseconds as a float, ts from the start of the exporter (seen)",
     "layout": "[ and the first event in one line, then lines that begin with a comma, metadata at the end (seen)",

@@ -105,7 +105,7 @@ SCHEMA_2020 = {
 
 _GPU = "vmId id name busLocation isDiscrete totalMemory smCount pwGpuId uuid luid chipName cuDevice"
 _SYNC = "deviceId contextId streamId correlationId globalPid syncType eventId"
-#: How 2022 differs: no enumerations, facts and null streams in tables of other names, no green contexts.
+#: How 2022 differs: no enumerations, descriptions and null streams in tables of other names, no green contexts.
 SCHEMA_2022 = SCHEMA | {
     "EXPORT_META_DATA": "name value",
     "TARGET_INFO_GPU": _GPU,
@@ -254,7 +254,7 @@ def session(path: Path) -> None:
         **_host(string),
         **_sampled(string),
         **_memory(string),
-        **_facts(string),
+        **_metadata(string),
     }
     build(path, {"StringIds": string.rows(), **tables})
 
@@ -516,7 +516,7 @@ def _memory(string: Strings) -> dict[str, Rows]:
     }
 
 
-def _facts(string: Strings) -> dict[str, Rows]:
+def _metadata(string: Strings) -> dict[str, Rows]:
     streams = [(7, 4100, 1), (13, 4100, 2), (14, 4100, 2), (7, 4200, 1)]
     return {
         "ThreadNames": [
@@ -620,7 +620,7 @@ def _older(string: Strings, green: int | None) -> dict[str, Rows]:
 
 
 def export_2022(path: Path) -> None:
-    """An export of 2022: facts and null streams in tables of other names, a display adapter among the GPUs."""
+    """An export of 2022: descriptions and null streams in tables of other names, a display adapter among the GPUs."""
     string = Strings()
     tables = _older(string, None) | {
         "EXPORT_META_DATA": [{"name": "EXPORT_PRODUCT_VERSION", "value": "2022.2.1.31"}],
@@ -645,7 +645,7 @@ def export_2024(path: Path) -> None:
 
 
 def odd_rows(path: Path) -> None:
-    """Rows that no export should hold: dangling ids, no times, times that are no numbers, ends before starts."""
+    """Rows that no export should hold: dangling ids, no times, times that are not numbers, ends before starts."""
     string = Strings()
     kernels = [
         kernel(string, GEMM, 1_000, 500, correlationId=1, globalPid=RANK0),

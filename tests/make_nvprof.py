@@ -1,6 +1,6 @@
 """Synthetic databases of nvprof, since no GPU that nvprof can trace is at hand.
 
-Everything that these databases take for a fact about real ones is in this module, in SCHEMA, FACTS and `new_database`;
+What these databases assume of real ones is in this module, in SCHEMA, ASSUMED and `new_database`;
 a real file that says otherwise refutes it here. The schema is that of CUDA 10: compared with public databases of
 versions 11, 12 and 22, it lacks tables and columns that are not read, and is right in the rest. Each case of CASES is
 written by
@@ -85,7 +85,7 @@ SCHEMA = {
 INDEXED = ("correlationId", "timestamp", "start")
 
 #: What the generated rows use as numbers with a meaning.
-FACTS = {
+ASSUMED = {
     "schema version": 11,
     "times": "nanoseconds since 1970",
     "thread id": "lower 32 bits of the pthread handle, stored as a signed number",
@@ -134,7 +134,7 @@ class Profile:
         self.correlation = 100
         self.schema = {table: columns for table, columns in (SCHEMA | (schema or {})).items() if columns is not None}
         self.run("CREATE TABLE Version(version INTEGER)")
-        self.run("INSERT INTO Version VALUES(?)", FACTS["schema version"])
+        self.run("INSERT INTO Version VALUES(?)", ASSUMED["schema version"])
         self.run("CREATE TABLE StringTable(_id_ INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT NOT NULL UNIQUE)")
         for table, columns in self.schema.items():
             declared = [f"{name.rstrip('!')} {'BLOB' if name.endswith('!') else 'INT'}" for name in columns.split()]
@@ -183,7 +183,7 @@ class Profile:
             self.correlation += 1
             number = self.correlation
         at = {"start": EPOCH + begin, "end": EPOCH + begin + dur}
-        row = {"cbid": FACTS[f"cbid {name}"], "processId": PID, "threadId": THREAD, "correlationId": number}
+        row = {"cbid": ASSUMED[f"cbid {name}"], "processId": PID, "threadId": THREAD, "correlationId": number}
         self.add(table, **(row | at | values))
         return number
 
@@ -200,9 +200,9 @@ class Profile:
     def copy(self, kind: str, size: int, begin: int, dur: int, number: int, **values: Any) -> None:
         """A copy between pageable and device memory."""
         ends = {"HtoD": ("pageable", "device"), "DtoH": ("device", "pageable"), "PtoP": ("device", "device")}[kind]
-        memory = {"srcKind": FACTS[f"memory {ends[0]}"], "dstKind": FACTS[f"memory {ends[1]}"]}
+        memory = {"srcKind": ASSUMED[f"memory {ends[0]}"], "dstKind": ASSUMED[f"memory {ends[1]}"]}
         where = {"deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": number, "bytes": size}
-        at = {"start": EPOCH + begin, "end": EPOCH + begin + dur, "copyKind": FACTS[f"copy {kind}"]}
+        at = {"start": EPOCH + begin, "end": EPOCH + begin + dur, "copyKind": ASSUMED[f"copy {kind}"]}
         self.add("MEMCPY2" if kind == "PtoP" else "MEMCPY", **(where | at | memory | values))
 
     def machine(self) -> None:
@@ -240,7 +240,7 @@ def vector_add(profile: Profile) -> None:
     number = profile.call("cudaMemset", 400_000, 8_000)
     at = {"start": EPOCH + 409_000, "end": EPOCH + 410_500}
     where = {"deviceId": 0, "contextId": 1, "streamId": 7, "correlationId": number}
-    profile.add("MEMSET", value=0, bytes=4096, memoryKind=FACTS["memory device"], **at, **where)
+    profile.add("MEMSET", value=0, bytes=4096, memoryKind=ASSUMED["memory device"], **at, **where)
     profile.call("cudaDeviceSynchronize", 411_000, 30_000, returnValue=4)
 
 
@@ -286,7 +286,7 @@ def streams_and_ranges(profile: Profile) -> None:
     profile.add("EXTERNAL_CORRELATION", correlationId=three, externalKind=3, externalId=42)
     wait = profile.call("cudaDeviceSynchronize", 310_000, 90_000)
     at = {"start": EPOCH + 312_000, "end": EPOCH + 398_000}
-    profile.add("SYNCHRONIZATION", type=4, correlationId=wait, contextId=1, streamId=FACTS["no stream"], **at)
+    profile.add("SYNCHRONIZATION", type=4, correlationId=wait, contextId=1, streamId=ASSUMED["no stream"], **at)
     for kernel, value in ((one, 1000), (three, 900)):
         profile.add("EVENT", id=12, value=value, correlationId=kernel)
         profile.add("METRIC", id=34, value=HALF, correlationId=kernel)
@@ -304,9 +304,9 @@ def unified_memory(profile: Profile) -> None:
     profile.add("CDP_KERNEL", gridId=6, parentGridId=5, parentBlockX=2, gridX=1, gridY=1, gridZ=1, **at, **where)
     unified = {"processId": PID, "streamId": 0}
     for kind, value, start, end, source, target, flags in (
-        (1, 65536, 10_000, 15_000, FACTS["cpu"], 0, 1),
-        (2, 4096, 320_000, 321_000, 0, FACTS["cpu"], 2),
-        (3, 0x401234, 330_000, 0, FACTS["cpu"], 0, 1),
+        (1, 65536, 10_000, 15_000, ASSUMED["cpu"], 0, 1),
+        (2, 4096, 320_000, 321_000, 0, ASSUMED["cpu"], 2),
+        (3, 0x401234, 330_000, 0, ASSUMED["cpu"], 0, 1),
         (4, 12, 30_000, 60_000, 0, 0, 2),
         (5, 4096, 200_000, 0, 0, 0, 0),
     ):
@@ -321,7 +321,7 @@ def unified_memory(profile: Profile) -> None:
             **at,
             **unified,
         )
-    memory = {"memoryKind": FACTS["memory device"], "processId": PID, "contextId": 1}
+    memory = {"memoryKind": ASSUMED["memory device"], "processId": PID, "contextId": 1}
     for size, start, end in ((1 << 20, 1_000, 350_000), (1 << 10, 2_000, 100_000), (512, 3_000, 0)):
         at = {"start": EPOCH + start, "end": EPOCH + end if end else 0, "address": 0x500000000 + size}
         profile.add("MEMORY", bytes=size, **at, **memory)

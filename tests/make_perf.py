@@ -1,6 +1,6 @@
 """Synthetic perf.data files: what no small recording shows. Every assumed fact about the format is in this file.
 
-Facts from include/uapi/linux/perf_event.h and tools/perf/Documentation/perf.data-file-format.txt of Linux: the header
+Source: include/uapi/linux/perf_event.h and tools/perf/Documentation/perf.data-file-format.txt of Linux: the header
 (magic, sizes, sections, bitmap of features), perf_event_attr, the records and the trailer that they have with
 sample_id_all, the order of the fields of a sample. Files of either endianness are made from the same calls.
 """

@@ -73,7 +73,7 @@ class Plane:
 
 
 def device() -> bytes:
-    """A host that launches work on a GPU: arrows by flow, steps, lines of XLA, occurrences, odd picoseconds."""
+    """A host that launches work on a GPU: flows, steps, lines of XLA, occurrences, odd picoseconds."""
     flow = 5 << 2 | 7 << 58
     gpu, host, environment = Plane("/device:GPU:0", 1), Plane("/host:CPU", 9), Plane("Task Environment")
     kernel = {"hlo_op": "&fusion.1", "hlo_module": "&jit_train", "flops": 4096, "occupancy": 0.5}

@@ -18,7 +18,7 @@ What the JSON importer of Perfetto (v52) cannot show, and is therefore not looke
 - The last digit of a value: Perfetto reads 4.94 as 4.9399999999999995.
 - Escapes: Perfetto shows them as they stand in the file, unless a quote is among them; here they are read.
 - Names that are empty: such a slice is called "[No name]", and what lies below an unnamed thread names it by its tid.
-- An arrow at a slice inside of which another one begins at once: Perfetto takes the slice of the thread that began
+- A flow at a slice inside of which another one begins at once: Perfetto takes the slice of the thread that began
   last, also where that has ended.
 - Call stack samples: events of phase P are skipped. Log entries are there as instants, but not in the table of logs.
 - Groups above processes: `process_labels` are skipped.
@@ -74,10 +74,10 @@ class Row:
 
 @dataclass
 class Picture:
-    """All rows from the top, and the arrows between slices, each given by its row and its own entry there."""
+    """All rows from the top, and the flows between slices, each given by its row and its own entry there."""
 
     top: list[Row] = field(default_factory=list)
-    arrows: list[tuple[tuple[Row, tuple[int, int, str]], ...]] = field(default_factory=list)
+    flows: list[tuple[tuple[Row, tuple[int, int, str]], ...]] = field(default_factory=list)
 
     def flat(self) -> dict[str, Counter[Any]]:
         """Multisets of tracks, slices, values, samples, log entries and flows, each with the path of its row."""
@@ -97,7 +97,7 @@ class Picture:
         for row in self.top:
             visit(row, ())
         found["flows"].update(
-            _in_order([(entry[0], paths[id(row)], *entry) for row, entry in arrow]) for arrow in self.arrows
+            _in_order([(entry[0], paths[id(row)], *entry) for row, entry in flow]) for flow in self.flows
         )
         return found
 
@@ -107,7 +107,7 @@ class Picture:
 
 
 def _in_order(ends: list[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """The ends of an arrow as given; those of equal time, which have no direction in Perfetto, in one order."""
+    """The ends of a flow as given; those of equal time, which have no direction in Perfetto, in one order."""
     one, other = ends
     return tuple(sorted(ends)) if one[0] == other[0] else (one, other)
 
@@ -231,7 +231,7 @@ class _Expected:
         for ends in _columns(trace.flows, "from_slice", "to_slice"):
             one, other = sorted(ends, key=lambda slice: (slices[slice][1][0], slice))
             bound = [slices[slice] for slice in rows.bound(one, other)]
-            self.shown.arrows.append(tuple((rows.slices(track), entry) for track, entry in bound))
+            self.shown.flows.append(tuple((rows.slices(track), entry) for track, entry in bound))
         return self.shown
 
     def _stack(self, frame: int) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ class _Rows:
         return float(value)
 
     def bound(self, one: int, other: int) -> tuple[int, int]:
-        """The slices at which an arrow is drawn that shall be drawn at these."""
+        """The slices at which a flow is drawn that shall be drawn at these."""
         return one, other
 
     def slices(self, index: int) -> Row:
@@ -353,7 +353,7 @@ class _JsonRows(_Rows):
         return self._last_begun(one, start), self._last_begun(other, end)
 
     def _own_time(self, slice: int) -> int:
-        """The first time at which a slice is the innermost one of its track; its begin if there is none."""
+        """The first time at which a slice is the innermost one of its track; its start if there is none."""
         table = self.expected.trace.slices
         ends = table.ts + table.dur
         inside = (table.track == table.track[slice]) & (table.ts >= table.ts[slice]) & (ends <= ends[slice])
@@ -524,7 +524,7 @@ class _Seen:
             row, entry = self._tracks[slice.track_id], (slice.ts, slice.dur, self._text(slice.name))
             row.slices.append(entry)
             ends[slice.id] = row, entry
-        self._picture.arrows += [
+        self._picture.flows += [
             (ends[flow.slice_out], ends[flow.slice_in]) for flow in self._ask("select slice_out, slice_in from flow")
         ]
         for value in self._ask(f"select track_id, ts, value from counter where track_id not in ({_MADE})"):

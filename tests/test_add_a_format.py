@@ -126,7 +126,7 @@ def test_an_importer_of_another_package_that_fails_is_named(installed: Callable[
         ("toy = toy_bad:Toy", "import there_is_no_such_module", "ModuleNotFoundError: No module named"),
         ("toy = toy_bad:Toy", "raise SystemError('x')", "SystemError: x"),
         ("toy = toy_bad:Nothing", "", "AttributeError: module 'toy_bad' has no attribute 'Nothing'"),
-        ("toy = toy_bad", "", "toy_bad is no class"),
+        ("toy = toy_bad", "", "toy_bad is not a class"),
         ("toy = toy_bad:Toy", "class Toy: name = 'toy'", "toy_bad:Toy lacks title, url, "),
         ("other = toy_bad:Toy", "", "toy_bad:Toy calls itself 'toy'"),
         ("viztracer = toy_bad:Toy", "", "traceconv has a format of that name"),

@@ -21,7 +21,7 @@ from tests.golden import ROOT
 from tests.test_cli import process, refusal, run
 from traceconv import api
 from traceconv.align import align
-from traceconv.align.constraint_parser import parse_facts
+from traceconv.align.constraint_parser import parse_constraints
 from traceconv.check._schemas import load_schema
 from traceconv.cli import anchor
 from traceconv.cli.anchor import Clock, clocks, take_readings
@@ -160,7 +160,7 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "anchor.json").unlink()
     found, result = recorded(tmp_path, str(tmp_path))
     assert (result.returncode, found["command"]["pid"]) == (126, None)
-    assert b"is no program that can be run\nhint: a script needs chmod +x" in result.stderr
+    assert b"is not a program that can be run\nhint: a script needs chmod +x" in result.stderr
 
 
 @needs_linux
@@ -340,7 +340,9 @@ def test_a_file_that_the_user_puts_on_a_clock_that_was_set_says_so() -> None:
         one_event("after.json", clock, 160 * S, second),
         one_event("wall.json", REALTIME, wall + 30 * S),
     ]
-    found = align(traces, facts=parse_facts([trace.sources[0].name for trace in traces], clocks=["p.txt=monotonic"]))
+    found = align(
+        traces, constraints=parse_constraints([trace.sources[0].name for trace in traces], clocks=["p.txt=monotonic"])
+    )
     warned = [any("moved against each other" in one for one in line.warnings) for line in found.receipt]
     assert warned == [True, True, True, False]
 

@@ -79,14 +79,14 @@ def test_an_output_says_how_to_write_there(tmp_path: Path) -> None:
     assert not (tmp_path / "a.json").exists()
 
 
-def test_what_is_known_of_the_clocks_is_given_as_facts(tmp_path: Path) -> None:
+def test_what_is_known_of_the_clocks_is_given_as_constraints(tmp_path: Path) -> None:
     """All that functions take and return can be imported from the package."""
     paths = [str(KINETO), str(ONEDNN)]
-    facts = traceconv.parse_facts(paths, drifts=[f"{ONEDNN}=1ppm"])
+    constraints = traceconv.parse_constraints(paths, drifts=[f"{ONEDNN}=1ppm"])
     policy = traceconv.Policy(on_ambiguous="separate")
-    result = traceconv.merge(paths, tmp_path / "a.pftrace", facts=facts, policy=policy)
-    alignment, checks = traceconv.estimate(paths, facts=facts, policy=policy)
-    survey = traceconv.clocks(paths, facts=traceconv.Facts(same_machine=True))
+    result = traceconv.merge(paths, tmp_path / "a.pftrace", constraints=constraints, policy=policy)
+    alignment, checks = traceconv.estimate(paths, constraints=constraints, policy=policy)
+    survey = traceconv.clocks(paths, constraints=traceconv.Constraints(same_machine=True))
     assert isinstance(result, traceconv.Result)
     assert isinstance(result.trace, traceconv.Trace)
     assert isinstance(alignment, traceconv.Alignment)
@@ -178,7 +178,7 @@ def test_no_data_is_a_notice(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", ["clock-anchor/alone", "perf-header/monotonic", "onednn-verbose/info-only"])
-def test_data_kept_as_facts_is_data(case: str, tmp_path: Path) -> None:
+def test_data_kept_as_metadata_is_data(case: str, tmp_path: Path) -> None:
     (path,) = (ROOT / case).glob("input.*")
     (source,) = traceconv.convert(path, tmp_path / "out.json").trace.sources
     assert source.diagnostics.count(NO_DATA) == 0
@@ -198,3 +198,10 @@ def test_results_are_shown_in_a_line(tmp_path: Path) -> None:
     )
     (tmp_path / "empty.json").write_text("[]")
     assert repr(traceconv.read(tmp_path / "empty.json")) == "<Trace of 'empty.json': empty>"
+
+
+def test_old_names_are_known_for_one_version_more() -> None:
+    with pytest.warns(DeprecationWarning, match="Facts is now Constraints"):
+        assert traceconv.Facts is traceconv.Constraints
+    with pytest.warns(DeprecationWarning, match="parse_facts is now parse_constraints"):
+        assert traceconv.parse_facts is traceconv.parse_constraints

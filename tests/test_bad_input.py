@@ -84,7 +84,7 @@ def test_what_is_no_profile_with_the_format_named(data: bytes, format: str, tmp_
     path.write_bytes(data)
     try:
         trace = read(path, format=format)
-    except (MalformedInput, InputError) as raised:  # the latter for what is no database
+    except (MalformedInput, InputError) as raised:  # the latter for what is not a database
         error = raised
     else:
         assert sum(trace.counts().values()) == 0

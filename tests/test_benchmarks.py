@@ -175,7 +175,7 @@ def test_what_is_generated_is_counted(pretty: bool, tmp_path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     phases = [event["ph"] for event in document["traceEvents"]]
     assert document["distributedInfo"]["rank"] == 1
-    assert (told.events, told.slices, told.arrows) == (3000, phases.count("X"), phases.count("s"))
+    assert (told.events, told.slices, told.flows) == (3000, phases.count("X"), phases.count("s"))
     assert phases.count("s") == phases.count("f")
     assert told.bytes == path.stat().st_size
 

@@ -224,7 +224,7 @@ def test_schema_accepts(good: dict[str, object], tmp_path: Path) -> None:
     assert codes(check_events(tmp_path, good)) == set()
 
 
-def test_top_level_facts_are_checked(tmp_path: Path) -> None:
+def test_top_level_info_are_checked(tmp_path: Path) -> None:
     good = {"traceEvents": [event("i")], "displayTimeUnit": "ns", "stackFrames": {"1": {"name": "f"}}, "own": [1]}
     assert check_bytes(tmp_path, json.dumps(good).encode()).ok
     bad = {**good, "displayTimeUnit": "s"}

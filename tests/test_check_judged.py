@@ -37,7 +37,7 @@ from traceconv.check import CheckReport
 from traceconv.model.diagnostics import Severity
 
 #: Errors that Perfetto v52 does not share: the Trace Event Format or JSON forbids it, and other viewers go by that;
-#: newer versions of Perfetto refuse it; or Perfetto draws an arrow at a slice that has ended.
+#: newer versions of Perfetto refuse it; or Perfetto draws a flow at a slice that has ended.
 STRICTER = {
     "check-json.schema",
     "check-json.no_pid",

@@ -179,7 +179,7 @@ def nested(levels: int, inner: bytes = b"") -> bytes:
 def test_messages_nested_as_deeply_as_protobuf_takes(levels: int, inner: bytes) -> None:
     data = nested(levels, inner)
     decoder = Decoder()
-    decoder.decode("TracePacket", nested(20))  # what is kept of it is no way around the limit
+    decoder.decode("TracePacket", nested(20))  # what is kept of it is not a way around the limit
     try:
         TracePacket.FromString(data)
     except DecodeError:
@@ -189,9 +189,9 @@ def test_messages_nested_as_deeply_as_protobuf_takes(levels: int, inner: bytes) 
         assert decoder.decode("TracePacket", data)
 
 
-def test_a_message_in_pieces_leaves_what_is_kept_as_it_is() -> None:
+def test_a_message_in_chunks_leaves_what_is_kept_as_it_is() -> None:
     decoder = Decoder()
-    event, piece = blob(11, b"\x48\1"), blob(11, b"\x58\7")
+    event, chunk = blob(11, b"\x48\1"), blob(11, b"\x58\7")
     for _ in range(2):
         assert decoder.decode("TracePacket", event)["track_event"] == {"type": 1}
-        assert decoder.decode("TracePacket", event + piece)["track_event"] == {"type": 1, "track_uuid": 7}
+        assert decoder.decode("TracePacket", event + chunk)["track_event"] == {"type": 1, "track_uuid": 7}

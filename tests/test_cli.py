@@ -460,7 +460,7 @@ def test_unrelated_and_contradicting_clocks_have_exit_codes_of_their_own(tmp_pat
         ("--date", "input.json=2018-10-26"),
     ],
 )
-def test_wrong_facts_are_usage_errors(option: str, value: str, tmp_path: Path) -> None:
+def test_wrong_info_are_usage_errors(option: str, value: str, tmp_path: Path) -> None:
     error = refusal(run("merge", KINETO, ONEDNN, option, value, "-o", tmp_path / "out.json"))
     assert option in error.message
     assert error.exit_code == 2

@@ -24,7 +24,7 @@ from traceconv.model.diagnostics import ProblemKind, declared_codes
 from traceconv.model.layout import EMPTY_TRACKS, lay_out
 from traceconv.model.trace import SourceInfo
 from traceconv.model.validate import validate
-from traceconv.testing import check_facts
+from traceconv.testing import check_description
 
 IMPORTERS = importers()
 CASES = [case for case in cases() if case.format != "merge"]
@@ -48,8 +48,8 @@ def test_names_agree(cls: type[Importer]) -> None:
 
 
 @every_importer
-def test_facts_are_there(cls: type[Importer]) -> None:
-    check_facts(cls)
+def test_info_are_there(cls: type[Importer]) -> None:
+    check_description(cls)
 
 
 def test_what_is_skipped_by_design_is_said() -> None:
@@ -129,7 +129,7 @@ def test_golden_cases_have_an_importer() -> None:
 
 
 def heads() -> list[Head]:
-    """What any importer may get to see: nothing, noise, and pieces of all formats."""
+    """What any importer may get to see: nothing, noise, and chunks of all formats."""
     rng = random.Random(20)
     data = [b"", b"\x00", b"\n", b"{", b"[", b"[]", b"{}", b"\xef\xbb\xbf", b"\xff\xfe\x00", b"null", b'"', b"-1e999"]
     data += [rng.randbytes(rng.choice([1, 10, 1000, 65536])) for _ in range(20)]
@@ -137,7 +137,7 @@ def heads() -> list[Head]:
     for case in CASES:
         head = Source(case.input).head().data
         data += [head, head[: rng.randrange(len(head) + 1)], head[rng.randrange(len(head) + 1) :], head[::-1]]
-    return [Head(piece, rng.random() < 0.5, rng.choice(["x.json", "", "a.log"])) for piece in data]
+    return [Head(chunk, rng.random() < 0.5, rng.choice(["x.json", "", "a.log"])) for chunk in data]
 
 
 @every_importer
@@ -151,20 +151,20 @@ def test_sniffing_is_pure_and_never_raises(cls: type[Importer]) -> None:
         assert match == cls().sniff(head)
 
 
-#: What pieces of a line may become, where it was cut, mixed with another or written by somebody else.
+#: What chunks of a line may become, where it was cut, mixed with another or written by somebody else.
 _ODD = [b"", b"x", b" x", b"-", b"-1", b"9" * 40, b"1e999", b"nan", b"0x1f", b"1.5.5", b"\xff", b'"', b"{", b"<", b","]
-_PIECES = re.compile(rb"\d+|[A-Za-z_]+|[^\w\s]|\s+")
+_CHUNKS = re.compile(rb"\d+|[A-Za-z_]+|[^\w\s]|\s+")
 
 
 def odd_lines(lines: list[bytes], rng: random.Random) -> bytes:
-    """Some lines of a head, each with one or two of its pieces gone, doubled, moved or replaced."""
+    """Some lines of a head, each with one or two of its chunks gone, doubled, moved or replaced."""
     odd = []
     for line in rng.choices(lines, k=rng.randrange(1, 5)):
-        pieces = _PIECES.findall(line[:1000]) or [b""]
+        chunks = _CHUNKS.findall(line[:1000]) or [b""]
         for _ in range(rng.randrange(1, 3)):
-            at, other = rng.randrange(len(pieces)), rng.randrange(len(pieces))
-            pieces[at] = rng.choice([pieces[other], pieces[at] + rng.choice(_ODD), rng.choice(_ODD)])
-        odd.append(b"".join(pieces))
+            at, other = rng.randrange(len(chunks)), rng.randrange(len(chunks))
+            chunks[at] = rng.choice([chunks[other], chunks[at] + rng.choice(_ODD), rng.choice(_ODD)])
+        odd.append(b"".join(chunks))
     return b"\n".join(odd)
 
 

@@ -57,7 +57,7 @@ def totals(trace: Trace) -> list[dict[str, Any]]:
     ]
 
 
-def arrows(trace: Trace) -> set[tuple[str, str]]:
+def flows(trace: Trace) -> set[tuple[str, str]]:
     names = [trace.strings[name] for name in trace.slices.name]
     return {(names[a], names[b]) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)}
 
@@ -126,7 +126,7 @@ def test_csv_and_json_give_the_same_spans(tmp_path: Path) -> None:
     from_json = read(saved(tmp_path, make.runtime_json(SPANS), "a.json"))
     from_csv = read(saved(tmp_path, make.csv_of(make.frame(SPANS)), "a.csv"))
     assert in_common(from_json) == in_common(from_csv)
-    assert arrows(from_json) == arrows(from_csv)
+    assert flows(from_json) == flows(from_csv)
 
 
 def test_parquet_and_csv_give_the_same_spans(tmp_path: Path) -> None:
@@ -185,17 +185,17 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatc
 # -- joining ----------------------------------------------------------------------------------------------------------
 
 
-def test_arrows_go_from_callers_to_other_tracks_and_from_a_query_to_its_execution(tmp_path: Path) -> None:
+def test_flows_go_from_callers_to_other_tracks_and_from_a_query_to_its_execution(tmp_path: Path) -> None:
     trace = read(saved(tmp_path, make.runtime_json(SPANS)))
-    assert arrows(trace) == {("Inference", "Quantize"), ("Inference", "Dequantize"), ("Inference", "Execution")}
+    assert flows(trace) == {("Inference", "Quantize"), ("Inference", "Dequantize"), ("Inference", "Execution")}
     assert len(trace.flows.from_slice) == 6
 
 
-def test_no_arrow_where_a_trace_has_two_queries(tmp_path: Path) -> None:
+def test_no_flow_where_a_trace_has_two_queries(tmp_path: Path) -> None:
     again = make.query(1, START)[-1]
     again.span, again.start = "00000000000000aa", START + 500_000
     trace = read(saved(tmp_path, make.runtime_json([*make.query(1, START), again])))
-    assert ("Inference", "Execution") not in arrows(trace)
+    assert ("Inference", "Execution") not in flows(trace)
 
 
 def test_the_same_span_id_in_two_traces_is_two_spans(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_tables_without_times_come_under_the_trace_of_the_same_run(tmp_path: Pat
     assert merged.tracks[above].pid == make.HOST_PID
 
 
-# -- pieces -----------------------------------------------------------------------------------------------------------
+# -- chunks -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

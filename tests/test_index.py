@@ -62,7 +62,7 @@ def test_inputs_damaged_inputs_and_odd_lines(case: object) -> None:
     check(Head(coloured, head.complete, "x"), "in colour")
 
 
-def test_pieces_and_noise() -> None:
+def test_chunks_and_noise() -> None:
     for head in heads():
         check(head, head.data[:100])
 

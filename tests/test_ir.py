@@ -480,7 +480,7 @@ class Mark(NamedTuple):
 
 
 def paired_by_definition(marks: list[Mark]) -> list[tuple[int, int, int, str, int]]:
-    """Track, start, end, name and number of the begin, of what has an end: the rule as the documentation states it."""
+    """Track, start, end, name and number of the start, of what has an end: the rule as the documentation states it."""
     rows = []
     for number in sorted({mark.track for mark in marks}):
         still_open: list[Mark] = []
@@ -851,7 +851,7 @@ def test_a_cpu_fits_into_its_column(cpu: int, kept: int, out: Builder) -> None:
     assert problems(trace) == ({IMPOSSIBLE_CPU.name: 1} if cpu != kept else {})
 
 
-def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_alike(out: Builder) -> None:
+def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_equal(out: Builder) -> None:
     track = out.tracks.add("t")
     with pytest.raises(TypeError):
         out.sample(track, 5, StackId(-1), "s", 1.5)  # type: ignore[arg-type]

@@ -173,7 +173,7 @@ def test_places_outside_are_refused(name: str) -> None:
     with pytest.raises(IndexError, match="outside"):
         _one(KERNELS[name], b"{}", args_len=3)
     for task in (-1, 2):
-        with pytest.raises(IndexError, match="no such piece"):
+        with pytest.raises(IndexError, match="no such chunk"):
             _one(KERNELS[name], b"{}", task=task)
 
 
@@ -190,6 +190,6 @@ def test_columns_must_fit(name: str) -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("ends", [[0, 4], [2, 1], [-1, 1]])
-def test_pieces_outside_are_refused(name: str, ends: list[int]) -> None:
-    with pytest.raises(IndexError, match="outside of the pieces"):
+def test_chunks_outside_are_refused(name: str, ends: list[int]) -> None:
+    with pytest.raises(IndexError, match="outside of the chunks"):
         KERNELS[name].LineWriter(np.zeros(3, np.uint8), np.array(ends, np.int64), [])

@@ -20,8 +20,8 @@ from tests.golden import cases
 from tests.kernels import using, variants
 from traceconv.api import read
 from traceconv.errors import TraceconvError
-from traceconv.families.onednn import _alike as _onednn_alike
-from traceconv.families.perf import _alike as _perf_alike
+from traceconv.families.onednn import _repeated as _onednn_repeated
+from traceconv.families.perf import _repeated as _perf_repeated
 from traceconv.io import source
 from traceconv.model.trace import TABLES, Trace
 
@@ -37,10 +37,10 @@ KERNELS: dict[str, ModuleType | None] = {"off": None, **variants("lines")}
 def reading(module: ModuleType | None, chunk: int, limit: int) -> Iterator[None]:
     """Reading with this kernel, in chunks of so many bytes, with so little room in its tables (0: as usual)."""
     with pytest.MonkeyPatch.context() as patch, using("lines", module):
-        for alike in (_onednn_alike, _perf_alike):
+        for repeated in (_onednn_repeated, _perf_repeated):
             for name in ("_ROWS", "_MOST_ENTRIES", "_MOST_KNOWN", "_MOST_FRAMES") if limit else ():
-                if hasattr(alike, name):
-                    patch.setattr(alike, name, limit)
+                if hasattr(repeated, name):
+                    patch.setattr(repeated, name, limit)
         if chunk:
             patch.setattr(source, "CHUNK_BYTES", chunk)
         yield
@@ -54,8 +54,8 @@ def _said(path: Path, format: str, options: dict[str, str]) -> Any:
         return error.message, error.hint
     about = trace.sources[0]
     problems = [(one.code.name, one.count, one.places) for one in about.diagnostics]
-    facts = (trace.strings, trace.tracks, trace.clocks, trace.snapshots, trace.frames, trace.metadata)
-    return facts, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
+    info = (trace.strings, trace.tracks, trace.clocks, trace.snapshots, trace.frames, trace.metadata)
+    return info, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
 
 
 def _rows(trace: Trace, name: str) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def test_events(name: str, tmp_path: Path, events: list[str], cut: int, noise: s
     ],
 )
 def test_names(scan: ModuleType, written: str, name: str | None) -> None:
-    """Names without control characters are plain; those with them are left to the caller (None); others are no JSON."""
+    """Names without control characters are plain; those with them are left to the caller (None); the rest fails."""
     scanner = RowScanner(scan, 3)
     rows = scanner.scan(b'{"ph":"X","ts":1,"dur":2,"pid":"p","name":"%b"}' % written.encode(), 0)
     if name is None:

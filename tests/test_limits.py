@@ -431,7 +431,7 @@ def test_empty_objects_cost_no_more_than_their_bytes(
 
 @pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled")
 def test_events_between_empty_objects_are_scanned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run of empty objects had the rest of the buffer searched and its begin copied."""
+    """Each run of empty objects had the rest of the buffer searched and its start copied."""
     scanned = []
     scan = RowScanner.scan
     monkeypatch.setattr(
@@ -500,7 +500,7 @@ def test_what_onednn_lines_say_is_kept_once_for_all_runs(time: bytes, module: An
         assert len(trace.slices.ts) == 2 * runs
         assert [track.name for track in trace.tracks[::2]] == [f"oneDNN run {n}" for n in range(1, runs + 1)]
         assert trace.slices.track.tolist() == [2 * n + 1 for n in range(runs) for _ in range(2)]
-        versions = {id(facts["version"]) for facts in trace.metadata["onednn_runs"]}
+        versions = {id(info["version"]) for info in trace.metadata["onednn_runs"]}
         kept.append((len(trace.args), len(versions)))
     assert kept[0] == kept[1]
 
@@ -520,7 +520,7 @@ def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatc
 
 
 def test_a_large_event_is_joined_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each piece of 4 MB that was read had all before it copied."""
+    """Each chunk of 4 MB that was read had all before it copied."""
     filled = []
     fill = _chrome_buffer.JsonBuffer.fill
     monkeypatch.setattr(

@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
-from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts
+from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints
 from traceconv.api import read
 from traceconv.errors import UsageError
 from traceconv.merging.processes import SAME_PID
@@ -250,7 +250,7 @@ def process_trace(name: str, start: int, pid: int | None, tids: tuple[int, ...],
 
 
 def tree(trace: Trace) -> dict[str, str]:
-    """For each track that is no overflow lane the name of its parent."""
+    """For each track that is not an overflow lane the name of its parent."""
     names = {number: track.name for number, track in enumerate(trace.tracks)}
     return {track.name: names.get(track.parent, "") for track in trace.tracks if track.lane_of == NO_TRACK}
 
@@ -338,9 +338,9 @@ def test_machines_that_the_user_states(kind: ClockKind, machines: tuple[str, str
     private = ClockDomain("p", Zero.UNKNOWN, Run.MONOTONIC)
     start = 1_790_000_000 * 10**9 if kind is ClockKind.REALTIME else 0
     traces = [process_trace(name, start, 7, (1,), private) for name in "ab"]
-    facts = Facts(clocks={index: ClockFact(kind, machine) for index, machine in enumerate(machines)})
+    constraints = Constraints(clocks={index: ClockConstraint(kind, machine) for index, machine in enumerate(machines)})
     offsets = {1: 0} if machines[0] != machines[1] else {}
-    result = merge_traces(traces, align(traces, offsets, facts=facts))
+    result = merge_traces(traces, align(traces, offsets, constraints=constraints))
     assert processes(result) == expected
     assert not any(found.code is SAME_PID for source in result.sources for found in source.diagnostics)
 

@@ -104,7 +104,7 @@ def test_totals_are_those_of_the_database() -> None:
     assert (counts["cuda_runtime"] + counts["cuda_driver"], sums["cuda_runtime"] + sums["cuda_driver"]) == calls
 
 
-def test_arrows_stay_within_a_process() -> None:
+def test_flows_stay_within_a_process() -> None:
     trace = read(SESSION)
     assert query(SESSION, "SELECT count(DISTINCT correlationId), count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL")[0] == (2, 3)
     for call, work in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True):
@@ -225,7 +225,7 @@ def test_other_databases_are_not_claimed(tmp_path: Path) -> None:
 # -- many rows --------------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_many_portions_keep_their_order_and_arrows(tmp_path: Path) -> None:
+def test_rows_of_many_portions_keep_their_order_and_flows(tmp_path: Path) -> None:
     count = 45_000
     path = tmp_path / "many.sqlite"
     make_nsight.many_kernels(path, count)
@@ -405,7 +405,7 @@ def test_times_that_no_session_can_have_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["X'fffe'", "1.5", "9e999", "NULL"])
-def test_facts_about_an_export_can_be_anything(tmp_path: Path, value: str) -> None:
+def test_info_about_an_export_can_be_anything(tmp_path: Path, value: str) -> None:
     path = changed(tmp_path, f"UPDATE META_DATA_EXPORT SET value = {value}")
     json.dumps(read(path).metadata, allow_nan=False)
 

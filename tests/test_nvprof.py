@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.make_nvprof import EPOCH, FACTS, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
+from tests.make_nvprof import ASSUMED, EPOCH, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.nvprof import _cbids as cbids
@@ -157,7 +157,7 @@ def test_the_names_of_calls_are_at_their_numbers() -> None:
         514: "cuGraphLaunch",
     }
     assert {number: cbids.DRIVER[number] for number in driver} == driver
-    assert cbids.RUNTIME[FACTS["cbid cudaMemset"]] == "cudaMemset"
+    assert cbids.RUNTIME[ASSUMED["cbid cudaMemset"]] == "cudaMemset"
 
 
 ODD = (None, -1, 0, 2**63 - 1, -(2**63), 1.5, float("inf"), "text", "", b"", b"\xff" * 7, 2**32, EPOCH)

@@ -190,7 +190,7 @@ def test_our_own_errors_stay_what_they_are(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-# -- what is no place for a file --------------------------------------------------------------------------------------
+# -- targets that cannot be written ------------------------------------------------------------------------------------
 
 
 def test_a_directory(tmp_path: Path) -> None:
@@ -331,8 +331,8 @@ def test_a_terminal_gets_text_only(kind: str, code: int) -> None:
     assert process.returncode == code
     shown = b""
     with contextlib.suppress(OSError):  # the end of a terminal is an error
-        while piece := os.read(ours, 10_000):
-            shown += piece
+        while chunk := os.read(ours, 10_000):
+            shown += chunk
     os.close(ours)
     assert shown == (b"" if code else b"x" * 1000)
     assert (b"terminal" in errors) == bool(code)

@@ -238,25 +238,25 @@ class Plain:
         return data
 
 
-def packed(pieces: int) -> bytes:
+def packed(chunks: int) -> bytes:
     """A recording whose records are cut into compressed records anywhere."""
     maker = Maker()
     for ts in range(100, 200):
         maker.sample(ts, 0x1000 + ts)
     stream = b"".join(maker.records)
     maker.records = []
-    size = -(-len(stream) // pieces)
+    size = -(-len(stream) // chunks)
     for start in range(0, len(stream), size):
         maker.record(COMPRESSED, stream[start : start + size])
     return maker.data()
 
 
-@pytest.mark.parametrize("pieces", [1, 3, 17])
-def test_compressed_records_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
+@pytest.mark.parametrize("chunks", [1, 3, 17])
+def test_compressed_records_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
     monkeypatch.setattr(_perf_zstd, "_new_stream", Plain)
-    trace = trace_of(tmp_path, packed(pieces))
+    trace = trace_of(tmp_path, packed(chunks))
     assert trace.samples.ts.tolist() == list(range(100, 200))
-    assert trace.sources[0].balance.merged["compressed records unpacked"] == pieces
+    assert trace.sources[0].balance.merged["compressed records unpacked"] == chunks
     assert trace.sources[0].balance.even
 
 
@@ -294,7 +294,7 @@ def test_a_broken_stream_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         trace_of(tmp_path, packed(3))
 
 
-# -- pieces ---------------------------------------------------------------------------------------------------------
+# -- chunks ---------------------------------------------------------------------------------------------------------
 
 
 def test_mappings_cover_each_other() -> None:

@@ -1,4 +1,4 @@
-"""The text formats of Linux perf: figures against perf's own, pieces of lines, states of threads, clocks."""
+"""The text formats of Linux perf: figures against perf's own, chunks of lines, states of threads, clocks."""
 
 from __future__ import annotations
 

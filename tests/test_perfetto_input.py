@@ -42,7 +42,7 @@ Message = Any
 def test_own_output_comes_back(case: Case, tmp_path: Path) -> None:
     """Written, read, written again: the same events on the same tracks.
 
-    What Perfetto's format has no place for is not there: names of arrows; the name "" of samples; a sampled track that
+    What Perfetto's format has no place for is not there: names of flows; the name "" of samples; a sampled track that
     is neither process nor thread is a thread. Tracks without events go. A merge adds a line to the description of each
     track at the top.
     """
@@ -589,14 +589,14 @@ def test_events_of_old_chrome(tmp_path: Path) -> None:
 
     legacy(1, "B", "outer")
     legacy(1, "X", "inner", duration_us=5, bind_id=9, flow_direction=2)
-    legacy(10, "s", "arrow", bind_id=4)
+    legacy(10, "s", "flow", bind_id=4)
     legacy(1, "E", "")
     legacy(1, "b", "request", local_id=77)
     legacy(2, "e", "request", local_id=77)
     legacy(1, "X", "other thread", duration_us=2, tid_override=99, bind_id=9, flow_direction=1)
     legacy(1, "i", "mark")
     legacy(1, "X", "target", duration_us=2)
-    legacy(1, "f", "arrow", bind_id=4, bind_to_enclosing=True)
+    legacy(1, "f", "flow", bind_id=4, bind_to_enclosing=True)
     legacy(1, "P", "sample")
     trace = read_bytes(tmp_path, packets.bytes())
     assert slices(trace) == [
@@ -762,7 +762,7 @@ def test_the_inputs_of_the_goldens_are_as_made(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["sdk", "perf-samples", "old-chrome", "own-output", "cut"])
 def test_the_trace_processor_reads_the_same(case: str, trace_processor: Any) -> None:
-    """Times, lengths and names of slices and instants, counter values, arrows and samples, as Perfetto sees them."""
+    """Times, lengths and names of slices and instants, counter values, flows and samples, as Perfetto sees them."""
     path = ROOT / "perfetto" / case / "input.pftrace"
     trace = read(path)
     points = [
@@ -783,7 +783,7 @@ def test_the_trace_processor_reads_the_same(case: str, trace_processor: Any) -> 
     assert sorted(row["ts"] for row in samples) == sorted(trace.samples.ts.tolist())
 
 
-def test_the_trace_processor_converts_times_alike(tmp_path: Path, trace_processor: Any) -> None:
+def test_the_trace_processor_converts_times_the_same(tmp_path: Path, trace_processor: Any) -> None:
     packets = Packets()
     packets.descriptor(5, "events")
     snapshot(packets, (6, 1000), (3, 900), (1, BASE))

@@ -62,7 +62,7 @@ def other_time(trace: Trace) -> Trace:
     return trace.with_tables(slices=dataclasses.replace(trace.slices, ts=ts))
 
 
-def other_arrow(trace: Trace) -> Trace:
+def other_flow(trace: Trace) -> Trace:
     ends = trace.flows.to_slice.copy()
     ends[:2] = ends[1::-1]
     return trace.with_tables(flows=dataclasses.replace(trace.flows, to_slice=ends))
@@ -87,7 +87,7 @@ def without_lane(trace: Trace) -> Trace:
     return dataclasses.replace(trace, tracks=tracks)
 
 
-@pytest.mark.parametrize("change", [other_name, other_time, other_arrow, other_value, other_namesake, without_lane])
+@pytest.mark.parametrize("change", [other_name, other_time, other_flow, other_value, other_namesake, without_lane])
 def test_what_is_wrong_is_seen(change: Callable[[Trace], Trace], show: Show, tmp_path: Path) -> None:
     trace = merged_ranks(tmp_path, 2, 1)
     wrong = show(change(trace), "perfetto")

@@ -31,7 +31,7 @@ KEPT_AS_TEXT = {"chrome-trace/deep-nesting"}
 
 
 def saved(case: Case) -> object:
-    """The document of a case; None if it is no JSON, or if Python changes more than its spacing when it saves it."""
+    """The document of a case; None if it is not JSON, or if Python changes more than its spacing when it saves it."""
     try:
         return json.loads(
             case.input.read_bytes().decode("utf-8-sig"),
@@ -67,7 +67,7 @@ CASES = [
 
 
 def picture(trace: Trace) -> Counter[Any]:
-    """All that a trace says, in no order: clocks, facts, tracks and events; texts of JSON among them in one form."""
+    """All that a trace says, in no order: clocks, metadata, tracks and events; texts of JSON among them in one form."""
     paths: list[tuple[Any, ...]] = []
     for track in trace.tracks:
         above = paths[track.parent] if track.parent != NO_TRACK else ()

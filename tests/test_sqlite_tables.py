@@ -131,8 +131,8 @@ def _said(path: Path) -> Any:
     about = trace.sources[0]
     # Which of two problems is met first depends on how many rows are read at once.
     problems = sorted((one.code.name, one.count, one.places) for one in about.diagnostics)
-    facts = (trace.tracks, trace.clocks, trace.metadata)
-    return facts, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
+    info = (trace.tracks, trace.clocks, trace.metadata)
+    return info, about.balance, problems, about.notes, {name: _rows(trace, name) for name in TABLES}
 
 
 def _rows(trace: Trace, name: str) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def test_many_writers_take_one_pass(buffer: int, tmp_path: Path, monkeypatch: py
 
 
 def test_a_log_of_its_own_is_left_alone(tmp_path: Path) -> None:
-    """A number or a time at the begin of each line may be part of a format."""
+    """A number or a time at the start of each line may be part of a format."""
     for text in (
         "0: one\n1: two\n2: three\n",
         "2026-03-04T10:11:12Z a\n2026-03-04T10:11:13Z b\n2026-03-04T10:11:14Z c\n",

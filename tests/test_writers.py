@@ -138,11 +138,11 @@ def test_trace_processor_takes_everything(load: Load, suffix: str) -> None:
             {"at": 2000, "dur": 1001, "name": "kernel"},
             {"at": 2500, "dur": 1001, "name": "kernel"},
         ]
-        arrows = (
+        flows = (
             "select a.name as one, b.name as other from flow "
             "join slice a on a.id = slice_out join slice b on b.id = slice_in order by 1"
         )
-        assert oracle.rows(tp, arrows) == [
+        assert oracle.rows(tp, flows) == [
             {"one": "kernel", "other": "kernel"},
             {"one": "launch", "other": "kernel"},
         ]

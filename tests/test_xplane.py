@@ -14,7 +14,7 @@ from traceconv.align import align
 from traceconv.api import identify, read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.perfetto import _wire as wire
-from traceconv.families.tensorflow._xprof import ends_of_arrows, step_name
+from traceconv.families.tensorflow._xprof import ends_of_flows, step_name
 from traceconv.model.clocks import REALTIME
 from traceconv.model.trace import Trace, TrackKind
 
@@ -48,7 +48,7 @@ def test_both_files_for_viewers_agree() -> None:
 
 
 @pytest.mark.parametrize("run", ["tensorflow-2.13", "tensorflow-2.18"])
-def test_both_files_of_a_run_have_the_same_arrows(run: str) -> None:
+def test_both_files_of_a_run_have_the_same_flows(run: str) -> None:
     found = []
     for path in (ROOT / "xplane" / run / "input.pb", ROOT / "tensorflow-profiler" / run / "input.json"):
         trace = read(path)
@@ -170,10 +170,10 @@ def test_numbers_in_text_become_numbers_of_any_size(tmp_path: Path) -> None:
     assert any('"note":18446744073709551615,"a":"-0","b":"007","c":"1.5"}' in one for one in args)
 
 
-def test_directions_of_arrows() -> None:
-    assert ends_of_arrows({"_p": 7, "_pt": 2, "_c": 8}) == [("s", b"2 7"), ("f", b"0 8")]
-    assert ends_of_arrows({"flow": 5 << 2 | 3}) == [("f", b"flow 5"), ("s", b"flow 5")]
-    assert ends_of_arrows({"flow": "text"}) == ends_of_arrows({"flow": 5 << 2}) == []
+def test_directions_of_flows() -> None:
+    assert ends_of_flows({"_p": 7, "_pt": 2, "_c": 8}) == [("s", b"2 7"), ("f", b"0 8")]
+    assert ends_of_flows({"flow": 5 << 2 | 3}) == [("f", b"flow 5"), ("s", b"flow 5")]
+    assert ends_of_flows({"flow": "text"}) == ends_of_flows({"flow": 5 << 2}) == []
 
 
 def test_names_of_steps() -> None:

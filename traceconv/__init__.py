@@ -4,7 +4,7 @@
 >>> trace = traceconv.read("model.json")                                   # doctest: +SKIP
 >>> traceconv.merge(["kineto.json", "onednn.log"], "out.pftrace")         # doctest: +SKIP
 
-`Input` and `Output` say more of a file than its path, `Facts` and `Policy` what the command line says of clocks.
+`Input` and `Output` say more of a file than its path, `Constraints` and `Policy` what the command line says of clocks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traceconv.align import Alignment, Policy, ReceiptLine
     from traceconv.align.checks import Causality
     from traceconv.align.clock_overview import Survey
-    from traceconv.align.constraint_parser import Facts, parse_facts
+    from traceconv.align.constraint_parser import Constraints, parse_constraints
     from traceconv.align.identity import Together
     from traceconv.align.names import NameMap
     from traceconv.answers import Questions
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Facts", "Frame", "Frames",
-    "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError", "Limits", "LostData",
+    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Constraints", "Frame",
+    "Frames", "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError", "Limits", "LostData",
     "MalformedInput", "NameMap", "NothingRead", "Output", "OutputError", "Policy", "Questions", "ReceiptLine",
     "Result", "Section", "SeveralErrors", "Survey", "Together", "Trace", "TraceconvError", "UnrecognizedFormat",
     "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "__version__", "clocks", "convert", "estimate",
-    "export", "formats", "frames", "identify", "merge", "parse_facts", "read", "report", "write",
+    "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "write",
 ]
 # fmt: on
 
@@ -93,7 +93,16 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+#: Names that were documented before, for one version more.
+_OLD_NAMES = {"Facts": "Constraints", "parse_facts": "parse_constraints"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _OLD_NAMES:
+        import warnings
+
+        warnings.warn(f"traceconv.{name} is now {_OLD_NAMES[name]}", DeprecationWarning, stacklevel=2)
+        return __getattr__(_OLD_NAMES[name])
     # Loaded on first use: `traceconv --help` must not pay for numpy and the importers.
     if name in __all__:
         from importlib import import_module

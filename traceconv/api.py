@@ -14,7 +14,7 @@ import msgspec
 from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Causality
-from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
 from traceconv.errors import AlignmentError, LostData, SeveralErrors, TraceconvError, UsageError
@@ -151,7 +151,7 @@ def merge(
     output: AnyPath | Output,
     *,
     options: Mapping[str, OptionValue] | None = None,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     policy: Policy | None = None,
     report: AnyPath | Sequence[AnyPath] = (),
     memory: int | None = None,
@@ -163,8 +163,8 @@ def merge(
         inputs: paths, or paths with what is to be known about them.
         output: a path, or a path with how to write there.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        facts: what is known about the inputs and their clocks, besides what the files say.
-        policy: how to align what neither the files nor the facts relate.
+        constraints: what is known about the inputs and their clocks, besides what the files say.
+        policy: how to align what neither the files nor the constraints relate.
         report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
             Written after the trace, or instead of it; one that exists is replaced as `output` says.
         memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
@@ -174,7 +174,7 @@ def merge(
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
         AmbiguousAlignment: their events fit in several places; likewise.
-        InconsistentClocks: the facts contradict themselves, the files or the events; likewise.
+        InconsistentClocks: the constraints contradict themselves, the files or the events; likewise.
         LostData: the output is strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written, unless it is a report that cannot be written: the trace,
             which is written first, is there then.
@@ -186,8 +186,8 @@ def merge(
     _refuse_overwriting(sources, os.fspath(output.path))
     check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
     reports_to = _check_reports(report, output.path, sources, output.force)
-    traces = _read_all(given, sources, option_texts(options), facts, Memory(memory))
-    alignment, checks = _aligned(traces, given, facts, policy, reports_to, output.force)
+    traces = _read_all(given, sources, option_texts(options), constraints, Memory(memory))
+    alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment)
     if len(traces) > 1:  # a single one was validated as read, and only its times were moved
@@ -204,7 +204,7 @@ def estimate(
     inputs: Sequence[AnyPath | Input],
     *,
     options: Mapping[str, OptionValue] | None = None,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     policy: Policy | None = None,
     report: AnyPath | Sequence[AnyPath] = (),
     force: bool = False,
@@ -223,8 +223,8 @@ def estimate(
     given = _given(inputs)
     sources = [Source(one.path, limits=limits) for one in given]
     reports_to = _check_reports(report, "", sources, force)
-    traces = _read_all(given, sources, option_texts(options), facts)
-    alignment, checks = _aligned(traces, given, facts, policy, reports_to, force)
+    traces = _read_all(given, sources, option_texts(options), constraints)
+    alignment, checks = _aligned(traces, given, constraints, policy, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
 
@@ -234,7 +234,7 @@ def report(
     asked: Questions | None = None,
     *,
     options: Mapping[str, OptionValue] | None = None,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     policy: Policy | None = None,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -253,7 +253,7 @@ def report(
 
     asked = asked or Questions()
     asked.check()
-    return answers(*_on_one_clock(inputs, options, facts, policy, memory, limits), asked)
+    return answers(*_on_one_clock(inputs, options, constraints, policy, memory, limits), asked)
 
 
 def frames(
@@ -261,7 +261,7 @@ def frames(
     *,
     args: Sequence[str] = (),
     options: Mapping[str, OptionValue] | None = None,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     policy: Policy | None = None,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -277,7 +277,7 @@ def frames(
     """
     from traceconv.answers.frames import Frames
 
-    return Frames(*_on_one_clock(inputs, options, facts, policy, memory, limits), args)
+    return Frames(*_on_one_clock(inputs, options, constraints, policy, memory, limits), args)
 
 
 def export(
@@ -286,7 +286,7 @@ def export(
     *,
     args: Sequence[str] = (),
     options: Mapping[str, OptionValue] | None = None,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     policy: Policy | None = None,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
@@ -308,7 +308,7 @@ def export(
     output = output if isinstance(output, Output) else Output(output)
     path = os.fspath(output.path)
     check_export(path, output.to, force=output.force)
-    trace, receipt = _on_one_clock(inputs, options, facts, policy, memory, limits)
+    trace, receipt = _on_one_clock(inputs, options, constraints, policy, memory, limits)
     if output.strict:
         _refuse_losses(trace)
     write_frames(Frames(trace, receipt, args), path, output.to, force=output.force)
@@ -317,7 +317,7 @@ def export(
 def _on_one_clock(
     inputs: Trace | Sequence[AnyPath | Input],
     options: Mapping[str, OptionValue] | None,
-    facts: Facts,
+    constraints: Constraints,
     policy: Policy | None,
     memory: int | None,
     limits: Limits,
@@ -330,15 +330,15 @@ def _on_one_clock(
         return merge_traces([inputs], alignment), alignment.receipt
     given = _given(inputs)
     sources = [Source(one.path, limits=limits) for one in given]
-    traces = _read_all(given, sources, option_texts(options), facts, Memory(memory))
-    alignment, _ = _aligned(traces, given, facts, policy, (), False)
+    traces = _read_all(given, sources, option_texts(options), constraints, Memory(memory))
+    alignment, _ = _aligned(traces, given, constraints, policy, (), False)
     return merge_traces(traces, alignment), alignment.receipt
 
 
 def _aligned(
     traces: Sequence[Trace],
     given: Sequence[Input],
-    facts: Facts,
+    constraints: Constraints,
     policy: Policy | None,
     reports_to: Sequence[str],
     force: bool,
@@ -348,7 +348,12 @@ def _aligned(
     try:
         within = {index: one.offset_within_ns for index, one in enumerate(given)}
         alignment = align(
-            traces, _offsets(given), policy, facts=facts, same_machine=facts.same_machine, offsets_within=within
+            traces,
+            _offsets(given),
+            policy,
+            constraints=constraints,
+            same_machine=constraints.same_machine,
+            offsets_within=within,
         )
         if len(traces) > 1:
             checks = causality(traces, alignment, (policy or Policy()).names)
@@ -362,26 +367,26 @@ def clocks(
     inputs: Sequence[AnyPath | Input],
     *,
     options: Mapping[str, OptionValue] | None = None,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
-    """Return which clocks some inputs have, what relates them, and what would.
+    """Return which clocks some inputs have, how they are related, and what would.
 
     Args:
         inputs: paths, or paths with what is to be known about them.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
-        facts: what is known about the inputs and their clocks, besides what the files say.
+        constraints: what is known about the inputs and their clocks, besides what the files say.
         limits: what each input may take.
 
     Raises:
-        InconsistentClocks: the facts contradict themselves or the files.
+        InconsistentClocks: the constraints contradict themselves or the files.
         TraceconvError: an input cannot be read.
     """
     from traceconv.align.clock_overview import survey
 
     given = _given(inputs)
-    traces = _read_all(given, [Source(one.path, limits=limits) for one in given], option_texts(options), facts)
-    return survey(traces, facts, _offsets(given), same_machine=facts.same_machine)
+    traces = _read_all(given, [Source(one.path, limits=limits) for one in given], option_texts(options), constraints)
+    return survey(traces, constraints, _offsets(given), same_machine=constraints.same_machine)
 
 
 def _given(inputs: Sequence[AnyPath | Input]) -> list[Input]:
@@ -491,7 +496,7 @@ def _read_all(
     given: Sequence[Input],
     sources: Sequence[Source],
     options: dict[str, str],
-    facts: Facts,
+    constraints: Constraints,
     memory: Memory | None = None,
 ) -> list[Trace]:
     """Return all inputs; every one is tried, so that one run names all that is wrong."""
@@ -511,8 +516,8 @@ def _read_all(
         shared = _assign_options(options, names, [found.cls for found in recognised])
         for index, (one, found, name) in enumerate(zip(given, recognised, names, strict=True)):
             try:
-                stated = importer_options(facts, index, found.cls)
-                wanted = _with_facts(shared[index] | option_texts(one.options), stated, name)
+                stated = importer_options(constraints, index, found.cls)
+                wanted = _with_constraints(shared[index] | option_texts(one.options), stated, name)
                 traces.append(read_recognised(found, wanted, name, memory))
             except TraceconvError as error:
                 errors.append(error)
@@ -521,7 +526,7 @@ def _read_all(
     return traces
 
 
-def _with_facts(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
+def _with_constraints(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
     """Return the options of an importer with those that follow from --tz and --date."""
     for key in options.keys() & stated.keys():
         if options[key] != stated[key]:

@@ -31,7 +31,7 @@ MODULES = {
 }
 #: What a compiled module calls the CRC-32 of its source and of what that includes; hatch_build.py adds it.
 CHECKSUM = "SOURCE_CRC32"
-#: What holds the package.
+#: The folder of the package.
 _ROOT = Path(__file__).parents[1]
 _OFF = ("off", "0", "no", "false")
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)

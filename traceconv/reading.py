@@ -223,7 +223,7 @@ def _report_long_lines(source: Source, about: SourceInfo) -> None:
 def _refuse_nothing(trace: Trace, display: str) -> None:
     """Raise NothingRead if an input has data and none of it was read; note that there is none, if so.
 
-    What is kept as metadata beside data that was lost, such as the head of a log, is no data.
+    What is kept as metadata beside data that was lost, such as the head of a log, is not data.
     """
     source = trace.sources[0]
     if any(trace.counts().values()) or source.balance.written or trace.snapshots:

@@ -36,7 +36,7 @@ def check_importer(cls: type[Importer], *inputs: str | os.PathLike[str]) -> None
         cls: the importer.
         inputs: files of its format; of each, something is read and nothing lost.
     """
-    check_facts(cls)
+    check_description(cls)
     for data in _NOISE:
         assert _answer(cls, data).certainty is Certainty.NO, f"it claims {data[:20]!r}"
     for path in inputs:
@@ -61,17 +61,17 @@ def _check_damaged(cls: type[Importer], path: Path) -> None:
     """Check that with any part of an input missing, what is left is read, or refused by one of our errors."""
     rng, data = random.Random(0), path.read_bytes()
     with TemporaryDirectory() as folder:
-        piece = Path(folder) / path.name
+        chunk = Path(folder) / path.name
         for _ in range(_CUTS):
             begin, end = sorted(rng.randrange(len(data) + 1) for _ in range(2))
-            piece.write_bytes(data[:begin] + data[end:])
-            _answer(cls, Source(piece).head().data)
+            chunk.write_bytes(data[:begin] + data[end:])
+            _answer(cls, Source(chunk).head().data)
             with suppress(TraceconvError):
-                read_with(cls, piece)
+                read_with(cls, chunk)
 
 
-def check_facts(cls: type[Importer]) -> None:
-    """Check what an importer says of itself, for users: facts, options and their help."""
+def check_description(cls: type[Importer]) -> None:
+    """Check what an importer says of itself, for users: info, options and their help."""
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cls.name), f"the name {cls.name!r} is not of the form a-b-c"
     for fact in (cls.title, cls.versions, cls.line_up, *cls.record.splitlines()):
         assert fact == fact.strip(), f"white space around {fact!r}"
@@ -81,7 +81,7 @@ def check_facts(cls: type[Importer]) -> None:
     assert all(len(pair) == 2 and all(pair) for pair in cls.becomes), "becomes holds pairs of texts"
     assert all(sentence.endswith(".") for sentence in cls.lost), "lost holds sentences"
     assert cls.url.startswith("https://"), f"no address of a page: {cls.url!r}"
-    assert isinstance(cls.clock, ClockDomain), "clock is no ClockDomain"
+    assert isinstance(cls.clock, ClockDomain), "clock is not a ClockDomain"
     assert not cls.clock.owner, "a clock of a format has no owner"
     assert not cls.clock.machine, "a clock of a format has no machine"
     help_of = (inspect.getdoc(cls) or "").partition("Attributes:")[2]

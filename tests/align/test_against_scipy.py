@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traceconv.align.geometry import Constraints, box, convex_hull, feasible
+from traceconv.align.geometry import LinearConstraints, box, convex_hull, feasible
 from traceconv.align.robust import rank_correlation, robust_line
 
 optimize = pytest.importorskip("scipy.optimize")
@@ -48,7 +48,9 @@ def test_what_constraints_leave_is_that_of_linear_programmes(seed: int) -> None:
     count, offset, drift = 40, rng.uniform(-1e5, 1e5), rng.uniform(-5e-5, 5e-5)
     x = rng.uniform(0, 1e9, (2, count))
     true = offset + drift * x
-    constraints = Constraints(x[0], true[0] - rng.exponential(2e4, count), x[1], true[1] + rng.exponential(2e4, count))
+    constraints = LinearConstraints(
+        x[0], true[0] - rng.exponential(2e4, count), x[1], true[1] + rng.exponential(2e4, count)
+    )
     region = feasible(constraints, box(0.0, -1e6, 1e6, 1e-4))
     assert region is not None
     rows = np.concatenate((np.stack((-np.ones(count), -x[0] / 1e9), 1), np.stack((np.ones(count), x[1] / 1e9), 1)))
@@ -62,7 +64,7 @@ def test_what_constraints_leave_is_that_of_linear_programmes(seed: int) -> None:
 
 
 def test_constraints_that_contradict_each_other_leave_nothing() -> None:
-    constraints = Constraints(np.array([0.0, 1e6]), np.array([10.0, 10.0]), np.array([5e5]), np.array([-100.0]))
+    constraints = LinearConstraints(np.array([0.0, 1e6]), np.array([10.0, 10.0]), np.array([5e5]), np.array([-100.0]))
     assert feasible(constraints, box(0.0, -1e6, 1e6, 1e-4)) is None
     rows, limits = [[-1, 0.0], [-1, -1.0], [1, 0.5]], [-10.0, -10.0, -100.0]
     assert not optimize.linprog([1, 0], A_ub=rows, b_ub=limits, bounds=[(-1e6, 1e6), (-100, 100)]).success

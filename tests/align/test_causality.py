@@ -37,10 +37,10 @@ from traceconv.model.trace import SourceInfo, Trace
 US = 1000
 
 
-def with_arrow(
+def with_flow(
     name: str, category: str, source: tuple[int, int], target: tuple[int, int], device: ClockDomain | None = None
 ) -> Trace:
-    """Two slices (start, duration) and an arrow from one to the other."""
+    """Two slices (start, duration) and a flow from one to the other."""
     out = Builder(SourceInfo("gpu.json", "gpu", marks=ANY_TOOL_MARKS), REALTIME)
     host, queue = out.tracks.add("host"), out.tracks.add("queue")
     if device is not None:
@@ -58,23 +58,23 @@ def with_arrow(
         ("", "async_cpu_to_gpu", (40, 200), Rule.LAUNCH, 60),
         ("ncclSend", "", (40, 60), Rule.RECEIVE, 0),  # a receive waits: only its end must come after
         ("", "recv", (40, 50), Rule.RECEIVE, 10),
-        ("fwdbwd", "fwdbwd", (70, 500), Rule.ARROW, 30),
+        ("fwdbwd", "fwdbwd", (70, 500), Rule.FLOW, 30),
     ],
 )
-def test_an_arrow_in_a_file(name: str, category: str, target: tuple[int, int], rule: Rule, late: int) -> None:
-    trace = with_arrow(name, category, (100, 10), target)
+def test_a_flow_in_a_file(name: str, category: str, target: tuple[int, int], rule: Rule, late: int) -> None:
+    trace = with_flow(name, category, (100, 10), target)
     (check,) = causality([trace], align([trace])).checks
     place = "gpu.json:event 2 'sgemm', gpu.json:event 1 'cudaLaunchKernel'" if late else ""
     assert (check.rule, check.files, check.checked, check.before) == (rule, ("gpu.json",), 1, None)
     assert check.after.as_json() == Breaches(int(late > 0), late, place).as_json()
 
 
-def test_a_backward_arrow_is_said_to_be_a_fault_of_the_file() -> None:
-    trace = with_arrow("launch", "", (100, 10), (40, 50))
+def test_a_backward_flow_is_said_to_be_a_fault_of_the_file() -> None:
+    trace = with_flow("launch", "", (100, 10), (40, 50))
     found = causality([trace], align([trace]))
     total, line = found.describe()
-    assert total == "causality: 1 arrow checked, 1 out of order"
-    assert line.strip().startswith("kernel before its launch: 1 of 1 arrow of gpu.json, by up to 60 ns")
+    assert total == "causality: 1 flow checked, 1 out of order"
+    assert line.strip().startswith("kernel before its launch: 1 of 1 flow of gpu.json, by up to 60 ns")
     assert line.endswith("a fault of the recording, not of the alignment")
 
 
@@ -82,14 +82,14 @@ def test_the_resolution_of_another_clock_is_allowed_for() -> None:
     device = private("device")
     snapshot = ClockSnapshot(device, 0, REALTIME, 5 * US, 0, "header")
     for start, late in ((0, 0), (-US, 999)):
-        trace = with_arrow("launch", "", (5 * US + 999, 10), (start, US), device)
+        trace = with_flow("launch", "", (5 * US + 999, 10), (start, US), device)
         trace = trace.with_tables(snapshots=[snapshot])
         (check,) = causality([trace], align([trace])).checks
         assert check.after.worst_ns == late
 
 
 def test_positions_that_were_invented_are_not_judged() -> None:
-    trace = with_arrow("launch", "", (100, 10), (0, 5), NO_TIME)
+    trace = with_flow("launch", "", (100, 10), (0, 5), NO_TIME)
     assert causality([trace], align([trace])).checks == ()
     assert causality([trace], align([trace])).describe() == []
 
@@ -204,7 +204,7 @@ def test_where_nothing_is_stated_nothing_is_contradicted(traces: list[Trace], al
 
 
 def test_files_whose_work_sticks_out_are_refused() -> None:
-    """Of the work, 5 % lies up to 15 µs off, where all else lies inside its calls: these are no wrong matches."""
+    """Of the work, 5 % lies up to 15 µs off, where all else lies inside its calls: these are not wrong matches."""
     framework, library = recordings()
     rng = np.random.default_rng(1)
     count = len(library.slices.ts)
@@ -288,8 +288,8 @@ def test_launches_of_several_processes_are_not_mixed_up() -> None:
     assert causality(files, align(files)).checks == ()
 
 
-def test_a_million_arrows_take_little_time() -> None:
-    trace = with_arrow("launch", "", (100, 10), (110, 5))
+def test_a_million_flows_take_little_time() -> None:
+    trace = with_flow("launch", "", (100, 10), (110, 5))
     many = np.zeros(1_000_000, np.int64)
     flows = trace.flows
     columns = {

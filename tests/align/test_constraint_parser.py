@@ -20,17 +20,17 @@ from tests.golden import ROOT
 from traceconv.align import Alignment, align
 from traceconv.align.constraint_parser import (
     Anchor,
-    ClockFact,
+    ClockConstraint,
     ClockKind,
+    Constraints,
     EventPoint,
-    Facts,
     TimePoint,
     input_named,
     parse_anchor,
     parse_clock,
+    parse_constraints,
     parse_date,
     parse_drift,
-    parse_facts,
     parse_zone,
     zone_ns,
 )
@@ -86,8 +86,8 @@ def trace(
     return lay_out(out.finish())
 
 
-def anchors(*texts: str, traces: Sequence[Trace]) -> Facts:
-    return parse_facts([one.sources[0].name for one in traces], anchors=texts)
+def anchors(*texts: str, traces: Sequence[Trace]) -> Constraints:
+    return parse_constraints([one.sources[0].name for one in traces], anchors=texts)
 
 
 def mapped(alignment: Alignment, index: int, ts: int) -> int:
@@ -118,7 +118,7 @@ def test_anchors(text: str, one: Any, other: Any, within: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a.json:x#0.start=b.log:x#1.start", "#0 is no occurrence"),
+        ("a.json:x#0.start=b.log:x#1.start", "#0 is not an occurrence"),
         ("a.json@1s=a.json@2s", "both sides are of dir/a.json"),
         ("a.json:x#1.start=b.log:y#1.start=b.log:z#1.start", "several ways"),
     ],
@@ -133,8 +133,8 @@ def test_wrong_anchors(text: str, message: str) -> None:
     [
         ("c.json@1s=b.log@1s", r"'c.json' is none of the inputs", "the inputs: dir/a.json, b.log"),
         ("a.json@1s=c.log:x#1.start", r"'c.log' is none of the inputs", "the inputs: dir/a.json, b.log"),
-        ("a.json@12=b.log@1s", "'12' is no time with a unit", "such as 1.5ms"),
-        ("a.json@1s=b.log@1e30s", "'1e30s' is no time", "such as 1.5ms"),
+        ("a.json@12=b.log@1s", "'12' is not a time with a unit", "such as 1.5ms"),
+        ("a.json@1s=b.log@1e30s", "'1e30s' is not a time", "such as 1.5ms"),
         ("a.json:Conv#1=b.log@1s", "'Conv#1' ends in neither .start nor .end", "a.json:Conv#1.start or"),
         ("a.json:Conv#1.begin=b.log@1s", "ends in neither .start nor .end", "a.json:Conv#1.start or"),
         ("a.json:Conv.start=b.log@1s", "no number in 'Conv.start'", "a.json:Conv#1.start is the first"),
@@ -178,8 +178,8 @@ def test_any_anchor_is_read_or_refused(text: str) -> None:
 def test_the_other_texts() -> None:
     assert parse_drift("12ppm") == round(12e-6 / DRIFT_UNIT)
     assert parse_drift("-40 ppb") == round(-40e-9 / DRIFT_UNIT)
-    assert parse_clock("monotonic_raw@host-1") == ClockFact(ClockKind.MONOTONIC_RAW, "host-1")
-    assert parse_clock("none") == ClockFact(ClockKind.NONE)
+    assert parse_clock("monotonic_raw@host-1") == ClockConstraint(ClockKind.MONOTONIC_RAW, "host-1")
+    assert parse_clock("none") == ClockConstraint(ClockKind.NONE)
     assert (parse_zone("+0200"), parse_zone("-03:30"), parse_zone("Z")) == ("+02:00", "-03:30", "UTC")
     assert (zone_ns("+02:00"), zone_ns("-03:30"), zone_ns("UTC")) == (7200 * S, -12600 * S, 0)
     assert parse_date("2018-10-26") == date(2018, 10, 26)
@@ -199,13 +199,13 @@ def test_wrong_texts(parse: Callable[[str], object], text: str) -> None:
         parse(text)
 
 
-def test_facts_belong_to_inputs() -> None:
-    facts = parse_facts(PATHS, clocks=["a.json=boottime"], drifts=["b.log=1ppm"], zones=["b.log=UTC"])
-    assert set(facts.clocks) == {0}
-    assert set(facts.drifts) == {1}
+def test_constraints_belong_to_inputs() -> None:
+    constraints = parse_constraints(PATHS, clocks=["a.json=boottime"], drifts=["b.log=1ppm"], zones=["b.log=UTC"])
+    assert set(constraints.clocks) == {0}
+    assert set(constraints.drifts) == {1}
     for wrong in (["c=UTC"], ["b.log"], ["a.json=UTC", "dir/a.json=UTC"], ["b.log=UTC", "b.log=UTC"]):
         with pytest.raises(UsageError, match="--tz"):
-            parse_facts(PATHS, zones=wrong)
+            parse_constraints(PATHS, zones=wrong)
 
 
 # -- anchors ----------------------------------------------------------------------------------------------------------
@@ -213,13 +213,13 @@ def test_facts_belong_to_inputs() -> None:
 
 def test_an_anchor_of_times_relates_two_files() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
-    found = align(both, facts=anchors(f"b@5.000s=a@{UNIX + 7}ns", traces=both))
+    found = align(both, constraints=anchors(f"b@5.000s=a@{UNIX + 7}ns", traces=both))
     assert mapped(found, 1, 5 * S) == UNIX + 7
     line = found.receipt[1]
     assert (line.method, line.verdict) == ("--anchor, with up to 200 ppm of drift away from its instant", "assumed")
     # The last digit of 5.000s, the ns of the other time, the steps of the clock, and 200 ppm over 5 s on either side.
     assert line.bound_ns == MS + 1 + 1 + MS
-    given = align(both, facts=anchors(f"b@5s=a@{UNIX}ns~30us", traces=both))
+    given = align(both, constraints=anchors(f"b@5s=a@{UNIX}ns~30us", traces=both))
     assert given.receipt[1].bound_ns == 30 * US + 1 + MS
 
 
@@ -243,7 +243,7 @@ def test_an_anchor_of_events(point: str, ts: int | None) -> None:
         with pytest.raises(UsageError):
             anchors(text, traces=both)
         return
-    assert mapped(align(both, facts=anchors(text, traces=both)), 1, ts) == UNIX + 1000
+    assert mapped(align(both, constraints=anchors(text, traces=both)), 1, ts) == UNIX + 1000
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_an_anchor_of_events(point: str, ts: int | None) -> None:
 def test_events_that_are_not_there(text: str, message: str) -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
     with pytest.raises(UsageError, match=message) as error:
-        align(both, facts=anchors(text, traces=both))
+        align(both, constraints=anchors(text, traces=both))
     assert "'sam'" not in message or "'same'" in error.value.hint
 
 
@@ -271,27 +271,27 @@ def test_entries_of_a_log_samples_and_counters_can_be_anchored() -> None:
     both = [trace("a", REALTIME, [UNIX]), lay_out(out.finish())]
     for name, ts in (("step done: 5 #2", 10), ("work", 101), ("cycles", 101), ("load", 201)):
         point = f'b:"{name}"#2.start'
-        found = align(both, facts=anchors(f"a@{UNIX}ns={point}", traces=both))
+        found = align(both, constraints=anchors(f"a@{UNIX}ns={point}", traces=both))
         assert mapped(found, 1, ts) == UNIX, name
     with pytest.raises(UsageError, match="no event of the name 'main'") as error:
-        align(both, facts=anchors(f"a@{UNIX}ns=b:main#1.start", traces=both))
+        align(both, constraints=anchors(f"a@{UNIX}ns=b:main#1.start", traces=both))
     assert "'cycles', 'load', 'step done: 5 #2'" in error.value.hint
 
 
 def test_anchors_place_a_file_without_a_clock_and_two_private_ones() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", NONE)]
-    found = align(both, facts=anchors("a:s0#1.start=b:s1#1.start", traces=both))
+    found = align(both, constraints=anchors("a:s0#1.start=b:s1#1.start", traces=both))
     assert mapped(found, 1, 10 * S) == UNIX
     private = [trace("a", RUN, [3 * S]), trace("b", RUN)]
     with pytest.raises(UnrelatedClocks):
         align(private)
-    found = align(private, facts=anchors("a:s0#1.start=b:s1#1.start", traces=private))
+    found = align(private, constraints=anchors("a:s0#1.start=b:s1#1.start", traces=private))
     assert mapped(found, 1, 10 * S) - mapped(found, 0, 3 * S) == 0
 
 
 def test_anchors_reach_a_third_file_by_way_of_the_second() -> None:
     three = [trace("a", REALTIME, [UNIX]), trace("b", RUN), trace("c", PRIVATE)]
-    found = align(three, facts=anchors("a:s0#1.start=b:s0#1.start", "c:s1#1.end=b:s1#1.start", traces=three))
+    found = align(three, constraints=anchors("a:s0#1.start=b:s0#1.start", "c:s1#1.end=b:s1#1.start", traces=three))
     assert mapped(found, 2, 10 * S + 1000) == UNIX + 10 * S
 
 
@@ -300,7 +300,7 @@ def test_two_anchors_give_the_drift(ppm: float) -> None:
     drift = round(ppm * 1e-6 * 10**10)
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX, UNIX + 20 * S])]
     texts = (f"a@0s=b@{UNIX}ns~1us", f"a@10000000000ns=b@{UNIX + 10 * S + drift}ns~1us")
-    found = align(both, facts=anchors(*texts, traces=both))
+    found = align(both, constraints=anchors(*texts, traces=both))
     (way,) = found.maps[0].values()
     assert way.drift_ppm == pytest.approx(ppm, abs=1e-3)
     assert way.at(0) == UNIX
@@ -313,7 +313,7 @@ def test_two_anchors_give_the_drift(ppm: float) -> None:
 def test_the_bound_of_two_anchors_grows_outside_of_them() -> None:
     both = [trace("a", PRIVATE, [0, 50 * S]), trace("b", REALTIME, [UNIX])]
     texts = [f"a@{at}ns=b@{UNIX + at}ns~1us" for at in (10 * S, 20 * S)]
-    (way,) = align(both, facts=anchors(*texts, traces=both)).maps[0].values()
+    (way,) = align(both, constraints=anchors(*texts, traces=both)).maps[0].values()
     assert way.bound_ns is not None
     assert 6900 <= way.bound_ns <= 7100  # (1 us + 1 us) / 10 s of slope either way, for 30 s more
 
@@ -341,7 +341,7 @@ def test_the_line_holds_all_readings_within_its_bound(errors: list[tuple[int, in
 def test_anchors_that_tell_no_drift_give_none() -> None:
     both = [trace("a", PRIVATE, [0, S]), trace("b", REALTIME, [UNIX])]
     texts = [f"a@{at}ns=b@{UNIX + at + off}ns~10us" for at, off in ((MS, 3000), (2 * MS, -3000))]
-    (way,) = align(both, facts=anchors(*texts, traces=both)).maps[0].values()
+    (way,) = align(both, constraints=anchors(*texts, traces=both)).maps[0].values()
     assert way.drift == 0
     assert way.bound_ns is not None
     for at, off in ((MS, 3000), (2 * MS, -3000)):
@@ -356,7 +356,7 @@ def test_anchors_that_contradict_each_other() -> None:
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
     too_fast = [f"a@1000000us=b@{UNIX}ns", f"a@2000000us=b@{UNIX + 1001 * MS}ns"]
     with pytest.raises(InconsistentClocks, match=r"contradict.* pass 1 s in a, but 1\.001 s in b, which") as error:
-        align(both, facts=anchors(*too_fast, traces=both))
+        align(both, constraints=anchors(*too_fast, traces=both))
     assert error.value.exit_code == 4
 
 
@@ -371,10 +371,10 @@ def test_two_anchors_of_one_instant(second: str, message: str) -> None:
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
     texts = [f"a@1000000us=b@{UNIX}ns", second.format(late=UNIX + MS, unix=UNIX)]
     with pytest.raises(UsageError, match=message) as error:
-        align(both, facts=anchors(*texts, traces=both))
+        align(both, constraints=anchors(*texts, traces=both))
     assert "ppm" not in error.value.message
     assert error.value.exit_code == 2
-    agreeing = align(both, facts=anchors(*(f"{text}~1ms" for text in texts), traces=both))
+    agreeing = align(both, constraints=anchors(*(f"{text}~1ms" for text in texts), traces=both))
     (way,) = agreeing.maps[0].values()
     assert abs(way.at(S) - (UNIX + (MS // 2 if "late" in second else 0))) <= MS
     # Not more than what one anchor leaves open: 200 ppm over 9 s.
@@ -385,7 +385,7 @@ def test_two_anchors_of_one_instant(second: str, message: str) -> None:
 def test_anchors_of_one_instant_that_agree_are_as_good_as_one() -> None:
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
     texts = [f"a@1s=b@{UNIX}ns~10us", f"a@1s=b@{UNIX + 15 * US}ns~10us"]
-    (way,) = align(both, facts=anchors(*texts, traces=both)).maps[0].values()
+    (way,) = align(both, constraints=anchors(*texts, traces=both)).maps[0].values()
     assert way.at(S) == UNIX + 7500
     assert way.bound_ns == 2500 + 9_000_001 * 200 // 1000  # what both allow, and 200 ppm until the end
 
@@ -394,21 +394,21 @@ def test_a_file_without_a_clock_does_not_drift() -> None:
     """Its positions were invented: all anchors must put it into one place."""
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
     texts = [f"b@1s=a@{UNIX}ns~1us", f"b@11s=a@{UNIX + 10 * S + MS}ns~1us"]
-    none = parse_facts(["a", "b"], anchors=texts, clocks=["b=none"])
-    assert align(both, facts=replace(none, clocks={})).receipt[1].drift_ppm
+    none = parse_constraints(["a", "b"], anchors=texts, clocks=["b=none"])
+    assert align(both, constraints=replace(none, clocks={})).receipt[1].drift_ppm
     with pytest.raises(InconsistentClocks, match=r"pass 10\.001 s in a, but 10 s in b, .* b has no clock") as error:
-        align(both, facts=none)
+        align(both, constraints=none)
     assert error.value.exit_code == 4
-    one = align(both, facts=parse_facts(["a", "b"], anchors=texts[:1], clocks=["b=none"])).receipt[1]
+    one = align(both, constraints=parse_constraints(["a", "b"], anchors=texts[:1], clocks=["b=none"])).receipt[1]
     assert (one.verdict, one.bound_ns) == ("assumed", None)  # only that instant of it is known
 
 
 def test_a_file_without_a_clock_relates_no_others() -> None:
     three = [trace("a", PRIVATE), trace("b", PRIVATE), trace("c", PRIVATE)]
     texts = ["a:s0#1.start=c:s0#1.start", "b:s0#1.start=c:s1#1.start"]
-    assert align(three, facts=anchors(*texts, traces=three)).maps[1]
+    assert align(three, constraints=anchors(*texts, traces=three)).maps[1]
     with pytest.raises(UnrelatedClocks):
-        align(three, facts=parse_facts(["a", "b", "c"], anchors=texts, clocks=["c=none"]))
+        align(three, constraints=parse_constraints(["a", "b", "c"], anchors=texts, clocks=["c=none"]))
 
 
 def test_an_anchor_of_clocks_that_files_relate_holds_at_all_times() -> None:
@@ -417,7 +417,7 @@ def test_an_anchor_of_clocks_that_files_relate_holds_at_all_times() -> None:
         RUN, 0, REALTIME, UNIX, 500 * US, "start time in the file name", provenance=Provenance.ASSUMED
     )
     both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
-    (line, _) = align(both, facts=anchors(f"a@0s=b@{UNIX + 300 * US}ns~1us", traces=both)).receipt
+    (line, _) = align(both, constraints=anchors(f"a@0s=b@{UNIX + 300 * US}ns~1us", traces=both)).receipt
     assert (line.method, line.offset_ns, line.bound_ns) == ("--anchor", UNIX + 300 * US, US + 1)
 
 
@@ -431,9 +431,9 @@ def test_an_anchor_of_clocks_that_files_relate_holds_at_all_times() -> None:
 def test_an_anchor_far_from_all_events(text: str, where: str) -> None:
     """Such as one in ms instead of s, or with the two files exchanged."""
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
-    found = align(both, facts=anchors(text.format(unix=UNIX), traces=both))
+    found = align(both, constraints=anchors(text.format(unix=UNIX), traces=both))
     assert f"names a time {where}: is it of this file, and is its unit right?" in found.receipt[0].warnings[0]
-    near = align(both, facts=anchors(f"a@-9s=b@{UNIX}ns", traces=both))
+    near = align(both, constraints=anchors(f"a@-9s=b@{UNIX}ns", traces=both))
     assert not any("unit" in warning for line in near.receipt for warning in line.warnings)
 
 
@@ -441,42 +441,42 @@ def test_a_loop_of_anchors_must_close() -> None:
     three = [trace(name, PRIVATE) for name in "abc"]
     texts = ["a:s0#1.start=b:s0#1.start~1us", "b:s0#1.start=c:s0#1.start~1us", "a:s0#1.start=c@{}us~1us"]
     for off, fits in ((2, True), (30, False)):
-        facts = anchors(*(text.format(off) for text in texts), traces=three)
+        constraints = anchors(*(text.format(off) for text in texts), traces=three)
         if fits:
-            assert align(three, facts=facts).maps[2]
+            assert align(three, constraints=constraints).maps[2]
         else:
             with pytest.raises(InconsistentClocks, match="30 µs away"):
-                align(three, facts=facts)
+                align(three, constraints=constraints)
 
 
 def test_anchors_must_fit_what_files_say() -> None:
     snapshot = ClockSnapshot(PRIVATE, 10 * S, REALTIME, UNIX, 20 * US, "read by the tool")
     both = [trace("a", PRIVATE, snapshots=[snapshot]), trace("b", REALTIME, [UNIX])]
     good = anchors(f"a@10000000us=b@{UNIX + 15 * US}ns", traces=both)
-    assert align(both, facts=good).maps[0]
+    assert align(both, constraints=good).maps[0]
     for off, at in ((MS, 10), (-MS, 10), (MS, 9)):  # 1 s from the reading, clocks drift by 500 us at most
         bad = anchors(f"a@{at}000000us=b@{UNIX + (at - 10) * S + off}ns", traces=both)
         with pytest.raises(InconsistentClocks, match=r"away from what is known \(read by the tool"):
-            align(both, facts=bad)
+            align(both, constraints=bad)
     drifted = anchors(f"a@7000000us=b@{UNIX - 3 * S + MS}ns", traces=both)
-    assert align(both, facts=drifted).maps[0]
+    assert align(both, constraints=drifted).maps[0]
 
 
 def test_the_same_clock_cannot_be_anchored_elsewhere() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="m"), [UNIX])]
     with pytest.raises(InconsistentClocks, match=r"what is known \(same clock\)") as error:
-        align(both, facts=anchors(f"a@{UNIX}ns=b@{UNIX + 5000}ns", traces=both))
+        align(both, constraints=anchors(f"a@{UNIX}ns=b@{UNIX + 5000}ns", traces=both))
     assert "--offset a=+5us" in error.value.hint
 
 
 def test_a_guess_of_an_importer_gives_way_to_an_anchor() -> None:
     guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", provenance=Provenance.ASSUMED)
     both = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX])]
-    found = align(both, facts=anchors(f"a@0s=b@{UNIX + 7200 * S}ns~5ms", traces=both))
+    found = align(both, constraints=anchors(f"a@0s=b@{UNIX + 7200 * S}ns~5ms", traces=both))
     assert mapped(found, 0, 0) == UNIX + 7200 * S
     (warning,) = (warning for warning in found.receipt[0].warnings if "believed" in warning)
     assert re.search(r"start time in the file name: 7200 s away from --anchor .* which is believed", warning)
-    near = align(both, facts=anchors(f"a@0s=b@{UNIX + MS}ns~5ms", traces=both))
+    near = align(both, constraints=anchors(f"a@0s=b@{UNIX + MS}ns~5ms", traces=both))
     assert mapped(near, 0, 0) == UNIX  # the guess agrees, and is the better one
     assert not near.receipt[0].warnings
 
@@ -485,18 +485,18 @@ def test_what_was_read_stays_as_it_is() -> None:
     guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", provenance=Provenance.ASSUMED)
     three = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX]), trace("c", BOOT, [5 * S])]
     texts = [f"a@0s=b@{UNIX + 7200 * S}ns~5ms", f"c@5s=b@{UNIX}ns"]
-    facts = parse_facts("abc", anchors=texts, clocks=["c=monotonic@vm"], drifts=["c=1ppm"])
+    constraints = parse_constraints("abc", anchors=texts, clocks=["c=monotonic@vm"], drifts=["c=1ppm"])
     before = [(list(one.clocks), list(one.snapshots)) for one in three]
-    assert state(three, facts, [REALTIME] * 3).traces[0].snapshots == []
+    assert state(three, constraints, [REALTIME] * 3).traces[0].snapshots == []
     assert [(one.clocks, one.snapshots) for one in three] == before
 
 
 def test_an_offset_must_leave_anchors_where_they_are() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
-    facts = anchors("a:s0#1.start=b:s0#1.start~1us", traces=both)
+    constraints = anchors("a:s0#1.start=b:s0#1.start~1us", traces=both)
     with pytest.raises(InconsistentClocks, match="--offset moves"):
-        align(both, {1: 5 * MS}, facts=facts)
-    assert align(both, {0: 5 * MS, 1: 5 * MS}, facts=facts).maps[1]
+        align(both, {1: 5 * MS}, constraints=constraints)
+    assert align(both, {0: 5 * MS, 1: 5 * MS}, constraints=constraints).maps[1]
 
 
 # -- drifts -----------------------------------------------------------------------------------------------------------
@@ -506,7 +506,9 @@ PPM = round(1e-6 / DRIFT_UNIT)
 
 def test_a_drift_keeps_the_reading_in_its_place() -> None:
     snapshot = ClockSnapshot(RUN, 2 * S, REALTIME, UNIX, 10, "read")
-    (way,) = align([trace("a", RUN, snapshots=[snapshot])], facts=Facts(drifts={0: 100 * PPM})).maps[0].values()
+    (way,) = (
+        align([trace("a", RUN, snapshots=[snapshot])], constraints=Constraints(drifts={0: 100 * PPM})).maps[0].values()
+    )
     assert way.at(2 * S) == UNIX
     assert abs(way.at(12 * S) - (UNIX + 10 * S + MS)) <= 2
     assert (way.verdict, way.drift_ppm) == (Verdict.ASSUMED, pytest.approx(100, abs=1e-3))
@@ -514,23 +516,23 @@ def test_a_drift_keeps_the_reading_in_its_place() -> None:
 
 def test_a_drift_keeps_the_anchor_and_counts_from_the_first_event_else() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
-    facts = replace(anchors("a:s0#1.start=b:s1#1.start", traces=both), drifts={1: -40 * PPM})
-    found = align(both, facts=facts)
+    constraints = replace(anchors("a:s0#1.start=b:s1#1.start", traces=both), drifts={1: -40 * PPM})
+    found = align(both, constraints=constraints)
     assert mapped(found, 1, 10 * S) == UNIX
     assert abs(mapped(found, 1, 0) - (UNIX - 10 * S + 400 * US)) <= 2
-    moved = align([trace("a", REALTIME, [UNIX])], facts=Facts(drifts={0: 40 * PPM}))
+    moved = align([trace("a", REALTIME, [UNIX])], constraints=Constraints(drifts={0: 40 * PPM}))
     assert mapped(moved, 0, UNIX) == UNIX
     assert abs(mapped(moved, 0, UNIX + 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
-    unrelated = align(both, {1: UNIX}, facts=Facts(drifts={1: 40 * PPM}))
+    unrelated = align(both, {1: UNIX}, constraints=Constraints(drifts={1: 40 * PPM}))
     assert abs(mapped(unrelated, 1, 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
 
 
 def test_a_stated_drift_leaves_no_other_one() -> None:
     both = [trace("a", PRIVATE), trace("b", REALTIME, [UNIX])]
     texts = [f"a@{at}us=b@{UNIX + at * US + at // 10**5}ns~1us" for at in (10**6, 10**7)]  # 10 ppm would be 90 us
-    assert align(both, facts=replace(anchors(*texts, traces=both), drifts={})).maps[0]
+    assert align(both, constraints=replace(anchors(*texts, traces=both), drifts={})).maps[0]
     with pytest.raises(InconsistentClocks, match="contradict"):
-        align(both, facts=replace(anchors(*texts, traces=both), drifts={0: 100 * PPM}))
+        align(both, constraints=replace(anchors(*texts, traces=both), drifts={0: 100 * PPM}))
 
 
 @pytest.mark.parametrize(("ppm", "fits"), [(0.0, True), (50.0, True), (100.0, False), (-50.0, False)])
@@ -543,12 +545,12 @@ def test_a_drift_that_readings_contradict(ppm: float, fits: bool, who: int) -> N
         ClockSnapshot(MONOTONIC, 2 * S, wall, UNIX + S + 50 * US, 10 * US, "readings"),
     ]
     both = [trace("a", MONOTONIC, [S, 2 * S], readings), trace("b", MONOTONIC, [S, 2 * S])]
-    facts = Facts(drifts={who: round(ppm * PPM)})
+    constraints = Constraints(drifts={who: round(ppm * PPM)})
     if fits and ppm:
-        assert align(both, facts=facts).receipt[who].verdict == "assumed"
+        assert align(both, constraints=constraints).receipt[who].verdict == "assumed"
         return
     with pytest.raises(InconsistentClocks, match=r"was read more than once \(readings\): .*\+50\.000 ppm, within ±20"):
-        align(both, facts=Facts(drifts={who: round((ppm or 20.0) * PPM)}))
+        align(both, constraints=Constraints(drifts={who: round((ppm or 20.0) * PPM)}))
 
 
 @pytest.mark.parametrize("drifts", [{0: 50}, {1: 50}, {0: 50, 1: 50}])
@@ -561,7 +563,7 @@ def test_a_drift_holds_for_all_files_that_count_the_clock(drifts: dict[int, int]
         ClockSnapshot(MONOTONIC, 2 * S, wall, UNIX + S + 50 * US, 10 * US, "readings"),
     ]
     both = [trace("a", MONOTONIC, [S, 2 * S], readings[:read]), trace("b", MONOTONIC, [S, 2 * S])]
-    found = align(both, facts=Facts(drifts={index: round(ppm * PPM) for index, ppm in drifts.items()}))
+    found = align(both, constraints=Constraints(drifts={index: round(ppm * PPM) for index, ppm in drifts.items()}))
     assert [line.drift_ppm for line in found.receipt] == pytest.approx([50, 50], abs=1e-3)
     assert [way.at(S) for maps in found.maps for way in maps.values()] == [UNIX, UNIX]
     assert {line.verdict for line in found.receipt} == {"assumed"}
@@ -570,17 +572,17 @@ def test_a_drift_holds_for_all_files_that_count_the_clock(drifts: dict[int, int]
 def test_two_drifts_of_one_clock_are_refused() -> None:
     both = [trace("a", MONOTONIC, [S, 2 * S]), trace("b", MONOTONIC, [S, 2 * S])]
     with pytest.raises(InconsistentClocks, match="another drift is stated for another file"):
-        align(both, facts=Facts(drifts={0: round(50 * PPM), 1: round(40 * PPM)}))
+        align(both, constraints=Constraints(drifts={0: round(50 * PPM), 1: round(40 * PPM)}))
     walls = [trace("a", REALTIME, [UNIX]), trace("b", REALTIME, [UNIX])]
-    found = align(walls, facts=Facts(drifts={0: round(50 * PPM)}))
+    found = align(walls, constraints=Constraints(drifts={0: round(50 * PPM)}))
     assert [line.drift_ppm for line in found.receipt] == pytest.approx([50, 0], abs=1e-3)
 
 
 # -- what a clock is --------------------------------------------------------------------------------------------------
 
 
-def clock(index: int, text: str) -> Facts:
-    return Facts(clocks={index: parse_clock(text)})
+def clock(index: int, text: str) -> Constraints:
+    return Constraints(clocks={index: parse_clock(text)})
 
 
 def perf(starts: Sequence[int] = (100 * S,)) -> Trace:
@@ -594,23 +596,23 @@ def test_a_stated_clock_relates_a_file() -> None:
     with pytest.raises(UnrelatedClocks):
         align([perf(), other])
     for text in ("monotonic", "monotonic@vm"):
-        found = align([perf(), other], facts=clock(1, text))
+        found = align([perf(), other], constraints=clock(1, text))
         assert mapped(found, 1, 101 * S) == UNIX + S
         assert found.receipt[1].verdict == "assumed"
         assert found.receipt[1].method.startswith("--clock: it is CLOCK_MONOTONIC of vm")
     with pytest.raises(UnrelatedClocks):
-        align([perf(), other], facts=clock(1, "monotonic@elsewhere"))
+        align([perf(), other], constraints=clock(1, "monotonic@elsewhere"))
     with pytest.raises(UnrelatedClocks):
-        align([perf(), other], facts=clock(1, "monotonic_raw"))
+        align([perf(), other], constraints=clock(1, "monotonic_raw"))
 
 
 def test_two_files_of_one_stated_clock() -> None:
     both = [trace("a", PRIVATE), trace("b", BOOT, [5 * S])]
-    facts = parse_facts(["a", "b"], clocks=["a=boottime", "b=boottime"])
-    found = align(both, facts=facts)
+    constraints = parse_constraints(["a", "b"], clocks=["a=boottime", "b=boottime"])
+    found = align(both, constraints=constraints)
     assert mapped(found, 1, 5 * S) == mapped(found, 0, 5 * S)
     with pytest.raises(UnrelatedClocks):
-        align(both, facts=parse_facts(["a", "b"], clocks=["a=boottime", "b=monotonic"]))
+        align(both, constraints=parse_constraints(["a", "b"], clocks=["a=boottime", "b=monotonic"]))
 
 
 def test_the_refusal_names_the_options_that_would_help() -> None:
@@ -621,7 +623,7 @@ def test_the_refusal_names_the_options_that_would_help() -> None:
     wanted = "--clock 'a b'=monotonic --clock b=monotonic"
     assert f"if both count the monotonic clock of one machine: {wanted}; else" in error.value.hint
     typed = [word for word in shlex.split(wanted) if word != "--clock"]
-    found = align(both, facts=parse_facts(["a b", "b"], clocks=typed))
+    found = align(both, constraints=parse_constraints(["a b", "b"], clocks=typed))
     assert mapped(found, 1, 5 * S) == mapped(found, 0, 5 * S)
     for other in (trace("b", BOOT, [50 * S]), trace("b", RUN, [5 * S]), trace("b", NONE, [5 * S])):
         with pytest.raises(UnrelatedClocks) as error:
@@ -635,7 +637,7 @@ def test_the_refusal_names_the_options_that_would_help() -> None:
 def test_several_machines_need_a_name() -> None:
     far = trace("far", replace(MONOTONIC, machine="far"), [0])
     with pytest.raises(UsageError, match="several machines") as error:
-        align([perf(), far, trace("b", BOOT)], facts=clock(2, "monotonic"))
+        align([perf(), far, trace("b", BOOT)], constraints=clock(2, "monotonic"))
     assert "--clock b=monotonic@HOST" in error.value.hint
 
 
@@ -647,10 +649,10 @@ def test_a_machine_that_no_input_names_may_be_mistyped(host: str, warned: bool) 
         trace("b", PRIVATE, [5 * S]),
         trace("c", REALTIME, [UNIX]),
     ]
-    facts = parse_facts(names, clocks=[f"b=monotonic@{host}"])
-    warnings = [] if warned else list(align(traces, facts=facts).receipt[1].warnings)
+    constraints = parse_constraints(names, clocks=[f"b=monotonic@{host}"])
+    warnings = [] if warned else list(align(traces, constraints=constraints).receipt[1].warnings)
     if warned:
-        found = align(traces, {1: UNIX}, facts=facts)
+        found = align(traces, {1: UNIX}, constraints=constraints)
         warnings = list(found.receipt[1].warnings)
     assert any("is the name right?" in text for text in warnings) == warned
 
@@ -658,9 +660,9 @@ def test_a_machine_that_no_input_names_may_be_mistyped(host: str, warned: bool) 
 def test_the_clock_of_perf() -> None:
     own = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC, 1, "vm")
     both = [trace("perf.data", own, [5 * S]), trace("b", PRIVATE, [6 * S])]
-    found = align(both, facts=clock(1, "perf"))
+    found = align(both, constraints=clock(1, "perf"))
     assert mapped(found, 1, 6 * S) - mapped(found, 0, 5 * S) == S
-    with_monotonic = align([perf(), trace("q", own, [100 * S])], facts=clock(1, "monotonic"))
+    with_monotonic = align([perf(), trace("q", own, [100 * S])], constraints=clock(1, "monotonic"))
     assert with_monotonic.receipt[1].bound_ns == 10 * MS + 5000 + 1  # it is not quite the same
 
 
@@ -668,7 +670,7 @@ def test_the_word_of_the_user_for_times_that_look_like_the_wall_clock() -> None:
     by_size = ClockSnapshot(PRIVATE, 0, REALTIME, 0, None, "times since 1970, by their size")
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE, [UNIX], [by_size])]
     assert (align(both).receipt[1].bound_ns, align(both).receipt[1].verdict) == (None, "ok")
-    said = align(both, facts=clock(1, "realtime"))
+    said = align(both, constraints=clock(1, "realtime"))
     assert said.receipt[1].method == "--clock: it is CLOCK_REALTIME"
     assert (said.receipt[1].bound_ns, said.receipt[1].verdict) == (1, "assumed")
     assert mapped(said, 1, UNIX) == UNIX
@@ -676,13 +678,13 @@ def test_the_word_of_the_user_for_times_that_look_like_the_wall_clock() -> None:
 
 def test_realtime_and_none() -> None:
     wall = trace("w", ClockDomain("?", Zero.UNKNOWN, Run.WALL), [UNIX])
-    found = align([trace("a", REALTIME, [UNIX]), wall], facts=clock(1, "realtime"))
+    found = align([trace("a", REALTIME, [UNIX]), wall], constraints=clock(1, "realtime"))
     assert mapped(found, 1, UNIX) == UNIX
     assert found.receipt[1].verdict == "assumed"
     order = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="x"), [UNIX])]
     with pytest.raises(UnrelatedClocks, match="no clock"):
-        align(order, facts=clock(1, "none"))
-    placed = align(order, {1: 0}, facts=clock(1, "none"))
+        align(order, constraints=clock(1, "none"))
+    placed = align(order, {1: 0}, constraints=clock(1, "none"))
     assert placed.receipt[1].clock == "order of b"
 
 
@@ -701,16 +703,16 @@ def test_realtime_and_none() -> None:
 )
 def test_clocks_that_cannot_be(domain: ClockDomain, start: int, text: str, message: str) -> None:
     with pytest.raises(InconsistentClocks, match=message):
-        align([trace("a", domain, [start])], facts=clock(0, text))
+        align([trace("a", domain, [start])], constraints=clock(0, text))
 
 
 @pytest.mark.parametrize("text", ["monotonic", "boottime", "perf", "monotonic_raw@vm"])
 def test_a_file_that_says_when_zero_was_has_no_other_clock(text: str) -> None:
     base = ClockSnapshot(PRIVATE, 0, REALTIME, UNIX, None, "base time of the file")
     with pytest.raises(InconsistentClocks, match=r"wall clock \(base time of the file\)"):
-        align([trace("a", PRIVATE, [5 * S], [base])], facts=clock(0, text))
+        align([trace("a", PRIVATE, [5 * S], [base])], constraints=clock(0, text))
     both = [trace("a", PRIVATE, [5 * S], [base]), trace("b", REALTIME, [UNIX])]
-    said = align(both, facts=clock(0, "realtime"))
+    said = align(both, constraints=clock(0, "realtime"))
     assert said.receipt == align(both).receipt  # it is what the file says, too
 
 
@@ -719,9 +721,9 @@ def test_a_stated_clock_must_fit_what_the_file_says() -> None:
     base = ClockSnapshot(BOOT, 0, REALTIME, UNIX - 5000 * S, None, "base time of the file")
     before = trace("b", BOOT, [101 * S], [base])
     with pytest.raises(InconsistentClocks, match="away from what is known"):
-        align([perf(), before], facts=clock(1, "monotonic"))
+        align([perf(), before], constraints=clock(1, "monotonic"))
     right = replace(base, other_ts=UNIX - 100 * S + MS)
-    found = align([perf(), trace("b", BOOT, [101 * S], [right])], facts=clock(1, "monotonic"))
+    found = align([perf(), trace("b", BOOT, [101 * S], [right])], constraints=clock(1, "monotonic"))
     assert mapped(found, 1, 101 * S) == UNIX + S
 
 
@@ -730,22 +732,22 @@ def test_a_stated_clock_must_fit_what_the_file_says() -> None:
 
 def test_local_times_without_a_zone() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", LOCAL, [UNIX])]
-    found = align(both, facts=Facts(zones={1: "+02:00"}))
+    found = align(both, constraints=Constraints(zones={1: "+02:00"}))
     assert mapped(found, 1, UNIX) == UNIX - 7200 * S
     assert (found.receipt[1].verdict, found.receipt[1].method) == ("assumed", "local time read as +02:00")
 
 
 def test_a_zone_that_the_user_gave_does_not_give_way_to_an_anchor() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", LOCAL, [UNIX + 7200 * S])]
-    facts = anchors(f"a@{UNIX}ns=b@{UNIX + 3600 * S}ns", traces=both)
+    constraints = anchors(f"a@{UNIX}ns=b@{UNIX + 3600 * S}ns", traces=both)
     with pytest.raises(InconsistentClocks, match=r"3600 s away from what is known \(local time read as"):
-        align(both, facts=replace(facts, zones={1: "+02:00"}))
-    assert align(both, facts=replace(facts, zones={1: "+01:00"})).receipt[1].offset_ns == -3600 * S
+        align(both, constraints=replace(constraints, zones={1: "+02:00"}))
+    assert align(both, constraints=replace(constraints, zones={1: "+01:00"})).receipt[1].offset_ns == -3600 * S
 
 
 def test_times_of_day() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", TIME_OF_DAY, [3600 * S])]
-    found = align(both, facts=Facts(zones={1: "-01:00"}, dates={1: date(1970, 1, 3)}))
+    found = align(both, constraints=Constraints(zones={1: "-01:00"}, dates={1: date(1970, 1, 3)}))
     assert mapped(found, 1, 3600 * S) == 2 * 86400 * S + 2 * 3600 * S
 
 
@@ -761,9 +763,9 @@ def test_times_of_day() -> None:
     ],
 )
 def test_zones_and_dates_that_do_not_fit(domain: ClockDomain, zone: str | None, day: str | None, message: str) -> None:
-    facts = Facts(zones={0: zone} if zone else {}, dates={0: parse_date(day)} if day else {})
+    constraints = Constraints(zones={0: zone} if zone else {}, dates={0: parse_date(day)} if day else {})
     with pytest.raises(UsageError, match=message):
-        align([trace("a", domain, [UNIX])], facts=facts)
+        align([trace("a", domain, [UNIX])], constraints=constraints)
 
 
 def test_inputs_that_are_given_many_times_are_numbered_as_messages_call_them() -> None:
@@ -813,12 +815,12 @@ def test_an_anchor_where_a_clock_was_set_is_compared_with_what_is_known(away: in
         ClockSnapshot(MONOTONIC, 10 * S, REALTIME, UNIX + 17 * S, 100, "readings"),
     ]
     both = [trace("dir/a.json", MONOTONIC, [5 * S], readings), trace("b.log", REALTIME, [UNIX])]
-    facts = parse_facts(PATHS, anchors=[f"a.json@5s=b.log@{UNIX // S + 5 + away // S}s~1ms"])
+    constraints = parse_constraints(PATHS, anchors=[f"a.json@5s=b.log@{UNIX // S + 5 + away // S}s~1ms"])
     if away < 10 * S:
-        assert mapped(align(both, facts=facts), 0, 5 * S) == UNIX + 5 * S + away
+        assert mapped(align(both, constraints=constraints), 0, 5 * S) == UNIX + 5 * S + away
     else:
         with pytest.raises(InconsistentClocks, match="away from what is known"):
-            align(both, facts=facts)
+            align(both, constraints=constraints)
 
 
 @pytest.mark.parametrize(

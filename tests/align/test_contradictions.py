@@ -14,7 +14,7 @@ from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
 from traceconv.align import Policy, align, contradictions, estimates
-from traceconv.align.constraint_parser import parse_facts
+from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.input_warnings import same_recording
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
@@ -149,19 +149,19 @@ def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
     begin = "a.json:Conv#1.start=b.json:Conv#2.start"
     names = ["a.json", "b.json"]
     traces = [view("a.json", made(), EPOCH_NS, REALTIME), view("b.json", made(), 7_000_000, OWN, 1)]
-    found = align(traces, facts=parse_facts(names, anchors=[begin.replace("#2", "#1") + "~2s"]))
+    found = align(traces, constraints=parse_constraints(names, anchors=[begin.replace("#2", "#1") + "~2s"]))
     assert not any(line.warnings for line in found.receipt)  # within what the anchor leaves open
-    found = align(traces, facts=parse_facts(names, anchors=[f"{begin}~1us"]))
+    found = align(traces, constraints=parse_constraints(names, anchors=[f"{begin}~1us"]))
     assert [line.verdict for line in found.receipt] == ["ok", "assumed"]
     assert "say that it belongs" in found.receipt[1].warnings[0]
-    found = align(two(0), facts=parse_facts(names, drifts=["b.json=800ppm"]))
+    found = align(two(0), constraints=parse_constraints(names, drifts=["b.json=800ppm"]))
     assert "at its start and" in found.receipt[1].warnings[0]
 
 
 @pytest.mark.parametrize(("ppm", "doubted"), [(0, False), (0.5, False), (300, True)])
 def test_the_events_place_a_clock_whose_drift_is_stated(ppm: float, doubted: bool) -> None:
     traces = [view("a.json", made(), EPOCH_NS, REALTIME), view("b.json", made(), 7_000_000, OWN, 1)]
-    found = align(traces, facts=parse_facts(["a.json", "b.json"], drifts=[f"b.json={ppm}ppm"]))
+    found = align(traces, constraints=parse_constraints(["a.json", "b.json"], drifts=[f"b.json={ppm}ppm"]))
     line = found.receipt[1]
     assert (line.verdict, line.drift_ppm) == ("assumed", ppm)
     assert line.matches > 400
@@ -177,14 +177,16 @@ def test_an_anchor_of_times_is_doubted_at_its_instant(off_ns: int) -> None:
     names = ["a.json", "b.json"]
     traces = [view("a.json", made(), EPOCH_NS, REALTIME), view("b.json", made(), 0, OWN, 1)]
     anchor = f"a.json@{EPOCH_NS - 5 * 10**9 + off_ns}ns=b.json@-5s~1us"
-    found = align(traces, facts=parse_facts(names, anchors=[anchor]))
+    found = align(traces, constraints=parse_constraints(names, anchors=[anchor]))
     line = found.receipt[1]
     assert (line.offset_ns, line.verdict) == (EPOCH_NS + off_ns, "assumed")
     assert (line.bound_ns or 0) > 10**6
     belongs = [re.search(r"belongs (\S+ \S+) (earlier|later)", warning) for warning in line.warnings]
     ((size, to),) = [match.groups() for match in belongs if match is not None]
     assert parse_duration(size) * (1 if to == "later" else -1) == pytest.approx(-off_ns, rel=0.01)
-    right = align(traces, facts=parse_facts(names, anchors=[f"a.json@{EPOCH_NS - 5 * 10**9}ns=b.json@-5s~1us"]))
+    right = align(
+        traces, constraints=parse_constraints(names, anchors=[f"a.json@{EPOCH_NS - 5 * 10**9}ns=b.json@-5s~1us"])
+    )
     assert not right.receipt[1].warnings
     assert abs(right.receipt[1].offset_ns - EPOCH_NS) < 5_000
 

@@ -13,7 +13,7 @@ import pytest
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.golden import ROOT
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import parse_facts
+from traceconv.align.constraint_parser import parse_constraints
 from traceconv.api import estimate
 from traceconv.errors import UnrelatedClocks
 from traceconv.merging.traces import merge_traces
@@ -307,6 +307,6 @@ def test_slices_around_others_alone_cannot_be_laid() -> None:
         ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json",
         ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log",
     ]
-    facts = parse_facts([str(path) for path in files], clocks=[f"{files[0]}=none"])
+    constraints = parse_constraints([str(path) for path in files], clocks=[f"{files[0]}=none"])
     with pytest.raises(UnrelatedClocks):
-        estimate(files, facts=facts)
+        estimate(files, constraints=constraints)

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceconv.align.geometry import Constraints, Region, box, everything, feasible
+from traceconv.align.geometry import LinearConstraints, Region, box, everything, feasible
 from traceconv.align.robust import robust_line
 
 X0 = 5e8
 
 
-def constraints_of(rng: np.random.Generator, offset: float, drift: float, n: int, slack: float) -> Constraints:
+def constraints_of(rng: np.random.Generator, offset: float, drift: float, n: int, slack: float) -> LinearConstraints:
     """True relations with one-sided errors: what launches before kernels give, and ends before returns."""
     x = rng.uniform(0, 1e9, n)
     true = offset + drift * (x - X0)
     below, above = rng.exponential(slack, n), rng.exponential(slack, n)
-    return Constraints(x, true - below, x, true + above)
+    return LinearConstraints(x, true - below, x, true + above)
 
 
 @settings(deadline=None, max_examples=50)
@@ -40,14 +40,14 @@ def test_the_truth_is_inside(seed: int, offset: float, drift: float) -> None:
 
 def test_contradictions_leave_nothing() -> None:
     x = np.array([0.0, 1e9])
-    made = Constraints(x, np.array([10.0, 10.0]), x, np.array([5.0, 5.0]))
+    made = LinearConstraints(x, np.array([10.0, 10.0]), x, np.array([5.0, 5.0]))
     assert feasible(made, everything(X0, 200e-6)) is None
 
 
 def test_trimming_takes_the_tightest() -> None:
     rng = np.random.default_rng(1)
     made = constraints_of(rng, 1000.0, 1e-5, 400, 2000)
-    wrong = Constraints(made.lower_x, made.lower.copy(), made.upper_x, made.upper.copy())
+    wrong = LinearConstraints(made.lower_x, made.lower.copy(), made.upper_x, made.upper.copy())
     wrong.lower[:4] += 50_000
     assert feasible(wrong, everything(X0, 200e-6)) is None
     region = feasible(wrong.trimmed(1e-5, X0, 0.03), everything(X0, 200e-6))

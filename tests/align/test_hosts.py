@@ -9,7 +9,7 @@ import pytest
 from tests.align.pairs import recordings
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.clock_overview import survey
-from traceconv.align.constraint_parser import Anchor, ClockFact, ClockKind, Facts, TimePoint
+from traceconv.align.constraint_parser import Anchor, ClockConstraint, ClockKind, Constraints, TimePoint
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.families.logs.timed_log import LOCAL_TIME
 from traceconv.model.builder import Builder
@@ -54,10 +54,10 @@ def verdicts(alignment: Alignment) -> dict[str, tuple[str, int | None]]:
     return {line.file: (line.verdict, line.bound_ns) for line in alignment.receipt}
 
 
-def between(one: int, other: int, *traces: Trace, facts: Facts | None = None) -> ClockMap:
+def between(one: int, other: int, *traces: Trace, constraints: Constraints | None = None) -> ClockMap:
     """How times of one input become times of another one."""
     names = [trace.sources[0].name for trace in traces]
-    found = survey(traces, facts or Facts())
+    found = survey(traces, constraints or Constraints())
     (pair,) = (pair for pair in found.pairs if (pair.file, pair.other) == (names[one], names[other]))
     assert pair.way is not None
     return pair.way
@@ -142,35 +142,35 @@ def test_an_offset_says_how_the_hosts_relate() -> None:
 
 def test_an_anchor_says_how_the_hosts_relate() -> None:
     """The clocks are 3.7 ms apart: more than files of one host can be, and no contradiction of two."""
-    facts = Facts(anchors=(Anchor(TimePoint(0, SECOND), TimePoint(1, SECOND), 5 * US),))
+    constraints = Constraints(anchors=(Anchor(TimePoint(0, SECOND), TimePoint(1, SECOND), 5 * US),))
     traces = [profile("a", "one"), profile("b", "other", NOW + 3_700_000), profile("c", "other", NOW + 3_700_000)]
-    alignment = align(traces, facts=facts)
+    alignment = align(traces, constraints=constraints)
     assert [line.two_hosts for line in alignment.receipt] == [False, False, False]
     assert [line.offset_ns for line in alignment.receipt] == [NOW, NOW, NOW]
     assert all(line.bound_ns is not None and line.bound_ns < MS for line in alignment.receipt)
     with pytest.raises(InconsistentClocks):
-        align([profile("a", "one"), profile("b", "one", NOW + 3_700_000)], facts=facts)
+        align([profile("a", "one"), profile("b", "one", NOW + 3_700_000)], constraints=constraints)
 
 
 def test_an_anchor_that_is_a_second_off_is_refused() -> None:
-    facts = Facts(anchors=(Anchor(TimePoint(0, SECOND), TimePoint(1, SECOND), 5 * US),))
+    constraints = Constraints(anchors=(Anchor(TimePoint(0, SECOND), TimePoint(1, SECOND), 5 * US),))
     with pytest.raises(InconsistentClocks, match="two hosts"):
-        align([profile("a", "one"), profile("b", "other", NOW + 2 * SECOND)], facts=facts)
+        align([profile("a", "one"), profile("b", "other", NOW + 2 * SECOND)], constraints=constraints)
 
 
 def test_a_zone_is_that_of_the_host_of_the_file() -> None:
     local = replace(LOCAL_TIME, resolution_ns=1000)
     traces = [profile("a", "one"), profile("b", "other"), log("c", "other", local, at=NOW + SECOND)]
-    way = between(1, 2, *traces, facts=Facts(zones={2: "UTC"}))
+    way = between(1, 2, *traces, constraints=Constraints(zones={2: "UTC"}))
     assert not way.two_hosts
-    assert between(0, 2, *traces, facts=Facts(zones={2: "UTC"})).two_hosts
+    assert between(0, 2, *traces, constraints=Constraints(zones={2: "UTC"})).two_hosts
 
 
 def test_the_user_may_say_of_which_host_a_file_is() -> None:
     traces = [profile("a", "one"), profile("b", "other"), log("c", "")]
-    facts = Facts(clocks={2: ClockFact(ClockKind.REALTIME, "other")})
-    assert between(1, 2, *traces, facts=facts).bound_ns == 20 * US
-    assert between(0, 2, *traces, facts=facts).two_hosts
+    constraints = Constraints(clocks={2: ClockConstraint(ClockKind.REALTIME, "other")})
+    assert between(1, 2, *traces, constraints=constraints).bound_ns == 20 * US
+    assert between(0, 2, *traces, constraints=constraints).two_hosts
 
 
 def test_no_clock_since_boot_is_shared_by_machines_called_localhost() -> None:

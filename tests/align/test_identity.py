@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.constraint_parser import NO_FACTS, ClockFact, ClockKind, Facts, parse_clock
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, ClockConstraint, ClockKind, Constraints, parse_clock
 from traceconv.align.identity import By, Identity, Recording, Seen, Together, View, Why, identified
 from traceconv.align.machines import Basis, Machine, machines_of
 from traceconv.errors import InconsistentClocks, UsageError
@@ -351,9 +351,9 @@ def trace(name: str, host: str = "", boot: str = "", domain: ClockDomain = REALT
     return lay_out(out.finish())
 
 
-def keys(*traces: Trace, facts: Facts = NO_FACTS, same_machine: bool = False) -> list[str]:
+def keys(*traces: Trace, constraints: Constraints = NO_CONSTRAINTS, same_machine: bool = False) -> list[str]:
     """For each input a letter for its machine, "" where nothing says which."""
-    found = machines_of(traces, traces, replace(facts, same_machine=same_machine), {})
+    found = machines_of(traces, traces, replace(constraints, same_machine=same_machine), {})
     letters: dict[str, str] = {"": ""}
     return [letters.setdefault(machine.key, "ABCDEF"[len(letters) - 1]) for machine in found]
 
@@ -366,7 +366,7 @@ def test_names_of_hosts_without_a_name_are_no_identity(name: str) -> None:
 
 
 def test_a_name_that_names_no_machine_is_refused_where_the_user_says_it() -> None:
-    with pytest.raises(UsageError, match="localhost is no name of one machine"):
+    with pytest.raises(UsageError, match="localhost is not a name of one machine"):
         parse_clock("monotonic@localhost")
 
 
@@ -375,8 +375,8 @@ def test_which_machine_inputs_are_of() -> None:
     assert keys(trace("a", "vm"), trace("b")) == ["A", "A"]  # assumed
     assert keys(trace("a", "vm"), trace("b"), trace("c", "x")) == ["A", "", "B"]
     assert keys(trace("a"), trace("b")) == ["A", "A"]  # nobody names one
-    by_user = Facts(clocks={0: ClockFact(ClockKind.MONOTONIC, "x")})
-    assert keys(trace("a"), trace("b", "vm"), facts=by_user) == ["A", "B"]
+    by_user = Constraints(clocks={0: ClockConstraint(ClockKind.MONOTONIC, "x")})
+    assert keys(trace("a"), trace("b", "vm"), constraints=by_user) == ["A", "B"]
 
 
 def test_boot_ids_win_over_names() -> None:
@@ -410,8 +410,8 @@ def test_a_clock_since_boot_is_one_in_all_containers_of_a_boot() -> None:
 
 def test_files_that_count_the_same_clock_by_word_of_the_user_are_of_one_machine() -> None:
     private = ClockDomain("p", MONOTONIC.zero, MONOTONIC.run)
-    facts = Facts(clocks={0: ClockFact(ClockKind.MONOTONIC), 1: ClockFact(ClockKind.MONOTONIC)})
-    found = align([trace("a", domain=private), trace("b", domain=private)], facts=facts)
+    constraints = Constraints(clocks={0: ClockConstraint(ClockKind.MONOTONIC), 1: ClockConstraint(ClockKind.MONOTONIC)})
+    found = align([trace("a", domain=private), trace("b", domain=private)], constraints=constraints)
     assert one(found.together) == [(By.PID, Basis.USER, 0, 1)]
 
 

@@ -149,7 +149,7 @@ def judged(host: Trace, device: Trace) -> Estimate:
 
 
 def error(pair: PairEstimate, offset: float, drift: float, last: float) -> float:
-    """The greatest error of the map between the begin and the end."""
+    """The greatest error of the map between the start and the end."""
     times = np.linspace(0, last, 50)
     true = DEVICE_ZERO + times * (1 + drift) + offset
     return max(

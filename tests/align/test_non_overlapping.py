@@ -10,7 +10,7 @@ import pytest
 
 from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TIME_OF_DAY, UNIX, S, trace
 from traceconv.align import align
-from traceconv.align.constraint_parser import Facts
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.input_warnings import zone_behind, zone_text
 from traceconv.model.clocks import ClockSnapshot, LocalTime, Provenance
 from traceconv.model.trace import Trace
@@ -92,7 +92,7 @@ def test_the_day_before_and_the_day_after() -> None:
     today = date(1970, 1, 1).fromordinal(date(1970, 1, 1).toordinal() + UNIX // (86400 * S))
     for days, right in ((1, False), (-1, False), (0, True)):
         said = date.fromordinal(today.toordinal() + days)
-        found = align([log, wall(start=start)], facts=Facts(zones={0: "UTC"}, dates={0: said}))
+        found = align([log, wall(start=start)], constraints=Constraints(zones={0: "UTC"}, dates={0: said}))
         assert found.receipt[0].verdict == "assumed"
         warnings = found.receipt[0].warnings
         assert bool(warnings) is not right
@@ -100,7 +100,7 @@ def test_the_day_before_and_the_day_after() -> None:
 
 
 def test_local_times_of_a_log() -> None:
-    found = align([trace("a.log", LOCAL, [UNIX + 3 * HOUR]), wall()], facts=Facts(zones={0: "UTC"}))
+    found = align([trace("a.log", LOCAL, [UNIX + 3 * HOUR]), wall()], constraints=Constraints(zones={0: "UTC"}))
     assert "a.log was read as UTC: --tz a.log=+03:00 would" in found.receipt[0].warnings[0]
 
 

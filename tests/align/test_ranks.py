@@ -494,7 +494,7 @@ def test_collectives_without_args_beside_others_may_be_of_any_group(tmp_path: Pa
 
 
 def test_several_recordings_of_a_rank_are_one_after_the_other(tmp_path: Path) -> None:
-    """Each cycle of the profiler writes a file; the first of one rank is no partner of the second of the other one."""
+    """Each cycle of the profiler writes a file; the first of one rank does not match the second of the other."""
     of = VERSIONS["May 2024: the group"]
     every = steps(40, of)
     folders = [tmp_path / name for name in ("first", "second")]

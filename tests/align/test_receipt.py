@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.align.pairs import TRUTH, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, ReceiptLine, align
-from traceconv.align.constraint_parser import parse_facts
+from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
 from traceconv.cli._common import least_widths, receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces
@@ -87,8 +87,8 @@ def test_the_bound_of_an_anchor_is_that_of_the_events_that_are_moved() -> None:
     near = trace_of(Events(np.array([0.0, 1e9]), np.ones(2), np.zeros(2, np.int32), 0), "near")
     for first, second, bound in ((far, near, 200_000), (near, far, 20_000_000)):
         names = [one.sources[0].name for one in (first, second)]
-        facts = parse_facts(names, anchors=[f"{names[0]}@0s={names[1]}@0s~1us"])
-        line = align([first, second], facts=facts).receipt[1]
+        constraints = parse_constraints(names, anchors=[f"{names[0]}@0s={names[1]}@0s~1us"])
+        line = align([first, second], constraints=constraints).receipt[1]
         assert line.bound_ns == pytest.approx(bound, abs=3_000)
 
 

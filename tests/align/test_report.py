@@ -107,7 +107,7 @@ def test_it_tells_where_everything_went(good: Json, traces: list[Trace], alignme
 
 
 def test_the_bounds_at_the_ends_hold(good: Json) -> None:
-    """The truth is known: the framework counts from the begin of the run."""
+    """The truth is known: the framework counts from the start of the run."""
     (clock,) = good["inputs"][1]["clocks"]
     for end in (clock["map"]["begin"], clock["map"]["end"]):
         true = (end["time_ns"] - TRUTH.offset) / (1 + TRUTH.drift)

@@ -66,7 +66,7 @@ def test_a_margin_needs_more_than_a_small_spread() -> None:
     for better in (np.full(2000, 1e-9), 1e-9 + 1e-12 * rng.standard_normal(2000), np.full(2000, 0.02)):
         assert margin_of(better, 50, 1.0) < 1
     assert margin_of(2 + rng.standard_normal(2000), 50, 1.0) > LEAST_MARGIN
-    assert margin_of(np.full(5, 3.0), 8, 1.0) < LEAST_MARGIN  # 15 nats are no five sigma
+    assert margin_of(np.full(5, 3.0), 8, 1.0) < LEAST_MARGIN  # 15 nats are not five sigma
     assert null_margin(5.0, [4.999] * 40, 100, 1.0) < 1
 
 

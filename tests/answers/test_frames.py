@@ -323,7 +323,7 @@ def test_wrong_calls_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         traceconv.export([CUDA], tmp_path / "run.xlsx")
     with pytest.raises(UsageError, match="each given once"):
         traceconv.export([CUDA], tmp_path / "run.csv", args=["a", "a"])
-    with pytest.raises(OutputError, match="is no folder"):
+    with pytest.raises(OutputError, match="is not a folder"):
         traceconv.export([CUDA], traceconv.Output(CUDA, to="csv", force=True))
     with pytest.raises(AttributeError, match="there is no table 'slice'; tables: recordings"):
         _ = traceconv.frames([CUDA]).slice

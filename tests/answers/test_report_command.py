@@ -63,7 +63,7 @@ def test_groups_by_what_is_asked() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--by", "nmae"), "'nmae' is no key"),
+        (("--by", "nmae"), "'nmae' is not a key"),
         (("--sort", "slef"), "columns: name, count, total_ns, self_ns"),
         (("--where", "dur>1"), "at character 5 of 'dur>1'"),
         (("--step-name", "("), "--step-name '('"),

@@ -34,16 +34,16 @@ def event(name: str, ts: float, dur: float, **more: Any) -> dict[str, Any]:
 
 
 def launched(number: int, call: tuple[float, float], work: tuple[float, float], **more: Any) -> list[dict[str, Any]]:
-    """A call that launches work on a stream of a device, and the arrow between; times in µs, as from and to."""
+    """A call that launches work on a stream of a device, and the flow between; times in µs, as from and to."""
     at = {"correlation": number}
     device = {"cat": "kernel", "pid": 0, "tid": 7, "args": {"device": 0, "stream": 7} | at} | more
     found = [
         event("cudaLaunchKernel", call[0], call[1] - call[0], cat="cuda_runtime", args=at),
         event(f"kernel {number}", work[0], work[1] - work[0], **device),
     ]
-    arrow = {"id": number, "cat": "ac2g", "name": "ac2g"}
-    found.append(arrow | {"ph": "s", "pid": 1, "tid": 1, "ts": call[0]})
-    found.append(arrow | {"ph": "f", "bp": "e", "pid": device["pid"], "tid": device["tid"], "ts": work[0]})
+    flow = {"id": number, "cat": "ac2g", "name": "ac2g"}
+    found.append(flow | {"ph": "s", "pid": 1, "tid": 1, "ts": call[0]})
+    found.append(flow | {"ph": "f", "bp": "e", "pid": device["pid"], "tid": device["tid"], "ts": work[0]})
     return found
 
 
@@ -89,7 +89,7 @@ def test_operations_by_an_arg(tmp_path: Path) -> None:
     table = kineto(tmp_path / "a.json", [*events, event("other", 30, 1)])
     found = {row["arg:Input Dims"]: row["count"] for row in operations(table, ("arg:Input Dims",)).records()}
     assert found == {"[[1,0]]": 2, "[[1,10]]": 1, "": 1}
-    with pytest.raises(UsageError, match="'nmae' is no key"):
+    with pytest.raises(UsageError, match="'nmae' is not a key"):
         operations(table, ("nmae",))
 
 

@@ -138,7 +138,7 @@ class _Conversion:
             packet.track_event.double_counter_value = value
 
     def _flow(self, event: dict[str, Any], terminating: bool) -> None:
-        # Arrows in this format hang on events, so an instant carries each end.
+        # Flows in this format hang on events, so an instant carries each end.
         packet = self._packet(event, self._ns(event), self._types.TYPE_INSTANT)
         packet.track_event.name = event["name"]
         ids = packet.track_event.terminating_flow_ids if terminating else packet.track_event.flow_ids
@@ -167,7 +167,7 @@ def _set_value(annotation: Any, value: Any) -> None:
 def row_by_row(source: Path, target: Path) -> None:
     """What nvprof2json does: each row becomes a dict with the members of a complete event, and one `json.dump`.
 
-    It knows calls of the runtime and kernels only, draws no arrows, and demangles nothing here.
+    It knows calls of the runtime and kernels only, draws no flows, and demangles nothing here.
     """
     import json
     import sqlite3

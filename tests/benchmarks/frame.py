@@ -79,7 +79,7 @@ class Race:
     Attributes:
         contestants: by name.
         inputs: what they read, in a few words.
-        facts: figures that goals need besides the costs, such as the size of the input in bytes.
+        info: figures that goals need besides the costs, such as the size of the input in bytes.
         absent: what else the goals compare with but cannot run here, with the reason.
         verify: looks at the outputs after the last run; gives back remarks for the reader, raises `Wrong`.
         least_turns: how often contestants run at least, where one run takes milliseconds.
@@ -87,7 +87,7 @@ class Race:
 
     contestants: dict[str, Contestant]
     inputs: str
-    facts: dict[str, float] = field(default_factory=dict)
+    info: dict[str, float] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     verify: Callable[[], list[str]] = list
     least_turns: int = 1
@@ -209,7 +209,7 @@ def memory_for_input(share: float, plus_bytes: float, of: str) -> Goal:
     """Peak memory as a multiple of the size of the input (the fact `input_bytes`), and a constant."""
 
     def judge(measured: Measured) -> Reached:
-        allowed = share * measured.race.facts["input_bytes"] + plus_bytes
+        allowed = share * measured.race.info["input_bytes"] + plus_bytes
         peak = measured.peak(of)
         return Reached(f"{peak / 1e6:.0f} of {allowed / 1e6:.0f} MB", peak / allowed)
 

@@ -49,14 +49,14 @@ class Summary:
     Attributes:
         events: all events.
         slices: complete events ("X"), each with args.
-        arrows: pairs of the begin and the end of a flow.
+        flows: pairs of the start and the end of a flow.
         instants: events without length ("i").
         bytes: the size of the file.
     """
 
     events: int
     slices: int
-    arrows: int
+    flows: int
     instants: int
     bytes: int
 
@@ -82,7 +82,7 @@ def generate(
         first_ns: the time of the first event.
     """
     generator = _Generator(random.Random(seed), pretty, first_ns)
-    written = slices = arrows = instants = 0
+    written = slices = flows = instants = 0
     separator = ",\n  " if pretty else ","
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(_head(pretty, rank, base_ns))
@@ -90,10 +90,10 @@ def generate(
             file.write((separator if written else "") + separator.join(batch))
             written += len(batch)
             slices += sum(text.startswith(generator.slice_prefix) for text in batch)
-            arrows += sum(text.startswith(generator.arrow_prefix) for text in batch)
+            flows += sum(text.startswith(generator.flow_prefix) for text in batch)
             instants += sum(text.startswith(generator.instant_prefix) for text in batch)
         file.write(_TAIL_PRETTY if pretty else _TAIL_COMPACT)
-    return Summary(written, slices, arrows, instants, path.stat().st_size)
+    return Summary(written, slices, flows, instants, path.stat().st_size)
 
 
 def _head(pretty: bool, rank: int | None, base_ns: int) -> str:
@@ -136,11 +136,11 @@ class _Generator:
         self._index = self._sequence = self._correlation = self._python = self._allocated = 0
         self._stream_free = dict.fromkeys(_STREAMS, 0)
         self.slice_prefix = '{\n    "ph": "X"' if pretty else '{"ph":"X"'
-        self.arrow_prefix = '{\n    "ph": "s"' if pretty else '{"ph":"s"'
+        self.flow_prefix = '{\n    "ph": "s"' if pretty else '{"ph":"s"'
         self.instant_prefix = '{\n    "ph": "i"' if pretty else '{"ph":"i"'
 
     def batches(self, events: int) -> Iterator[list[str]]:
-        """The events in pieces that are whole steps; the rest of the number is memory instants."""
+        """The events in chunks that are whole steps; the rest of the number is memory instants."""
         self._metadata(self._first_ns)
         left = events - len(self._batch)
         yield self._take()

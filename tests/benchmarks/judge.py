@@ -14,7 +14,7 @@ _LOADER = Path(__file__).with_name("tp_load.mjs")
 _SQL = """
 select
   (select count() from slice where dur != 0) as slices,
-  (select count() from flow) as arrows,
+  (select count() from flow) as flows,
   (select count() from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in
    where i.ts < o.ts) as backward,
   (select count(distinct track_id) from slice) as tracks,
@@ -29,7 +29,7 @@ class Seen:
 
     Attributes:
         slices: slices, without instants, which the trace processor keeps as slices of length 0.
-        arrows: flows between two slices.
+        flows: flows between two slices.
         backward: those of them that lead to something earlier.
         tracks: tracks with slices on them.
         problems: what it counted as an error or as lost.
@@ -38,7 +38,7 @@ class Seen:
     """
 
     slices: int
-    arrows: int
+    flows: int
     backward: int
     tracks: int
     problems: int
@@ -46,7 +46,7 @@ class Seen:
     with_args: int
 
     def __str__(self) -> str:
-        text = f"{self.slices:,} slices on {self.tracks} tracks, {self.arrows:,} arrows"
+        text = f"{self.slices:,} slices on {self.tracks} tracks, {self.flows:,} flows"
         text += f" ({self.backward:,} of them back in time)" if self.backward else ""
         return text + (f", {self.problems:,} errors of import" if self.problems else "")
 
@@ -71,8 +71,8 @@ def judge(trace: Path) -> Seen:
 
 def all_of(*totals: Summary) -> Seen:
     """What a trace shows that holds all of what was generated, one file or several."""
-    slices, arrows, instants = (sum(getattr(one, what) for one in totals) for what in ("slices", "arrows", "instants"))
-    return Seen(slices, arrows, 0, TRACKS * len(totals), 0, instants, slices)
+    slices, flows, instants = (sum(getattr(one, what) for one in totals) for what in ("slices", "flows", "instants"))
+    return Seen(slices, flows, 0, TRACKS * len(totals), 0, instants, slices)
 
 
 def expect(trace: Path, *totals: Summary) -> Seen:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.benchmarks.frame import Contestant, Race, Work, Wrong, faster, script, traceconv
 from tests.benchmarks.judge import judge
 from tests.benchmarks.to_pftrace import OURS
-from tests.make_nvprof import EPOCH, FACTS, PID, THREAD, Profile
+from tests.make_nvprof import ASSUMED, EPOCH, PID, THREAD, Profile
 
 PEER = "row by row"
 
@@ -44,7 +44,7 @@ def _launches(profile: Profile, count: int, rng: random.Random) -> Iterator[tupl
     for number in range(1, count + 1):
         name, registers, shared, block, grids, typical_ns = kinds[min(int(rng.expovariate(0.06)), _KERNELS - 1)]
         took = rng.randrange(2_500, 9_000)
-        launch = (FACTS["cbid cudaLaunchKernel"], now, now + took, PID, THREAD, number, 0)
+        launch = (ASSUMED["cbid cudaLaunchKernel"], now, now + took, PID, THREAD, number, 0)
         stream = _STREAMS[number % len(_STREAMS)]
         start = max(now + took + rng.randrange(1_000, 3_000), free[stream] + 800)
         end = free[stream] = start + round(typical_ns * rng.uniform(0.9, 1.3))
@@ -76,7 +76,7 @@ def _prepare(folder: Path, count: int) -> Race:
 
 def _verify(output: Path, count: int) -> list[str]:
     seen = judge(output)
-    if (seen.slices, seen.arrows) != (2 * count, count):
+    if (seen.slices, seen.flows) != (2 * count, count):
         raise Wrong(f"{output.name} shows {seen}, the input has {count} kernels, each launched by a call")
     return [f"{output.name}: {output.stat().st_size / 1e6:.1f} MB, {seen}"]
 

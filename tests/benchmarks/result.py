@@ -34,7 +34,7 @@ def _verify(source: Path, converted: Path, summary: Summary) -> list[str]:
 
 
 def _size(measured: Measured) -> Reached:
-    share = measured.race.facts["output_bytes"] / measured.race.facts["input_bytes"]
+    share = measured.race.info["output_bytes"] / measured.race.info["input_bytes"]
     return Reached(f"{share:.0%}", share / _SHARE)
 
 

@@ -48,7 +48,7 @@ def _soon(measured: Measured) -> Reached:
 
 
 def _light(measured: Measured) -> Reached:
-    found = [module for module in _HEAVY if measured.race.facts[module]]
+    found = [module for module in _HEAVY if measured.race.info[module]]
     return Reached(" and ".join(found) or "neither", 100.0 if found else 1.0)
 
 

@@ -48,9 +48,9 @@ def prepare(folder: Path, events: int, *, peers: bool = True) -> Race:
         floor = Contestant(script("load_typed", source, os.devnull))
         contestants = {PARSER: parse, FLOOR: floor} | contestants
         contestants[BUILDER] = Contestant(script("proto_builder", source, built), built, slow=True, needs="orjson")
-    facts = {"input_bytes": float(summary.bytes)}
+    info = {"input_bytes": float(summary.bytes)}
     verify = partial(_verify, output, summary) if peers else partial(_verify_slices, output, summary.slices)
-    return Race(contestants, describe(summary), facts, verify=verify)
+    return Race(contestants, describe(summary), info, verify=verify)
 
 
 def describe(summary: Summary) -> str:
@@ -87,13 +87,13 @@ def _prepare_growth(folder: Path, events: int) -> Race:
         totals.append(generate(source, count))
         contestants[name] = Contestant(traceconv("convert", source, "-o", output), output)
     sizes = " and ".join(f"{total.events:,} events ({total.bytes / 1e6:.0f} MB)" for total in totals)
-    facts = {"events small": float(totals[0].events), "events large": float(totals[1].events)}
-    return Race(contestants, sizes, facts, verify=partial(_verify_slices, folder / "large.pftrace", totals[1].slices))
+    info = {"events small": float(totals[0].events), "events large": float(totals[1].events)}
+    return Race(contestants, sizes, info, verify=partial(_verify_slices, folder / "large.pftrace", totals[1].slices))
 
 
 def _growth(measured: Measured) -> Reached:
     small, large = measured.median("small"), measured.median("large")
-    per_event = measured.race.facts["events small"] / measured.race.facts["events large"]
+    per_event = measured.race.info["events small"] / measured.race.info["events large"]
     ratio = large.cpu_s / small.cpu_s * per_event
     # What the operating system takes for a page depends on the machine, and on how many are asked for.
     own = large.user_s / small.user_s * per_event

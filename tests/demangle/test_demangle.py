@@ -32,8 +32,8 @@ def test_damaged_names_stay_or_give_a_text() -> None:
     for _ in range(4000):
         name = rng.choice(known)
         at = rng.randrange(2, len(name))
-        piece = rng.choice(known)[rng.randrange(4) : rng.randrange(4, 30)]
-        assert len(demangle(name[:at] + piece + name[at + rng.randrange(3) :])) < 1 << 17
+        chunk = rng.choice(known)[rng.randrange(4) : rng.randrange(4, 30)]
+        assert len(demangle(name[:at] + chunk + name[at + rng.randrange(3) :])) < 1 << 17
 
 
 @pytest.mark.parametrize(

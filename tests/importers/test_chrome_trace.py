@@ -46,7 +46,7 @@ def read_text(tmp_path: Path, text: str | bytes) -> Trace:
 
 @pytest.mark.parametrize("size", [64, 101, FULL_CHUNK])
 def test_the_place_of_bytes_that_are_not_utf8(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first of each piece that was read, also where the piece begins inside of a character."""
+    """The first of each chunk that was read, also where the chunk begins inside of a character."""
     for module in (_chrome_buffer, _chrome_json):
         monkeypatch.setattr(module, "CHUNK_BYTES", size)
     event = b'{"ph":"X","name":"%b","pid":1,"tid":1,"ts":0,"dur":1}'
@@ -84,7 +84,7 @@ def rows(trace: Trace) -> list[Any]:
     for table in (trace.slices, trace.instants):
         for i, origin in enumerate(table.origin.tolist()):
             args = trace.args.get(int(table.args_at[i]), int(table.args_len[i]))
-            name = trace.strings[table.name[i]].replace(", ", ",").replace(": ", ":")  # of names that are no text
+            name = trace.strings[table.name[i]].replace(", ", ",").replace(": ", ":")  # of names that are not text
             dur = int(trace.slices.dur[i]) if table is trace.slices else -1
             value = _chrome_event.decode_json(args) if args else None
             found.append((origin, int(table.ts[i]), dur, int(table.track[i]), name, value))
@@ -120,13 +120,13 @@ def test_cut_anywhere(case: str, tmp_path: Path) -> None:
             assert end < 8
 
 
-PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b'{"ph":"X"', b"},{", b"1e999", b"\xff", b'{"traceEvents":[']
+CHUNKS = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"\\", b'{"ph":"X"', b"},{", b"1e999", b"\xff", b'{"traceEvents":[']
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     case=st.sampled_from(SMALL),
-    edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 20), st.sampled_from(PIECES) | st.binary(max_size=4))),
+    edits=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 20), st.sampled_from(CHUNKS) | st.binary(max_size=4))),
 )
 def test_damage_never_raises(case: str, edits: list[tuple[float, int, bytes]], tmp_path: Path) -> None:
     data = (GOLDEN / case / "input.json").read_bytes()

@@ -680,8 +680,8 @@ def test_sniff(text: bytes, certainty: Certainty) -> None:
 
 
 def test_long_lines_take_linear_time(read: Any) -> None:
-    for piece in (b"onednn_verbose,", b"1,", b"exec,", b"\x1b[", b"v1,9", b"a"):
-        trace = read(LINE + b"\n" + b"onednn_verbose," + piece * 50_000 + b"\n")
+    for chunk in (b"onednn_verbose,", b"1,", b"exec,", b"\x1b[", b"v1,9", b"a"):
+        trace = read(LINE + b"\n" + b"onednn_verbose," + chunk * 50_000 + b"\n")
         assert trace.sources[0].balance.even
 
 

@@ -288,14 +288,14 @@ def test_flows_of_one_number_in_two_categories(tmp_path: Path) -> None:
         )
     )
     names = [trace.strings[name] for name in trace.slices.name]
-    arrows = {(names[a], names[b]) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)}
-    assert arrows == {("launch", "k"), ("forward", "backward")}
+    flows = {(names[a], names[b]) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)}
+    assert flows == {("launch", "k"), ("forward", "backward")}
     assert diagnostics(trace) == {"kineto.half_flow": 2}
     assert trace.sources[0].balance.even
 
 
 def test_what_is_no_process(tmp_path: Path) -> None:
-    # Everything that is no process stays at the top as a track of its own.
+    # Everything that is not a process stays at the top as a track of its own.
     trace = read(
         written(
             tmp_path,

@@ -427,7 +427,7 @@ def test_huge_numbers_are_errors_of_ours(read: Any) -> None:
             read(text * 3)
 
 
-# -- clocks of twelve hours, dates, and what is no time --------------------------------------------------------------
+# -- clocks of twelve hours, dates, and what is not a time -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key
 from traceconv.align.identity import identified, viewed
 from traceconv.align.input_warnings import (
@@ -44,7 +44,7 @@ def align(
     offsets: Mapping[int, int] | None = None,
     policy: Policy | None = None,
     *,
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     same_machine: bool = False,
     offsets_within: Mapping[int, int] | None = None,
 ) -> Alignment:
@@ -54,7 +54,7 @@ def align(
         traces: the inputs, as read.
         offsets: for some inputs, by index, ns to add to each of their times.
         policy: how bold to be.
-        facts: what the user says about the clocks.
+        constraints: what the user says about the clocks.
         same_machine: whether the user says that all inputs were recorded on one machine, since one boot of it.
         offsets_within: for some of the offsets how wrong each can be, ns.
 
@@ -62,15 +62,15 @@ def align(
         UnrelatedClocks: two inputs have clocks that nothing relates.
         AmbiguousAlignment: their events fit in several places.
         InconsistentClocks: what files and user say about the clocks contradicts itself, or the events.
-        UsageError: a fact does not fit its input, or a name map no name.
+        UsageError: a constraint does not fit its input, or a name map no name.
     """
     policy = policy or Policy()
     if policy.names.extra:
         from traceconv.align.features import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
-    same_machine = same_machine or facts.same_machine
-    said = replace(facts, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
+    same_machine = same_machine or constraints.same_machine
+    said = replace(constraints, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
     inputs = gathered(traces, said)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.collective_hosts import with_hosts_related
@@ -84,13 +84,13 @@ def align(
         placed = replace(placed, pairs=[*placed.pairs, *pairs], warnings=[*placed.warnings, *warnings])
     else:
         placed = place(inputs, Placed(related_ways(inputs, inputs.graph)), policy)
-    return _alignment(traces, inputs, placed, facts)
+    return _alignment(traces, inputs, placed, constraints)
 
 
-def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, facts: Facts) -> Alignment:
+def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:
     """Return the result, with a line of the receipt for each clock."""
     maps = [{one.clock: placed.ways[one.key] for one in inputs.of(index)} for index in range(len(traces))]
-    warnings = _warnings(traces, inputs, placed, maps, facts)
+    warnings = _warnings(traces, inputs, placed, maps, constraints)
     receipt = [
         receipt_line(
             one,
@@ -117,11 +117,11 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, facts: F
 
 
 def _warnings(
-    traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], facts: Facts
+    traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], constraints: Constraints
 ) -> Mapping[Key, list[Message]]:
     """Return what is to be said of each clock, and of whole inputs at their first clock."""
     found = defaultdict[Key, list[Message]](list)
-    alone = warnings_of_no_overlap(inputs.traces, maps, facts, set(placed.placements))
+    alone = warnings_of_no_overlap(inputs.traces, maps, constraints, set(placed.placements))
     for key, said in (*inputs.stated.warnings, *placed.warnings, *alone):
         found[key].append(said)
     named = [trace.host for trace in traces]

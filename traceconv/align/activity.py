@@ -44,7 +44,7 @@ _FREEDOM = 4.0  # Degrees of freedom (Student's) of the noise of deltas. Not tun
 _MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32 MiB for each array.
 #: The least and the greatest such step by samples, ns; half their period in between. Not tuned: slices are as short.
 _COARSE_STEP_NS = (50e3, 500e3)
-#: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look alike.
+#: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look the same.
 _SAMPLED_CANDIDATES = 40
 _COUNTED_CANDIDATES = 13  # Likewise by counters: a third, since each one takes longer.
 _SAMPLED_FINENESS = 300  # First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
@@ -56,7 +56,7 @@ _SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: what most t
 _COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
 _ONE_PLACE_NS = 200e3  # Places nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
 _COUNTED_ONE_PLACE = 0.25  # Likewise by counters, in intervals. Not tuned: the error to reach is a twentieth.
-#: So many times as far away another place is no rival yet: samples of few begins and ends hardly tell them apart.
+#: So many times as far away another place is not a rival yet: samples of few starts and ends hardly tell them apart.
 #: Chosen on other short recordings than those named short_*, which it was then tried on.
 _VICINITY = 8.0
 _SMEAR_NS = 20e3  # What a drift may move the ends by before it is searched for, ns. Not tuned: the error to reach.
@@ -151,7 +151,7 @@ class _Sampled:
         period: the usual time between two.
         inside_share, outside_share: how many of those inside and outside of slices are busy ones.
         near: places nearer to each other than this are one, ns.
-        beside: places no further from the best one are no rivals, ns: they may be the same, less exactly known.
+        beside: places no further from the best one are not rivals, ns: they may be the same, less exactly known.
         beyond: what is added to the interval on either side, ns.
     """
 
@@ -349,7 +349,7 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
         return refusal
     share = float(np.mean(samples.busy))
     if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
-        return insufficient(Method.ACTIVITY, Text.SAMPLES_ALL_ALIKE(busy=share))
+        return insufficient(Method.ACTIVITY, Text.SAMPLES_ALL_EQUAL(busy=share))
     return _align(_Sampled.of(_Busy.of(slices), samples), prior)
 
 

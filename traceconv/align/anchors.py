@@ -366,7 +366,7 @@ def _is_guess(snap: ClockSnapshot) -> bool:
 
 
 def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
-    """Return some domains and the clocks of all inputs, with what relates them."""
+    """Return some domains and the clocks of all inputs, with their relations."""
     snapshots = [snap for trace in traces for snap in trace.snapshots]
     graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
     for relation in relations:

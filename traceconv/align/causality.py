@@ -1,12 +1,12 @@
 """Whether effects come after their causes on the common time axis: a check that needs no knowledge of any clock.
 
-Four things can be told from the events alone. The arrows in a file: a kernel does not start before the call that
+Four things can be told from the events alone. The flows in a file: a kernel does not start before the call that
 launches it, and a receive is not over before its send begins. The same where one file has the calls and another one
 the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
 call of the framework around it. And what several ranks of a job do together: none leaves a collective before all have
-entered it. Arrows join slices of one file, so that an arrow that runs backwards is a fault of the recording as long as
-both its ends are on one clock. What two files have in common judges the alignment: what breaks a rule by more than the
-bound that is stated contradicts it, and what its own checks contradict is refused (`believed`).
+entered it. Flows join slices of one file, so that a flow that runs backwards is a fault of the recording as long as
+both its ends are on one clock. What two files have in common judges the alignment: an event that breaks a rule by more
+than the stated bound contradicts it, and an alignment that its own checks contradict is refused (`believed`).
 
 Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
 two clocks a start may seem early by one step, an end late by two (start and duration are both cut).
@@ -44,7 +44,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         alignment: how they are put on one time axis.
         names: which names mean the same work; those that are built in if it is None.
     """
-    checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _arrows(trace, maps)]
+    checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _flows(trace, maps)]
     checks += _inside(alignment)
     checks += _launches(traces, alignment)
     if {Layer.FRAMEWORK, Layer.LIBRARY} <= {trace.sources[0].layer for trace in traces}:
@@ -118,11 +118,11 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
     return alignment
 
 
-# -- arrows in a file -----------------------------------------------------------------------------------------------
+# -- flows in a file -----------------------------------------------------------------------------------------------
 
 
-def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
-    """Yield a check for each kind of arrow in a trace; places that were invented are not looked at."""
+def _flows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
+    """Yield a check for each kind of flow in a trace; places that were invented are not looked at."""
     flows, slices = trace.flows, trace.slices
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     real = np.array([not trace.clocks[clock].synthetic for clock in clock_of_track.tolist()], bool)
@@ -135,7 +135,7 @@ def _arrows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
     steps = np.array([clock.resolution_ns for clock in trace.clocks], np.int64)[clock_target]
     slack = np.where(clock_source == clock_target, 0, steps)
     rules = _rules(trace, used)
-    for number, rule in enumerate((Rule.LAUNCH, Rule.RECEIVE, Rule.ARROW)):
+    for number, rule in enumerate((Rule.LAUNCH, Rule.RECEIVE, Rule.FLOW)):
         rows = np.flatnonzero(rules == number)
         if len(rows):
             reached = target_ends if rule is Rule.RECEIVE else target_starts
@@ -148,7 +148,7 @@ def _rules(trace: Trace, rows: Array) -> Array:
     """Return for each of some flows the number of its rule, told by its name and category as its format means them."""
     marks = trace.sources[0].marks
     nothing = r"(?!)"
-    patterns = (marks.launch_arrows or nothing, marks.receive_arrows or nothing)
+    patterns = (marks.launch_flows or nothing, marks.receive_flows or nothing)
     launched, sent = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     codes = trace.flows.name[rows].astype(np.int64) * len(trace.strings) + trace.flows.category[rows]
     different, kind_of = np.unique(codes, return_inverse=True)

@@ -26,7 +26,7 @@ class Rule(enum.StrEnum):
     CALL = "call outside of every operator"
     LAUNCH = "kernel before its launch"
     RECEIVE = "receive before its send"
-    ARROW = "arrow backwards in time"
+    FLOW = "flow backwards in time"
     COLLECTIVE = "collective left before it was entered"
 
 
@@ -35,8 +35,8 @@ _RULES: Final = {
     Rule.INSIDE: (Text.CHILD_OUTSIDE_PARENT, Text.MATCHES),
     Rule.CALL: (Text.CALL_OUTSIDE_OPERATORS, Text.CALLS),
     Rule.LAUNCH: (Text.KERNEL_BEFORE_LAUNCH, Text.LAUNCHES),
-    Rule.RECEIVE: (Text.RECEIVE_BEFORE_SEND, Text.ARROWS),
-    Rule.ARROW: (Text.ARROW_BACKWARDS, Text.ARROWS),
+    Rule.RECEIVE: (Text.RECEIVE_BEFORE_SEND, Text.FLOWS),
+    Rule.FLOW: (Text.FLOW_BACKWARDS, Text.FLOWS),
     Rule.COLLECTIVE: (Text.COLLECTIVE_LEFT_EARLY, Text.COLLECTIVES),
 }
 
@@ -102,7 +102,7 @@ class Limit(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """One rule, asked of the arrows of a file, or of what two files have in common, or the ranks of a job.
+    """One rule, asked of the flows of a file, or of what two files have in common, or the ranks of a job.
 
     Attributes:
         rule: what must not happen.
@@ -136,8 +136,8 @@ class Check(Struct, frozen=True):
 
     @property
     def what(self) -> Text:
-        """What was looked at: arrows judge a recording, all else the alignment of several."""
-        return Text.ARROWS if self.in_one_file else _RULES[self.rule][1]
+        """What was looked at: flows judge a recording, all else the alignment of several."""
+        return Text.FLOWS if self.in_one_file else _RULES[self.rule][1]
 
     @property
     def in_one_file(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which clocks the inputs have, what relates each to the wall clock and to each other, and what else could."""
+"""Which clocks the inputs have, their relations to the wall clock and to each other, and which others are possible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, gathered, without_other_hosts
@@ -27,7 +27,7 @@ class ClockLine:
         clock: its domain.
         host: the host that the input says it is of, "" if it states none.
         events: whether events stand on it; else it only relates others.
-        realtime: what relates it to CLOCK_REALTIME, of its own host if there are several; None if nothing does.
+        realtime: its relation to CLOCK_REALTIME, of its own host if there are several; None if nothing does.
     """
 
     file: str
@@ -39,7 +39,7 @@ class ClockLine:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """Two inputs: what relates their events, or what would.
+    """Two inputs: how their events are related, or what would relate them.
 
     Attributes:
         file, other: the inputs.
@@ -63,7 +63,7 @@ class Survey:
 
 def survey(
     traces: Sequence[Trace],
-    facts: Facts = NO_FACTS,
+    constraints: Constraints = NO_CONSTRAINTS,
     offsets: Mapping[int, int] | None = None,
     *,
     same_machine: bool = False,
@@ -72,15 +72,15 @@ def survey(
 
     Args:
         traces: the inputs, as read.
-        facts: what the user says about the clocks.
+        constraints: what the user says about the clocks.
         offsets: for some inputs, by index, ns to add to each of their times.
         same_machine: whether the user states that all inputs were recorded on one machine, since one boot of it.
 
     Raises:
-        InconsistentClocks: the facts contradict themselves or the files.
-        UsageError: a fact does not fit its input.
+        InconsistentClocks: the constraints contradict themselves or the files.
+        UsageError: a constraint does not fit its input.
     """
-    inputs = gathered(traces, replace(facts, offsets=offsets or {}, same_machine=same_machine))
+    inputs = gathered(traces, replace(constraints, offsets=offsets or {}, same_machine=same_machine))
     ways = _Ways(inputs, offsets or {})
     used = {one.key: one for one in inputs.clocks}
     clocks = [

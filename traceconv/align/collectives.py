@@ -2,7 +2,7 @@
 
 Which collectives are one is told by the ranks of their group and their number in it. Where they have no numbers, by
 what was done, with how much, and in which order, if all ranks of the group did the same in the same order. Recordings
-of training look alike from step to step, may begin with different steps, and may lack some: such collectives are not
+of training look the same from step to step, may begin with different steps, and may lack some: such collectives are not
 taken for one if they also fit shifted against each other, or if no move of a recording would let all of them happen.
 The latter are odd: recordings lack some in between, or a clock was set meanwhile.
 
@@ -34,7 +34,7 @@ _MOST_SHIFTS = 24
 #: For the memory that it takes: so many slices are looked through at once.
 _AT_ONCE = 1 << 18
 #: So many collectives are at least before and after the instant at which a clock was set: fewer fit by chance.
-_LEAST_PIECE = 3
+_LEAST_CHUNK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ def _group(args: Mapping[str, Any], declared: Collectives) -> _GroupStated:
 
 
 def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int) -> dict[_GroupStated, Hashable]:
-    """Return what tells each known group of a process from others, and is the same in all of its processes.
+    """Return the key of each known group of a process from others, and is the same in all of its processes.
 
     Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
     tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of
@@ -334,12 +334,12 @@ def _groups(stated: Set[_GroupStated], declared: Mapping[str, Group], rank: int)
     of_ranks: defaultdict[Group, list[str]] = defaultdict(list)
     for name, ranks in declared.items():
         of_ranks[ranks].append(name)
-    alike: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
+    names_of: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
     for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
-            alike[one.ranks, one.about].add(one.name)
+            names_of[one.ranks, one.about].add(one.name)
     found: dict[_GroupStated, Hashable] = {}
-    for (ranks, about), names in alike.items():
+    for (ranks, about), names in names_of.items():
         listed = of_ranks.get(ranks, [])
         for name in names:
             key: Hashable = (ranks, about, name, "of rank", rank)
@@ -408,15 +408,15 @@ def _by_order(seen: Occurrences, first: int) -> tuple[Occurrences, list[Odd]]:
     The ranks among them that fit in no way are the second result.
     """
     seen = seen.where(np.lexsort((seen.start, seen.rank, seen.group)))
-    alike: defaultdict[tuple[int, bytes], list[I64]] = defaultdict(list)
+    same: defaultdict[tuple[int, bytes], list[I64]] = defaultdict(list)
     runs = _runs(seen.group, seen.rank)
     begins = np.searchsorted(runs, np.arange(runs[-1] + 2)) if len(runs) else np.zeros(1, np.int64)
     for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
-        alike[int(seen.group[begin]), seen.what[begin:end].tobytes()].append(np.arange(begin, end))
+        same[int(seen.group[begin]), seen.what[begin:end].tobytes()].append(np.arange(begin, end))
     rows: list[I64] = []
     number: list[I64] = []
     odd: list[Odd] = []
-    for (_, what), members in alike.items():
+    for (_, what), members in same.items():
         members, of_these = _without_shifted(seen, members)
         odd += of_these
         if len(members) > 1:
@@ -483,7 +483,7 @@ def _set_meanwhile(least: I64, most: I64) -> int | None:
     first = np.maximum.accumulate(least), np.minimum.accumulate(most)
     last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
     fit = (first[0] <= first[1])[:-1] & (last[0] <= last[1])[1:]
-    fit[: _LEAST_PIECE - 1] = fit[len(fit) - _LEAST_PIECE + 1 :] = False
+    fit[: _LEAST_CHUNK - 1] = fit[len(fit) - _LEAST_CHUNK + 1 :] = False
     steps = np.flatnonzero(fit)
     if not len(steps):
         return None

@@ -61,7 +61,7 @@ class ClockKind(enum.StrEnum):
     NONE = "none"
 
 
-class ClockFact(Struct, frozen=True):
+class ClockConstraint(Struct, frozen=True):
     """What the clock of an input is: its kind, and the machine that it lives on, "" if that was not said."""
 
     kind: ClockKind
@@ -117,7 +117,7 @@ class Anchor(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Constraints:
     """What the user says about the inputs, which are named by index, and their clocks.
 
     Attributes:
@@ -133,7 +133,7 @@ class Facts:
 
     anchors: tuple[Anchor, ...] = ()
     drifts: Mapping[int, int] = field(default_factory=dict)
-    clocks: Mapping[int, ClockFact] = field(default_factory=dict)
+    clocks: Mapping[int, ClockConstraint] = field(default_factory=dict)
     zones: Mapping[int, str] = field(default_factory=dict)
     dates: Mapping[int, date] = field(default_factory=dict)
     offsets: Mapping[int, int] = field(default_factory=dict)
@@ -141,10 +141,10 @@ class Facts:
     same_machine: bool = False
 
 
-NO_FACTS = Facts()
+NO_CONSTRAINTS = Constraints()
 
 
-def parse_facts(
+def parse_constraints(
     paths: Sequence[str],
     *,
     anchors: Sequence[str] = (),
@@ -152,8 +152,8 @@ def parse_facts(
     clocks: Sequence[str] = (),
     zones: Sequence[str] = (),
     dates: Sequence[str] = (),
-) -> Facts:
-    """Return the facts of a command line.
+) -> Constraints:
+    """Return the constraints of a command line.
 
     Args:
         paths: the inputs, as given.
@@ -162,7 +162,7 @@ def parse_facts(
     Raises:
         UsageError: a value has another form, names no input, or is given twice for one.
     """
-    return Facts(
+    return Constraints(
         tuple(parse_anchor(text, paths) for text in anchors),
         {index: parse_drift(value) for index, value in by_input(drifts, paths, "--drift").items()},
         {index: parse_clock(value) for index, value in by_input(clocks, paths, "--clock").items()},
@@ -233,7 +233,7 @@ def parse_drift(text: str) -> int:
     return round(ppm / 10**6 / Decimal(DRIFT_UNIT))
 
 
-def parse_clock(text: str) -> ClockFact:
+def parse_clock(text: str) -> ClockConstraint:
     """Return a clock such as "monotonic" or "monotonic@myhost"."""
     name, _, machine = text.partition("@")
     if name not in list(ClockKind):
@@ -242,7 +242,7 @@ def parse_clock(text: str) -> ClockFact:
         raise UsageError(Text.NO_CLOCK_AT_HOST(text=text))
     if machine and not machine_name(machine):
         raise UsageError(Text.NO_NAME_OF_ONE(text=text, machine=machine), hint=Text.LEAVE_HOST_OUT(clock=name))
-    return ClockFact(ClockKind(name), machine)
+    return ClockConstraint(ClockKind(name), machine)
 
 
 def parse_zone(text: str) -> str:
@@ -300,7 +300,7 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
 
 
 def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
-    """Return why a text is no anchor, and what to do about it."""
+    """Return why a text is not an anchor, and what to do about it."""
     places = [place for place, letter in enumerate(text) if letter == "="]
     inputs = Text.THE_INPUTS(inputs=paths)
     if not places or text == "=":
@@ -325,7 +325,7 @@ def _file_of(side: str, paths: Sequence[str]) -> str:
 
 
 def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Message] | None:
-    """Return why a side of an anchor is no point, and what to do about it; None if it is one."""
+    """Return why a side of an anchor is not a point, and what to do about it; None if it is one."""
     if _points(side, paths):
         return None
     file = _file_of(side, paths)
@@ -344,7 +344,7 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Messa
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
-    """Yield the ways to read what stands behind the `=`, with the uncertainty if there is one."""
+    """Yield the ways to read the text after the `=`, with the uncertainty if there is one."""
     yield from ((point, None) for point in _points(text, paths))
     match = _WITHIN.fullmatch(text)
     if match is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from traceconv.align.anchors import Instant, Relation, anchored, disagreement, far_away, instant_of, without_guesses
-from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts, zone_ns
+from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints, zone_ns
 from traceconv.align.domains import (
     STATED_CLOCKS,
     Said,
@@ -52,11 +52,11 @@ class Stated:
     """The inputs with what the user says about them.
 
     Attributes:
-        traces: with domains marked as their own, and with the snapshots that follow from the facts.
+        traces: with domains marked as their own, and with the snapshots that follow from the constraints.
         relations: edges between clocks, for `ClockGraph.relate`.
         corrections: for each input, by clock, what comes before all other maps because of a stated drift.
         instants: the anchors, on the clocks as the files have them.
-        warnings: what is strange about a fact, each with its clock.
+        warnings: what is strange about a constraint, each with its clock.
         machines: for each input its machine.
         walls: for each input the wall clock of its host.
         notes: for some inputs, what else is to be known about them.
@@ -72,28 +72,28 @@ class Stated:
     notes: dict[int, list[Message]] = field(default_factory=dict)
 
 
-def state(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -> Stated:
-    """Add the facts to the inputs.
+def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> Stated:
+    """Add the constraints to the inputs.
 
     Args:
         traces: the inputs, as read with `importer_options`, with domains marked as their own.
-        facts: what the user says; its offsets must leave anchors where they are.
+        constraints: what the user says; its offsets must leave anchors where they are.
         walls: for each input the wall clock of its host.
 
     Raises:
-        UsageError: a fact does not fit its input.
-        InconsistentClocks: the facts contradict themselves or the files.
+        UsageError: a constraint does not fit its input.
+        InconsistentClocks: the constraints contradict themselves or the files.
     """
-    if not (facts.anchors or facts.drifts or facts.clocks or facts.zones or facts.dates):
+    if not (constraints.anchors or constraints.drifts or constraints.clocks or constraints.zones or constraints.dates):
         return Stated(list(traces), walls=list(walls))
     both = enumerate(zip(traces, walls, strict=True))
-    dated = [_with_date(trace, index, facts, wall) for index, (trace, wall) in both]
-    clocked = _with_clocks(dated, facts, walls)
-    instants = [instant_of(anchor, clocked) for anchor in facts.anchors]
-    corrections = _corrections(clocked, facts, instants)
+    dated = [_with_date(trace, index, constraints, wall) for index, (trace, wall) in both]
+    clocked = _with_clocks(dated, constraints, walls)
+    instants = [instant_of(anchor, clocked) for anchor in constraints.anchors]
+    corrections = _corrections(clocked, constraints, instants)
     corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
-    found, relations, dropped = anchored(corrected, instants, corrections, facts.offsets)
-    warnings = [*_unknown_machines(dated, facts), *far_away(clocked, instants), *dropped]
+    found, relations, dropped = anchored(corrected, instants, corrections, constraints.offsets)
+    warnings = [*_unknown_machines(dated, constraints), *far_away(clocked, instants), *dropped]
     return Stated(found, relations, corrections, instants, warnings, walls=list(walls))
 
 
@@ -105,9 +105,9 @@ def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
 # -- what importers are told ------------------------------------------------------------------------------------------
 
 
-def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str, str]:
+def importer_options(constraints: Constraints, index: int, cls: type[Importer]) -> dict[str, str]:
     """Return the options by which an importer takes the zone and the date of its input itself."""
-    zone, day = facts.zones.get(index), facts.dates.get(index)
+    zone, day = constraints.zones.get(index), constraints.dates.get(index)
     known = option_names(cls)
     options = {"utc_offset": zone} if zone is not None and "utc_offset" in known else {}
     if day is not None and "date" in known:
@@ -118,14 +118,14 @@ def importer_options(facts: Facts, index: int, cls: type[Importer]) -> dict[str,
 # -- zones and dates --------------------------------------------------------------------------------------------------
 
 
-def _with_date(trace: Trace, index: int, facts: Facts, wall: ClockDomain) -> Trace:
+def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDomain) -> Trace:
     """Return an input whose local times are put on the wall clock of its host, unless its importer has done so."""
-    zone, day = facts.zones.get(index), facts.dates.get(index)
+    zone, day = constraints.zones.get(index), constraints.dates.get(index)
     if zone is None and day is None:
         return trace
     option, other = ("--date", "--tz") if zone is None else ("--tz", "--date")
     source = trace.sources[0]
-    handed = importer_options(facts, index, importer_class(source.format))
+    handed = importer_options(constraints, index, importer_class(source.format))
     if handed:
         if day is not None and not {"date", "year"} & set(handed):
             raise UsageError(Text.DATE_IN_FILE(file=source.name, format=source.format), hint=Text.LEAVE_IT_OUT())
@@ -164,50 +164,52 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
 # -- what a clock is --------------------------------------------------------------------------------------------------
 
 
-def _with_clocks(traces: Sequence[Trace], facts: Facts, walls: Sequence[ClockDomain]) -> list[Trace]:
+def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> list[Trace]:
     """Return the inputs with what --clock says, each checked against those before it."""
     named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
     machine = UNNAMED if not named else named.pop() if len(named) == 1 else ""
     found = list(traces)
-    for index, fact in sorted(facts.clocks.items()):
-        found[index] = _with_clock(found, index, fact, walls[index], machine)
-    if any(fact.kind is ClockKind.PERF for fact in facts.clocks.values()):
+    for index, constraint in sorted(constraints.clocks.items()):
+        found[index] = _with_clock(found, index, constraint, walls[index], machine)
+    if any(constraint.kind is ClockKind.PERF for constraint in constraints.clocks.values()):
         return [_with_perf_clock(trace, machine) for trace in found]
     return found
 
 
-def _unknown_machines(traces: Sequence[Trace], facts: Facts) -> Iterator[Said]:
+def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iterator[Said]:
     """Say where no input names the machine that the user does, and inputs name others: it may be mistyped."""
     named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
-    for index, fact in sorted(facts.clocks.items()):
-        if fact.machine and named and fact.machine not in named:
-            text = Text.MACHINE_OF_NO_INPUT(machine=fact.machine, named=tuple(sorted(named)))
+    for index, constraint in sorted(constraints.clocks.items()):
+        if constraint.machine and named and constraint.machine not in named:
+            text = Text.MACHINE_OF_NO_INPUT(machine=constraint.machine, named=tuple(sorted(named)))
             yield (index, main_clock(traces[index], "--clock")), text
 
 
-def _with_clock(traces: Sequence[Trace], index: int, fact: ClockFact, wall: ClockDomain, only_machine: str) -> Trace:
+def _with_clock(
+    traces: Sequence[Trace], index: int, constraint: ClockConstraint, wall: ClockDomain, only_machine: str
+) -> Trace:
     """Return one input, whose times count what the user says; `only_machine` is where they do if nothing names one."""
     trace = traces[index]
     number = main_clock(trace, "--clock")
     domain, name = trace.clocks[number], trace.sources[0].name
-    if fact.kind is ClockKind.NONE:
+    if constraint.kind is ClockKind.NONE:
         order = ClockDomain(f"order of {name}", Zero.UNKNOWN, Run.NONE, domain.resolution_ns, "", f"{index}:{name}")
         clocks = [order if one == domain else one for one in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
     span, base = spans(trace).get(number), base_of(trace, domain)
-    _refuse_clock(against_clock(trace, domain, span, fact), name, fact)
-    if fact.kind is ClockKind.REALTIME and (domain.is_wall_clock or base is not None):
+    _refuse_clock(against_clock(trace, domain, span, constraint), name, constraint)
+    if constraint.kind is ClockKind.REALTIME and (domain.is_wall_clock or base is not None):
         return trace if base is None else _with_word_for_size(trace, base)
-    stated = _stated_clock(fact, domain, wall, only_machine, name)
+    stated = _stated_clock(constraint, domain, wall, only_machine, name)
     if domain.same_timebase(stated):
         return trace
     is_perf = domain.name == STATED_CLOCKS[ClockKind.PERF].name
-    apart = _PERF_APART_NS if is_perf and fact.kind is ClockKind.MONOTONIC else 0
+    apart = _PERF_APART_NS if is_perf and constraint.kind is ClockKind.MONOTONIC else 0
     snapshot = _by_user(domain, stated, apart, _is_clock(stated))
     first = span[0] if span else 0
     wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
-    _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, fact)
+    _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, constraint)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
 
@@ -231,20 +233,24 @@ def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
     return trace.with_tables(snapshots=[exact if snap is base else snap for snap in trace.snapshots])
 
 
-def _stated_clock(fact: ClockFact, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str) -> ClockDomain:
+def _stated_clock(
+    constraint: ClockConstraint, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str
+) -> ClockDomain:
     """Return the clock that the user means."""
-    machine = fact.machine or domain.host or only_machine
-    if fact.kind is ClockKind.REALTIME:
-        return replace(wall, machine=fact.machine or domain.machine)
+    machine = constraint.machine or domain.host or only_machine
+    if constraint.kind is ClockKind.REALTIME:
+        return replace(wall, machine=constraint.machine or domain.machine)
     if not machine:
-        raise UsageError(Text.SEVERAL_MACHINES(file=name), hint=Text.SAY_WHICH_MACHINE(file=name, clock=fact.kind))
-    return replace(STATED_CLOCKS[fact.kind], machine=machine)
+        raise UsageError(
+            Text.SEVERAL_MACHINES(file=name), hint=Text.SAY_WHICH_MACHINE(file=name, clock=constraint.kind)
+        )
+    return replace(STATED_CLOCKS[constraint.kind], machine=machine)
 
 
-def _refuse_clock(against: Message | None, name: str, fact: ClockFact) -> None:
+def _refuse_clock(against: Message | None, name: str, constraint: ClockConstraint) -> None:
     """Refuse what --clock says of a file if something speaks against it."""
     if against is not None:
-        said = f"{fact.kind}@{fact.machine}" if fact.machine else str(fact.kind)
+        said = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
         raise InconsistentClocks(
             Text.CLOCK_CANNOT_BE(file=name, clock=said, reason=against), hint=Text.LEAVE_CLOCK_OUT()
         )
@@ -264,7 +270,9 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
 # -- drifts -----------------------------------------------------------------------------------------------------------
 
 
-def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Instant]) -> dict[int, dict[int, ClockMap]]:
+def _corrections(
+    traces: Sequence[Trace], constraints: Constraints, instants: Sequence[Instant]
+) -> dict[int, dict[int, ClockMap]]:
     """Return the stated drifts of clocks, by input and clock.
 
     That of one file holds for all files that count the same clock.
@@ -272,7 +280,7 @@ def _corrections(traces: Sequence[Trace], facts: Facts, instants: Sequence[Insta
     Times keep their place at a reading or an anchor of that clock, else where the file of which it is said begins.
     """
     found: dict[int, dict[int, ClockMap]] = {}
-    for index, drift in facts.drifts.items():
+    for index, drift in constraints.drifts.items():
         number = main_clock(traces[index], "--drift")
         domain = traces[index].clocks[number]
         _refuse_other_drift(traces, traces[index], domain, drift)

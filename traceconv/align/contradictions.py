@@ -309,9 +309,9 @@ def leaves_anchor_out(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
 
 
 def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
-    """Return whether two recordings cannot have seen the same events, however alike their work is: two ranks of a job.
+    """Return whether two recordings cannot have seen the same events, however similar their work: two ranks of a job.
 
-    A tool that records a process records each event once, so what is alike there are different events, and how far
+    A tool that records a process records each event once, so what looks the same is of different events, and how far
     apart they are says nothing about the clocks.
     """
     sources = [side.trace.sources[0] for side in (one, other)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from traceconv.align.constraint_parser import ClockFact, ClockKind
+from traceconv.align.constraint_parser import ClockConstraint, ClockKind
 from traceconv.align.messages import Message, Text
 from traceconv.errors import UsageError
 from traceconv.model.clocks import (
@@ -22,7 +22,7 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.trace import I32, I64, Trace, occurring
 
 #: A clock: the number of its input, and its number there.
@@ -68,7 +68,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
-        for rows in pieces(len(table.ts)):
+        for rows in chunks(len(table.ts)):
             clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
             ends = starts + table.dur[rows] if name == "slices" else starts
             for clock in occurring(clocks):
@@ -98,12 +98,14 @@ def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
     return next((snap for snap in said if snap.other.is_wall_clock), None)
 
 
-def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, fact: ClockFact) -> Message | None:
+def against_clock(
+    trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, constraint: ClockConstraint
+) -> Message | None:
     """Return what the file itself, or the size of its times, says against what the user says of a clock.
 
     None if nothing.
     """
-    base, wanted = base_of(trace, domain), STATED_CLOCKS[fact.kind]
+    base, wanted = base_of(trace, domain), STATED_CLOCKS[constraint.kind]
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
     if domain.synthetic:
         return Text.HAS_NO_TIMES()
@@ -115,7 +117,7 @@ def against_clock(trace: Trace, domain: ClockDomain, span: tuple[int, int] | Non
         return Text.FIRST_TIME_IS(ts=span[0])
     if domain.name in OS_CLOCKS - {wanted.name}:
         return Text.SAYS_ITS_CLOCK(clock=domain.describe())
-    if fact.machine and domain.machine and fact.machine != domain.machine:
+    if constraint.machine and domain.machine and constraint.machine != domain.machine:
         return Text.SAYS_ITS_MACHINE(machine=domain.machine)
     return None
 

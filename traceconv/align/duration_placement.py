@@ -82,8 +82,8 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
         parents = placements[one].parents(), placements[other].parents()
         shared = len(np.intersect1d(parents[0], parents[1]))
         sources = [traces[index].sources[0] for index in (one, other)]
-        alike = placements[one].host == placements[other].host and sources[0].format == sources[1].format
-        if alike and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
+        same_kind = placements[one].host == placements[other].host and sources[0].format == sources[1].format
+        if same_kind and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
             names = {one: sources[1].name, other: sources[0].name}
             found += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in ways if key[0] in names]
     return found

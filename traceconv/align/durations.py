@@ -581,16 +581,16 @@ def _verdict(
         return Verdict.INSUFFICIENT, Text.ITERATIONS_DIFFER(settle=_SETTLE)
     same, count = found
     sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
-    alike = Text.ITERATIONS_VARY_ALIKE(same=max(same, 0))
+    together = Text.ITERATIONS_VARY_TOGETHER(same=max(same, 0))
     if same < _PERHAPS_SAME_RUN or not sure:
         return Verdict.INSUFFICIENT, Text.ITERATIONS_VARY_APART(
-            matches=matches, alike=alike, other_run=OTHER_RUN, settle=_SETTLE
+            matches=matches, together=together, other_run=OTHER_RUN, settle=_SETTLE
         )
     if count < _LEAST_DEVIATIONS:
         return Verdict.UNVERIFIED, Text.FEW_ITERATIONS_COMPARE(matches=matches, count=count)
     if same < _SAME_RUN:
-        return Verdict.UNVERIFIED, Text.ITERATIONS_HARDLY_ALIKE(matches=matches, alike=alike)
-    return Verdict.OK, Text.ITERATIONS_OF_ONE_RUN(matches=matches, alike=alike, count=count)
+        return Verdict.UNVERIFIED, Text.ITERATIONS_HARDLY_TOGETHER(matches=matches, together=together)
+    return Verdict.OK, Text.ITERATIONS_OF_ONE_RUN(matches=matches, together=together, count=count)
 
 
 def _margin(path: _Path) -> float:

@@ -39,7 +39,7 @@ class Events:
         quantum_ns: the resolution of the times as printed.
         mean: whether a duration is the mean of several runs, so that it says nothing about one run.
         label: what each event is more finely than its kind, in numbers of this side alone: events of one label behave
-            alike, such as those of one operator with one shape. None: the kind is all that is known.
+            equal, such as those of one operator with one shape. None: the kind is all that is known.
     """
 
     start: F64

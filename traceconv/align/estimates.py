@@ -57,7 +57,7 @@ class Findings:
 def estimates(inputs: Inputs, policy: Policy) -> Findings:
     """Return what the events say about each two clocks that are not known well enough.
 
-    With a few inputs all pairs are asked, though fewer would connect them: what lies on a loop can be checked.
+    With a few inputs all pairs are asked, though fewer would connect them: the edges of a loop can be checked.
 
     Raises:
         InconsistentClocks: work starts before the calls that launched it, by what the files say.
@@ -85,7 +85,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             if a.index == b.index or (a, b) in asked or (neither and not everything):
                 continue
             asked.add((a, b))
-            # What events of other pairs say is no reason to be content: it could not be checked.
+            # What events of other pairs say is not a reason to be content: it could not be checked.
             finding, said = _asked(a, b, stated if everything else known, clocks, inputs, policy)
             warnings += said
             if finding is not None:
@@ -104,7 +104,7 @@ def _asked(
     rough = there.between(a, b)
     if rough is not None:
         rough = a.correction.then(rough).then(b.correction.inverse())
-    of_hosts = a.wall != b.wall and rough is not None and not rough.by_user  # they do alike work at one time
+    of_hosts = a.wall != b.wall and rough is not None and not rough.by_user  # they do the same at one time
     if (rough is not None and (of_hosts or rough.two_hosts or of_one_tool(a, b))) or _of_other_processes(a, b, clocks):
         return None, ()
     exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS
@@ -172,7 +172,7 @@ def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
     """Return whether two recordings are of two ranks, or of two hosts of which either has another recording.
 
-    What ranks of a job do is alike, and not the same. Two hosts by name may be one, where one of two tools runs in a
+    What ranks of a job do is similar, and not the same. Two hosts by name may be one, where one of two tools runs in a
     container: only where nothing else is of their hosts their events may tell.
     """
     ranks = {clock.trace.sources[0].rank for clock in (one, other)} - {None}

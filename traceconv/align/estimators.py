@@ -61,7 +61,7 @@ _WINDOW_NS = 2_000_000
 #: So far on either side of where labels are certain, gaps are looked for, ns: the worst of 24 recordings was off by
 #: 60 µs.
 _CERTAIN_NS = 150_000
-#: So far on either side of where labels are not certain, ns: at 4 kHz, a quarter of a millisecond off looks alike.
+#: So far on either side of where labels are not certain, ns: at 4 kHz, a quarter of a millisecond off looks the same.
 _AROUND_NS = 400_000
 
 _Timed = TypeVar("_Timed", Events, Samples, Bins, Launches, ThreadStretches)
@@ -354,7 +354,7 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
     for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
-        # What is known may span some sampling periods, which look alike, where labels tell one from the next.
+        # What is known may span some sampling periods, which look the same, where labels tell one from the next.
         tries = []
         if narrow is not None:
             offset, bound = _offset(sampled, narrow), narrow.bound_ns or 0

@@ -99,7 +99,7 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
 
 
 def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
-    """Return the shared events, and those of other kinds on their tracks, but for what holds others."""
+    """Return the shared events, and those of other kinds on their tracks, without those that contain others."""
     slices = trace.slices
     kinds = np.full(len(slices.ts), UNNAMED, np.int32)
     kinds[work.rows] = work.events.kind

@@ -122,7 +122,7 @@ class Line:
         begin: of one of several: the time of clock x from which it holds, ns; minus infinity for the first one.
         region: all lines that the evidence allows; None if that is not known.
         matches: how many pairs it rests on.
-        doubt: the times of clock x between which it began to hold, where the relation jumps: what lies between them may
+        doubt: the times of clock x between which it began to hold, where the relation jumps: times between them may
             be on this line or on the one before it. None where the two meet.
     """
 
@@ -240,7 +240,7 @@ def everything(x0: float, max_drift: float) -> Region:
 
 
 @dataclass(frozen=True, slots=True)
-class Constraints:
+class LinearConstraints:
     """Bounds on y at times x: at_least: y - x >= value, at_most: y - x <= value; equal lengths of x and value."""
 
     lower_x: F64
@@ -251,7 +251,7 @@ class Constraints:
     def __len__(self) -> int:
         return len(self.lower) + len(self.upper)
 
-    def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> Constraints:
+    def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> LinearConstraints:
         """Return the constraints without the tightest of each side at a drift: some of these come from wrong pairs.
 
         Args:
@@ -265,7 +265,9 @@ class Constraints:
         high = self.upper - drift * (self.upper_x - x0)
         keep_low = np.argsort(low)[: len(low) - math.ceil(share * len(low))]
         keep_high = np.argsort(-high)[: len(high) - math.ceil(share_high * len(high))]
-        return Constraints(self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high])
+        return LinearConstraints(
+            self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high]
+        )
 
     def slack(self, offset: float, drift: float, x0: float) -> tuple[F64, F64]:
         """Return how far a line is from each of the lower and of the upper bounds, ns; negative where it breaks one."""
@@ -274,7 +276,7 @@ class Constraints:
         return low, high
 
 
-def feasible(constraints: Constraints, start: Region) -> Region | None:
+def feasible(constraints: LinearConstraints, start: Region) -> Region | None:
     """Return the part of a region that all constraints allow; None if there is none."""
     found: Region | None = start
     for x, value in _hull(constraints.lower_x - start.x0, constraints.lower):
@@ -334,7 +336,7 @@ def line_through(
     apart = np.array([(other - y0) - (one - x0) for one, other, _ in readings], np.float64)
     within = np.array([bound for _, _, bound in readings], np.float64) + 0.5
     start = box(0.0, -within[0], within[0], max_drift)
-    region = feasible(Constraints(x, apart - within, x, apart + within), start)
+    region = feasible(LinearConstraints(x, apart - within, x, apart + within), start)
     if region is None:
         return None
     first, last = float(np.min(x)), float(np.max(x))

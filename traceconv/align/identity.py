@@ -45,7 +45,7 @@ Span = tuple[int, int]
 
 
 class By(enum.StrEnum):
-    """What tells that something is of a process."""
+    """The reason why something is of a process."""
 
     PID = "pid"
     TID = "tid"
@@ -146,7 +146,7 @@ class Identity:
     """What is one, or could be and stays apart.
 
     Attributes:
-        why: what tells that it is one, or why it stays apart.
+        why: the reason why it is one, or why it stays apart.
         seen: of what is one the process, or the thread of an unknown process, and what comes there of one other input;
             else what stays apart, and what it could be one with. Threads of which no input tells the process are all
             in it.
@@ -166,18 +166,18 @@ class Together:
     found: list[Identity] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
-        """Return the same, but for what rests on the times of some inputs."""
+        """Return the same, without those that rest on the times of some inputs."""
         left = [one for one in self.found if not {seen.input for seen in one.seen}.intersection(inputs)]
         return Together(self.recordings, left)
 
     def describe(self) -> list[str]:
         """Return a line for each process and file that joined it, and for each that stays apart."""
-        alike: dict[object, list[Identity]] = defaultdict(list)
+        same: dict[object, list[Identity]] = defaultdict(list)
         for number, one in enumerate(self.found):
             of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)  # it holds for all processes of these
             if one.why is not Why.UNSAID:
-                alike[one.why, tuple(seen.input for seen in one.seen), 0 if of_files else number].append(one)
-        return [str(_words(self.recordings, ones)) for ones in alike.values()]
+                same[one.why, tuple(seen.input for seen in one.seen), 0 if of_files else number].append(one)
+        return [str(_words(self.recordings, ones)) for ones in same.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members for the report and the metadata of the output."""
@@ -279,9 +279,9 @@ def identified(view: View) -> Together:
     processes, found = _by_number(view, numbered, By.PID)
     processes += [[seen] for seen in view.processes if seen.number is None or seen.number <= 0]
     processes.sort(key=lambda process: _IN_ORDER(process[0]))
-    for alike in _grouped(numbered, attrgetter("number")):
-        if len(alike) > 1:
-            found += _not_of_one_machine(view, alike)
+    for same in _grouped(numbered, attrgetter("number")):
+        if len(same) > 1:
+            found += _not_of_one_machine(view, same)
     found += _threads(view, processes) + _strays(view, processes)
     return Together(view.recordings, sorted(found, key=lambda one: isinstance(one.why, Why)))
 
@@ -290,8 +290,8 @@ def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process],
     """Return processes, or threads, by which of them are one: equal numbers on one machine, at about the same time."""
     processes: list[Process] = []
     found: list[Identity] = []
-    for alike in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
-        for run in _runs(alike, REUSE_NS):
+    for same in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
+        for run in _runs(same, REUSE_NS):
             clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
             processes += clusters
             found += apart
@@ -469,11 +469,11 @@ def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[S
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Message:
+def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
     """Return what is said of what is found; of what stays apart, for all in the same files for the same reason."""
-    if isinstance(alike[0].why, Why):
-        return _apart_words(recordings, alike)
-    (one,) = alike
+    if isinstance(same[0].why, Why):
+        return _apart_words(recordings, same)
+    (one,) = same
     into, moved = (recordings[seen.input].source.name for seen in one.seen[:2])
     name = _name(one.seen[0])
     if one.why is By.CALLS:
@@ -507,9 +507,9 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
     return Text.OTHERS_OF_HOST(none=none, host=host) if host else Text.OTHERS_OF_ONE_MACHINE(none=none)
 
 
-def _apart_words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> Message:
+def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
     """Return what is said of what stays apart in the same files for the same reason."""
-    one = alike[0]
+    one = same[0]
     its = [recordings[seen.input] for seen in one.seen]
     file, name = its[0].source.name, _name(one.seen[0])
     if one.why is Why.SEVERAL:
@@ -519,9 +519,9 @@ def _apart_words(recordings: Sequence[Recording], alike: Sequence[Identity]) -> 
     if one.why is Why.UNKNOWN:
         text = Text.PROCESS_UNTOLD if len(one.seen) == 1 else Text.PROCESSES_UNTOLD
         return text(name=_name(*one.seen), file=file)
-    text = Text.NOT_ONE_PROCESS if len(alike) == 1 else Text.NOT_ONE_PROCESS_EACH
+    text = Text.NOT_ONE_PROCESS if len(same) == 1 else Text.NOT_ONE_PROCESS_EACH
     files = _few([recording.source.name for recording in its])
-    return text(names=_few([_name(each.seen[0]) for each in alike]), files=files, why=_why_words(one.why, its))
+    return text(names=_few([_name(each.seen[0]) for each in same]), files=files, why=_why_words(one.why, its))
 
 
 def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:

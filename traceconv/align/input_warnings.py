@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.align.constraint_parser import Facts
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run
@@ -22,7 +22,7 @@ from traceconv.model.trace import I64, TABLES, Trace, Track, occurring
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8
-#: Where something stands in the file is no part of what was recorded.
+#: Where something stands in the file is not part of what was recorded.
 _PLACES = ("args_at", "origin")
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
@@ -204,14 +204,14 @@ def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
 
 
 def warnings_of_no_overlap(
-    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], facts: Facts, without: set[int]
+    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], constraints: Constraints, without: set[int]
 ) -> Iterator[tuple[tuple[int, int], Message]]:
     """Yield what to say of each input that overlaps with no other one, with the numbers of the input and of its clock.
 
     Args:
         traces: the inputs.
         maps: for each one the way to trace time, by clock.
-        facts: what the user says, for the day.
+        constraints: what the user says, for the day.
         without: inputs that are left out, since their events are put elsewhere.
     """
     placed = [one for one in _placed(traces, maps) if one.index not in without]
@@ -220,8 +220,8 @@ def warnings_of_no_overlap(
         others = [other for other in placed if other != one]
         near = min(others, key=one.gap)
         text = Text.OVERLAPS_WITH_NONE(gap=one.gap(near), other=near.name)
-        hints = [_hint(one, others, facts)]
-        hints += [_hint(other, [one], facts, only_if_some=True) for other in others if other not in alone]
+        hints = [_hint(one, others, constraints)]
+        hints += [_hint(other, [one], constraints, only_if_some=True) for other in others if other not in alone]
         yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
 
 
@@ -238,7 +238,7 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
 
 
 def _hint(
-    one: _OnTraceTime, others: Sequence[_OnTraceTime], facts: Facts, *, only_if_some: bool = False
+    one: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
 ) -> Message | None:
     """Return how the local time of an input was read, and what would let it overlap with one of some others.
 
@@ -247,7 +247,7 @@ def _hint(
     """
     if one.local is None:
         return None
-    options, zone = _options(one, one.local, others, facts.dates.get(one.index)), zone_text(one.local.ahead_ns)
+    options, zone = _options(one, one.local, others, constraints.dates.get(one.index)), zone_text(one.local.ahead_ns)
     if options is not None:
         return Text.ZONE_WOULD_OVERLAP(file=one.name, zone=zone, options=options)
     return None if only_if_some else Text.NO_ZONE_WOULD_OVERLAP(file=one.name, zone=zone)

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from traceconv.align.anchors import graph_of
-from traceconv.align.constraint_parser import NO_FACTS, Facts
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import Stated, moved_by_user, state
 from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
@@ -43,7 +43,7 @@ class Policy:
         same_run: whether the user says that all inputs are of one run.
         on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place
             with the verdict that it has; fails where there is none), or "separate" (side by side, from the start of the
-            trace on, with names that say so). What contradicts itself is refused, but for "best", which leaves it.
+            trace on, with names that say so). Contradictions are refused, but for "best", which leaves it.
         estimate: whether to look at the events at all.
     """
 
@@ -139,26 +139,28 @@ class Inputs:
         return [one for one in self.clocks if one.index == index]
 
 
-def gathered(traces: Sequence[Trace], facts: Facts = NO_FACTS) -> Inputs:
+def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -> Inputs:
     """Return the clocks of some inputs, as read, with all that files and user say of them.
 
     Raises:
-        InconsistentClocks: the facts contradict themselves or the files.
-        UsageError: a fact does not fit its input.
+        InconsistentClocks: the constraints contradict themselves or the files.
+        UsageError: a constraint does not fit its input.
     """
     traces = with_one_name(traces)
-    by_host, walls = with_wall_clocks_of_hosts(traces, facts)
+    by_host, walls = with_wall_clocks_of_hosts(traces, constraints)
     by_boot, notes, boots = with_clocks_of_boots(by_host)
     own = [with_own_domains(trace, index) for index, trace in enumerate(by_boot)]
     sure, set_clocks = with_readings_of_set_clocks(own)
-    stated = state(sure, facts, walls)
+    stated = state(sure, constraints, walls)
     found, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
     warnings = [*stated.warnings, *warnings_of_set_clocks(found, relations, set_clocks)]
-    machines = machines_of(traces, stated.traces, facts, boots)
+    machines = machines_of(traces, stated.traces, constraints, boots)
     stated = replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=notes)
-    graph = _graph(stated, same_machine=facts.same_machine)
-    moved = {index: moved_by_user(ns, facts.offsets_within.get(index, 0)) for index, ns in facts.offsets.items()}
+    graph = _graph(stated, same_machine=constraints.same_machine)
+    moved = {
+        index: moved_by_user(ns, constraints.offsets_within.get(index, 0)) for index, ns in constraints.offsets.items()
+    }
     clocks = [
         ClockInput(
             index,

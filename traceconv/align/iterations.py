@@ -9,7 +9,7 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Events
 from traceconv.align.geometry import F64
-from traceconv.align.robust import rank_correlation, vary_alike
+from traceconv.align.robust import rank_correlation, vary_together
 
 # Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs, tuned and few iterations.
 
@@ -17,7 +17,7 @@ from traceconv.align.robust import rank_correlation, vary_alike
 _MOST_EVENTS = 1 << 13
 #: So many bins are looked at. Not tuned: limits time.
 _MOST_BINS = 1 << 16
-#: Durations are alike within so much of their logarithm: steady ones, and unsteady ones (simulated).
+#: Durations are equal within so much of their logarithm: steady ones, and unsteady ones (simulated).
 _CLASS_WIDTHS = (0.06, 0.25)
 #: Over so many places a repetition is added up, since missing events and unsteady pauses move it (simulated).
 _SMEARS = (1, 5)
@@ -61,7 +61,7 @@ _LEAST_BURSTS = 4
 _TIMES_LONGER = 3.0
 #: But for this share of the bursts (few iterations).
 _NEARLY_NONE = 0.2
-#: What varies may come again by chance by so many sigma, at any of the distances that are looked at (few iterations).
+#: Variation may repeat by chance by so many sigma, at any of the distances that are looked at (few iterations).
 _REPEATED_SIGMA = 2.5
 
 
@@ -245,7 +245,7 @@ def correlation_of_deviations(
 def correlation_within_iterations(
     a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
 ) -> list[tuple[float, int]]:
-    """Return how much the matched work varies alike in both beside what all runs of a programme share.
+    """Return how much the matched work varies together in both beside what all runs of a programme share.
 
     Each operator takes its usual time, and a whole iteration may take longer: the first ones do in every run. What is
     left is of this run alone. It is looked for in durations, and in the time from one call to the next where that
@@ -310,16 +310,16 @@ def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64)
     if not known.any():
         return 0.0, 0
     label, number, own = label[known], number[known], [side[known] for side in own]
-    same, count = vary_alike(*own)
+    same, count = vary_together(*own)
     return (0.0, count) if any(_comes_again(label, number, side, same / 2) for side in own) else (same, count)
 
 
 def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
-    """Return whether what varies comes again some bursts later, by more than a rank correlation.
+    """Return whether the variation repeats some bursts later, by more than a rank correlation.
 
     It is of every run then.
 
-    What varies by chance does not. What belongs to a part of an iteration does, an iteration later.
+    Variation by chance does not. Variation that belongs to a part of an iteration does, an iteration later.
     """
     bursts = int(np.max(number)) + 1
     table = np.full((int(np.max(label)) + 1, bursts), np.nan)
@@ -327,8 +327,8 @@ def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
     for distance in range(1, bursts - _LEAST_BURSTS + 2):
         before, after = table[:, :-distance].ravel(), table[:, distance:].ravel()
         both = np.isfinite(before) & np.isfinite(after)
-        alike, count = vary_alike(before[both], after[both]) if both.any() else (0.0, 0)
-        if alike > most and alike * np.sqrt(max(count - 1, 0)) > _REPEATED_SIGMA:
+        together, count = vary_together(before[both], after[both]) if both.any() else (0.0, 0)
+        if together > most and together * np.sqrt(max(count - 1, 0)) > _REPEATED_SIGMA:
             return True
     return False
 

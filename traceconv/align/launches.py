@@ -5,8 +5,8 @@ were launched before. The first bounds the relation of the clocks on one side, t
 kernels a call waits for is known from the host alone: those that its thread launched before.
 
 Ids prove nothing by themselves, since every process counts from 1, and the same programme gives the same work the same
-ids each time. So the files are of one run only if the bounds leave room for a relation, and if what lies between two
-launches (or two waits) is longer or shorter than the last time in both files alike, also for the same work.
+ids each time. So the files are of one run only if the bounds leave room for a relation, and if the time between two
+launches (or two waits) is longer or shorter than the last time in both files, also for the same work.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
-from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
+from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
 from traceconv.align.messages import Message, Text
-from traceconv.align.robust import robust_line, since_last, vary_alike
+from traceconv.align.robust import robust_line, since_last, vary_together
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.marks import LaunchMarks
 from traceconv.model.trace import Trace
@@ -118,12 +118,12 @@ class Launches:
     def __len__(self) -> int:
         return len(self.launch)
 
-    def constraints(self, kept: Array) -> Constraints:
+    def constraints(self, kept: Array) -> LinearConstraints:
         """Return what the pairs mean, but for some; printed times are cut to their resolution."""
         launch, waits = self.launch[kept], kept[self.waited]
         returned = self.wait_end[waits] + 2 * self.quantum_x
         lower = self.end[self.waited[waits]] - returned
-        return Constraints(returned, lower, launch, self.begin[kept] + self.quantum_y - launch)
+        return LinearConstraints(returned, lower, launch, self.begin[kept] + self.quantum_y - launch)
 
 
 def _marks(trace: Trace) -> LaunchMarks:
@@ -134,7 +134,7 @@ def _marks(trace: Trace) -> LaunchMarks:
 def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Joined | None:
     """Return the calls of one clock and the work of another one with the same ids; None if these are no such files.
 
-    A file with calls and their work knows its clocks: its ids are no evidence about other files.
+    A file with calls and their work knows its clocks: its ids are not evidence about other files.
     """
     calls, work = _calls_of(host, clock_host), _work_of(device, clock_device)
     if calls is None or work is None or _meet(calls, _work_of(host)) or _meet(work, _calls_of(device)):
@@ -341,7 +341,7 @@ def _estimate(pairs: Launches, prior: Prior) -> Estimate:
 
 
 def _judged(
-    bounds: Constraints, region: Region | None, prior: Prior, same: float, gaps: int
+    bounds: LinearConstraints, region: Region | None, prior: Prior, same: float, gaps: int
 ) -> tuple[Verdict, Message, Region | None]:
     """Return the verdict, why, and the relations that are possible."""
     waits, launches = len(bounds.lower), len(bounds.upper)
@@ -350,13 +350,13 @@ def _judged(
         return Verdict.INSUFFICIENT, reason, None
     if prior.known:
         ends = np.array([bounds.upper_x[0], bounds.upper_x[-1]])
-        region = feasible(Constraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high)), region)
+        region = feasible(LinearConstraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high)), region)
         if region is None:
             verdict = Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT
             return verdict, Text.LAUNCHES_CONTRADICT_CLOCKS(launches=launches, waits=waits), None
     elif waits < _LEAST_WAITS:
         return Verdict.INSUFFICIENT, Text.FEW_WAITS(kernels=launches, waits=waits), None
-    compared = Text.GAPS_VARY_ALIKE(gaps=gaps, alike=max(same, 0))
+    compared = Text.GAPS_VARY_TOGETHER(gaps=gaps, together=max(same, 0))
     if gaps < _LEAST_GAPS or same < _CHANCE:
         return Verdict.INSUFFICIENT, Text.LITTLE_SHOWS_ONE_RUN(compared=compared), None
     if same < (_SURE if waits >= _LEAST_WAITS else _SURE_ALONE):
@@ -395,7 +395,7 @@ def _longest_ascent(values: F64) -> list[int]:
     return found[::-1]
 
 
-def _line(bounds: Constraints, prior: Prior) -> Line:
+def _line(bounds: LinearConstraints, prior: Prior) -> Line:
     """Return a line near the bounds: along that side which lies straighter, block by block."""
     found = []
     for x, y in ((bounds.upper_x, bounds.upper), (bounds.lower_x, -bounds.lower)):
@@ -436,4 +436,4 @@ def _agreement(x: F64, y: F64, name: Array, ids: Array) -> tuple[float, int]:
     """
     if len(x) < 3:
         return 0.0, 0
-    return vary_alike(*since_last((name[:-1], name[1:], np.diff(ids)), np.diff(x), np.diff(y)))
+    return vary_together(*since_last((name[:-1], name[1:], np.diff(ids)), np.diff(x), np.diff(y)))

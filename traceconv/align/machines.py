@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from traceconv.align.constraint_parser import Facts
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import ends_of, with_domains
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks
@@ -38,18 +38,20 @@ _SET_NS = 10**9
 # -- hosts ------------------------------------------------------------------------------------------------------------
 
 
-def with_wall_clocks_of_hosts(traces: Sequence[Trace], facts: Facts) -> tuple[list[Trace], list[ClockDomain]]:
+def with_wall_clocks_of_hosts(
+    traces: Sequence[Trace], constraints: Constraints
+) -> tuple[list[Trace], list[ClockDomain]]:
     """Return the traces, with a wall clock for each host where they are of several, or may be.
 
     Returns:
         The traces, and for each the wall clock of its host.
     """
-    said = [facts.clocks[index].machine if index in facts.clocks else "" for index in range(len(traces))]
+    said = [constraints.clocks[index].machine if index in constraints.clocks else "" for index in range(len(traces))]
     hosts = [trace.host or machine for trace, machine in zip(traces, said, strict=True)]
     ranks = [trace.sources[0].rank for trace in traces]
     unnamed = any(rank is not None and not host for rank, host in zip(ranks, hosts, strict=True))
     several = len({host for host in hosts if host}) > 1 or (unnamed and len({*ranks} - {None}) > 1)
-    if facts.same_machine or not several:
+    if constraints.same_machine or not several:
         return list(traces), [REALTIME] * len(traces)
     walls = [
         REALTIME.owned_by(host or f"{index}:{trace.sources[0].name}")
@@ -212,19 +214,21 @@ class Machine:
         return Basis.NOBODY if self.key == _NOBODY else Basis.OTHERS
 
 
-def machines_of(traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, boots: dict[int, str]) -> list[Machine]:
+def machines_of(
+    traces: Sequence[Trace], stated: Sequence[Trace], constraints: Constraints, boots: dict[int, str]
+) -> list[Machine]:
     """Return the machine of each input.
 
     Args:
         traces: the inputs as read.
-        stated: the same with the snapshots that follow from the facts.
-        facts: what the user says about the clocks.
+        stated: the same with the snapshots that follow from the constraints.
+        constraints: what the user says about the clocks.
         boots: what the boots of inputs are called that were told apart by when they began.
 
     Raises:
         InconsistentClocks: the user says of inputs of several boots that they are of one machine.
     """
-    hosts = [next(filter(None, _names(trace, index, facts)), "") for index, trace in enumerate(traces)]
+    hosts = [next(filter(None, _names(trace, index, constraints)), "") for index, trace in enumerate(traces)]
     # The user says of some that they count the clock of a machine that no input names.
     unnamed = [any(end.machine == UNNAMED for end in ends_of(trace)) for trace in stated]
     by_clock = [not host and said for host, said in zip(hosts, unnamed, strict=True)]
@@ -237,7 +241,7 @@ def machines_of(traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, 
     alone = _boot_of_host(zip(named, ids, strict=True))
     known_ids = [boot or alone.get(host, "") for host, boot in zip(named, ids, strict=True)]
     keys = [f"boot {boot}" if boot else host for host, boot in zip(named, known_ids, strict=True)]
-    if facts.same_machine:
+    if constraints.same_machine:
         first = next((index for index, boot in enumerate(ids) if boot), 0)
         for trace, boot in zip(traces, ids, strict=True):
             if boot not in ("", ids[first]):
@@ -247,14 +251,14 @@ def machines_of(traces: Sequence[Trace], stated: Sequence[Trace], facts: Facts, 
     known = {key for key in keys if key}
     assumed = _NOBODY if not known else known.pop() if len(known) == 1 else ""
     return [
-        Machine(key or assumed, host, boot, facts.same_machine or said)
+        Machine(key or assumed, host, boot, constraints.same_machine or said)
         for key, host, boot, said in zip(keys, hosts, ids, by_clock, strict=True)
     ]
 
 
 def with_one_name(traces: Sequence[Trace]) -> list[Trace]:
     """Return the inputs; a machine that has several names, as equal boot ids tell, has the first one in all of them."""
-    pairs = [(host, trace.sources[0].boot_id) for trace in traces for host in _names(trace, -1, Facts())]
+    pairs = [(host, trace.sources[0].boot_id) for trace in traces for host in _names(trace, -1, Constraints())]
     name_of = {boot: host for host, boot in reversed(pairs) if host}
     renamed = {host: name_of[boot] for host, boot in _boot_of_host(pairs).items()}
     if all(host == name for host, name in renamed.items()):
@@ -265,10 +269,10 @@ def with_one_name(traces: Sequence[Trace]) -> list[Trace]:
     ]
 
 
-def _names(trace: Trace, index: int, facts: Facts) -> Iterator[str]:
+def _names(trace: Trace, index: int, constraints: Constraints) -> Iterator[str]:
     yield from (domain.host for domain in trace.clocks)
-    if index in facts.clocks:
-        yield facts.clocks[index].machine
+    if index in constraints.clocks:
+        yield constraints.clocks[index].machine
     yield from (end.host for end in ends_of(trace))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceconv.align.estimate import Array, Events
-from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, everything, feasible
+from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
 from traceconv.align.robust import spread_of
 
 NONE = -1
@@ -147,7 +147,7 @@ def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
     return np.asarray(possible & ~(paused & within))
 
 
-def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
+def containment(a: Events, b: Events, pairs: Pairs) -> LinearConstraints:
     """Return what it means that events of b lie inside events of a.
 
     The mapped start is not after that of a, the mapped end not before.
@@ -157,7 +157,7 @@ def containment(a: Events, b: Events, pairs: Pairs) -> Constraints:
     quantum_a, quantum_b = max(a.quantum_ns, 1.0), max(b.quantum_ns, 1.0)
     start, begins = a.start[pairs.a], b.start[pairs.b]
     end = start + a.dur[pairs.a] + 2 * quantum_a
-    return Constraints(end, begins + b.dur[pairs.b] - end, start, begins + quantum_b - start)
+    return LinearConstraints(end, begins + b.dur[pairs.b] - end, start, begins + quantum_b - start)
 
 
 def _alone(b: Events, pairs: Pairs) -> Array:
@@ -174,7 +174,7 @@ def _alone(b: Events, pairs: Pairs) -> Array:
     return alone
 
 
-def bounds_of(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
+def bounds_of(a: Events, b: Events, pairs: Pairs) -> LinearConstraints | None:
     """Return what the pairs say, without those that may be wrong; None if too few are left.
 
     A pair may be wrong if it lies far from the usual place of its class.
@@ -187,7 +187,7 @@ def bounds_of(a: Events, b: Events, pairs: Pairs) -> Constraints | None:
     return containment(a, b, usual) if len(usual) >= FEWEST_PAIRS else None
 
 
-def sure_region(bounds: Constraints, line: Line, max_drift: float) -> tuple[Region | None, Constraints]:
+def sure_region(bounds: LinearConstraints, line: Line, max_drift: float) -> tuple[Region | None, LinearConstraints]:
     """Return the relations that all but the tightest bounds allow, and these bounds."""
     kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
     return feasible(kept, everything(line.x0, max_drift)), kept

@@ -83,12 +83,12 @@ class Text(enum.Enum):
     EVENTS_MATCH_ALONG_LINES = (
         "{matches} events match, {share:.0%} of those that could, along {lines} lines: {changes:list}"
     )
-    DURATIONS_VARY_ALIKE = "{count} durations vary alike in both, to {same:.0%}"
-    LOOKS_LIKE_TWO_RUNS = "{reason}, but durations do not vary alike: these look like two different runs ({compared})"
+    DURATIONS_VARY_TOGETHER = "{count} durations vary together in both, to {same:.0%}"
+    LOOKS_LIKE_TWO_RUNS = "{reason}, but durations do not vary together: these look like two runs ({compared})"
     MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs that had the same work at the same times ({compared})"
     MAY_RUN_LATER = (
         "{reason}; but neither do the formats say that the work of the one lies inside the calls of the other, nor do "
-        "durations show it ({count} vary alike to {same:.0%}): a queue may run it later"
+        "durations show it ({count} vary together to {same:.0%}): a queue may run it later"
     )
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
@@ -119,11 +119,11 @@ class Text(enum.Enum):
     ITERATIONS_DIFFER = (
         "the iterations differ too much, or miss too much, to tell whether both are of one run: {settle}"
     )
-    ITERATIONS_VARY_ALIKE = "from one iteration to the next they vary alike in both, to {same:.0%}"
-    ITERATIONS_VARY_APART = "{matches}, but {alike} only, {other_run}; {settle}"
+    ITERATIONS_VARY_TOGETHER = "from one iteration to the next they vary together in both, to {same:.0%}"
+    ITERATIONS_VARY_APART = "{matches}, but {together} only, {other_run}; {settle}"
     FEW_ITERATIONS_COMPARE = "{matches}; too few ({count}) are comparable to exclude another run"
-    ITERATIONS_HARDLY_ALIKE = "{matches}; {alike}, which is too little to be certain of one run"
-    ITERATIONS_OF_ONE_RUN = "{matches}; {alike} ({count} compared)"
+    ITERATIONS_HARDLY_TOGETHER = "{matches}; {together}, which is too little to be certain of one run"
+    ITERATIONS_OF_ONE_RUN = "{matches}; {together} ({count} compared)"
     COMPARED_DURATIONS = "durations of the same work"
     DURATIONS_FIT_FILES = "its durations fit into {files:and}, at different times"
     SLICES_LAID = "{words:list}"
@@ -138,7 +138,7 @@ class Text(enum.Enum):
         "times."
     )
     THREAD_WITHOUT_NAME = "thread {tid}"
-    PLACED_AROUND = "around what lies inside"
+    PLACED_AROUND = "around the events inside"
     PLACED_INSIDE = "inside {parent}"
     PLACED_BETWEEN = "between neighbours"
     PLACED_BEFORE = "before the first match"
@@ -149,7 +149,7 @@ class Text(enum.Enum):
     SAMPLES = "samples"
     INTERVALS = "intervals"
     TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
-    SAMPLES_ALL_ALIKE = "{busy:.0%} of the samples are busy: nothing begins or ends"
+    SAMPLES_ALL_EQUAL = "{busy:.0%} of the samples are busy: nothing begins or ends"
     COUNTER_GROWS_EVENLY = "the counter grows evenly: nothing begins or ends"
     NO_OVERLAP = "the traces do not overlap where their clocks allow it"
     SLICES_ARE_NO_BUSIER = "nowhere are the slices busier than the time between them"
@@ -160,11 +160,11 @@ class Text(enum.Enum):
 
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
     SAMPLES_AVOID_SLICES = (
-        "{samples} samples keep away from the begins and ends of slices: together within ±{half:short}"
+        "{samples} samples keep away from the starts and ends of slices: together within ±{half:short}"
     )
-    SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the begins and ends of slices more than by chance"
+    SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the starts and ends of slices more than by chance"
     SAMPLES_AVOID_ANOTHER_PLACE = (
-        "samples keep away from the begins and ends of slices as much at a place {away:short} away"
+        "samples keep away from the starts and ends of slices as much at a place {away:short} away"
     )
     FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
     NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
@@ -182,7 +182,7 @@ class Text(enum.Enum):
         "for the device, which would say how early: record calls that do (cudaDeviceSynchronize), or say roughly how "
         "the clocks are related"
     )
-    GAPS_VARY_ALIKE = "{gaps} gaps between them vary alike in both, to {alike:.0%}"
+    GAPS_VARY_TOGETHER = "{gaps} gaps between them vary together in both, to {together:.0%}"
     LITTLE_SHOWS_ONE_RUN = "ids are the same, but too little shows that it is one run ({compared})"
     LAUNCHES_MAY_BE_OF_TWO_RUNS = "launches and kernels fit, but may be of two runs ({compared})"
     LAUNCHES_FIT = "{kernels} kernels begin after their launches, {waits} waits end after them ({compared})"
@@ -268,10 +268,10 @@ class Text(enum.Enum):
     THE_INPUTS = "the inputs: {inputs:list}"
     NO_DRIFT = "--drift: {text:repr} is not a drift such as 12ppm, -3.5ppm or 40ppb"
     TOO_MUCH_DRIFT = "--drift: {text:repr} is more than {most} ppm, which no clock drifts"
-    NO_CLOCK = "--clock: {name:repr} is no clock that is known"
+    NO_CLOCK = "--clock: {name:repr} is not a clock that is known"
     ONE_OF_CLOCKS = "one of {clocks:list}"
     NO_CLOCK_AT_HOST = "--clock: {text:repr}: expected CLOCK or CLOCK@HOST (none has no host)"
-    NO_NAME_OF_ONE = "--clock: {text:repr}: {machine} is no name of one machine"
+    NO_NAME_OF_ONE = "--clock: {text:repr}: {machine} is not a name of one machine"
     LEAVE_HOST_OUT = "leave it out: {clock}"
     NO_ZONE = "--tz: {text:repr} is not an offset such as +02:00 or UTC"
     ZONES_END = "no zone is further from UTC than 14 hours"
@@ -280,17 +280,17 @@ class Text(enum.Enum):
     ANCHOR_WRONG = "--anchor {text:repr}: {reason}"
     SEVERAL_WAYS = "it can be read in several ways"
     QUOTE_NAMES = 'put the names of events into double quotes: f:"a#1"'
-    NO_OCCURRENCE = "#0 is no occurrence"
+    NO_OCCURRENCE = "#0 is not an occurrence"
     OCCURRENCES = "the first is #1, the last is #-1"
     BOTH_OF_ONE_INPUT = "both sides are of {file}, expected two inputs"
     ANCHOR_FORMS = "FILE@TIME=FILE@TIME, FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME behind it or not"
     EXPECTED = "expected {forms}"
     TWO_POINTS_EXPECTED = "expected two points with `=` in between: {forms}"
-    WITHIN_NO_TIME = "{within:repr} behind the `~` is no time with a unit, 0 or more"
+    WITHIN_NO_TIME = "{within:repr} behind the `~` is not a time with a unit, 0 or more"
     HOW_FAR_APART = "how far apart the points can be, such as ~5us"
     NO_POINT = "there is no point behind {file:repr}"
     POINT_EXPECTED = "expected {file}@TIME or {file}:NAME#1.start"
-    NO_TIME = "{text:repr} is no time with a unit, or one beyond 146 years"
+    NO_TIME = "{text:repr} is not a time with a unit, or one beyond 146 years"
     UNITS = "units are ns, us, ms, s, min, h: such as 1.5ms"
     NO_START_OR_END = "{text:repr} ends in neither .start nor .end"
     START_OR_END = "expected {file}:{name}#1.start or {file}:{name}#1.end"
@@ -353,7 +353,7 @@ class Text(enum.Enum):
     MAP = "--map {kind}={patterns}"
     MAP_TAKES_NO_NAME = "{map}: no event has such a name"
     HOW_TO_MAP_NAMES = "capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv"
-    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so this makes names of two files no more alike"
+    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so this makes names of two files no more equal"
     CLASSES_OF_NAMES = (
         "classes are {classes:list}; for other work give the names of both files: {kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
     )
@@ -426,7 +426,7 @@ class Text(enum.Enum):
         "`traceconv clocks {files:files}` says what would relate their clocks; or say it: --offset FILE=TIME, "
         "--anchor; --on-ambiguous best takes the best place and says so beside it"
     )
-    BESIDE_OTHERS = "nothing: beside the others, from their begin on"
+    BESIDE_OTHERS = "nothing: beside the others, from their start on"
     TAKEN_AS_BEST = "it lies where it fits best, though that is {verdict}, since --on-ambiguous best asks for it: {why}"
     NOT_ALIGNED = "not aligned: its times have nothing to do with those of the other files"
     NOT_ALIGNED_BECAUSE = "not aligned: its times have nothing to do with those of the other files ({reason})"
@@ -464,12 +464,12 @@ class Text(enum.Enum):
     CALL_OUTSIDE_OPERATORS = "call outside of every operator"
     KERNEL_BEFORE_LAUNCH = "kernel before its launch"
     RECEIVE_BEFORE_SEND = "receive before its send"
-    ARROW_BACKWARDS = "arrow backwards in time"
+    FLOW_BACKWARDS = "flow backwards in time"
     COLLECTIVE_LEFT_EARLY = "collective left before it was entered"
     MATCHES = "{count:match es}"
     CALLS = "{count:call s}"
     LAUNCHES = "{count:launch es}"
-    ARROWS = "{count:arrow s}"
+    FLOWS = "{count:flow s}"
     COLLECTIVES = "{count:collective s}"
     SAID_OF_FILE = "{file}: {text}"
     SLICE_AT = "{place} {name:repr}"

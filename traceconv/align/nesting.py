@@ -230,7 +230,7 @@ def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drif
     """Return the line with the most calls in a stretch: in the middle of those with as many, near another line.
 
     Args:
-        nest: what contains what.
+        nest: which event contains which.
         rows: the calls to look at; some hundred of them are, if there are more.
         line: where to look.
         reach: how far from it, ns.
@@ -248,7 +248,7 @@ def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], regio
     """Return what is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
 
     Args:
-        nest: what contains what.
+        nest: which event contains which.
         line: in the region.
         span: the times of the outer clock at which both have events.
         region: the relations that are possible otherwise.

@@ -107,7 +107,7 @@ class Solution:
 
     @property
     def strained(self) -> list[Loop]:
-        """The loops without dropped edges that miss their begin by more than their bounds allow, if by little.
+        """The loops without dropped edges that miss their start by more than their bounds allow, if by little.
 
         One of the relations is less exact than it says; the sum of squares leaves room for that.
         """

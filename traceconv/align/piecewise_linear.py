@@ -49,7 +49,7 @@ _MOST_LINES = 8
 _LEAST_NOISE_NS = 0.3 * _US
 #: Lines that miss each other by no more than this where they meet are one bent line, ns.
 CONTINUOUS_NS = 10 * _US
-#: This share of the distances between begins, and of those between ends, is tighter than what counts as tight.
+#: This share of the distances between starts, and of those between ends, is tighter than what counts as tight.
 _TIGHT = 0.1
 #: What a further line costs, in logarithms of the number of medians. Not tuned: three numbers, each half of one by
 #: Schwarz, in squares of the noise of two nats each; and as much again.
@@ -99,7 +99,7 @@ def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | Non
 
 
 def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
-    """Return how much later the middle of what contains what lies: latencies are one-sided."""
+    """Return how much later the middle of the containment lies: latencies are one-sided."""
     early = b.start[pairs.b] - line.map(a.start[pairs.a])
     late = line.map(a.end[pairs.a]) - b.end[pairs.b]
     return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
@@ -119,7 +119,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
     old_rows, new_rows = np.flatnonzero(fits_old[:split]), split + np.flatnonzero(fits_new[split:])
     last = float(old.back(part.end[old_rows[-1] if len(old_rows) else 0]))
     after = new.back(part.start[new_rows])
-    first = float(min(after[after >= last], default=last))  # what fits both may lie before the step
+    first = float(min(after[after >= last], default=last))  # an event that fits both may lie before the step
     knot = (last + first) / 2
     return (last, first), float(new.map(np.array([knot]))[0] - old.map(np.array([knot]))[0])
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from traceconv.align.constraint_parser import ClockFact, ClockKind
+from traceconv.align.constraint_parser import ClockConstraint, ClockKind
 from traceconv.align.domains import Key, Warnings, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, without_other_hosts
 from traceconv.align.messages import Message, Text
@@ -178,7 +178,7 @@ def _refuse_far(inputs: Inputs, ways: Ways) -> None:
 
 
 def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
-    """Return what relates two inputs if they are of one machine; None if nothing does."""
+    """Return the relation of two inputs if they are of one machine; None if nothing does."""
     sides, domain, its = (one, other), one.domain, other.domain
     begin, end = (pick(side.span()[at] for side in sides) for at, pick in ((0, max), (1, min)))
     if begin <= end and all(map(_may_be_monotonic, sides)):
@@ -193,4 +193,4 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
 def _may_be_monotonic(side: ClockInput) -> bool:
     """Return whether the user may say so of a clock."""
     may_be = side.domain.zero in (Zero.BOOT, Zero.UNKNOWN) and side.domain.run is not Run.WALL
-    return may_be and against_clock(side.trace, side.domain, side.span(), ClockFact(ClockKind.MONOTONIC)) is None
+    return may_be and against_clock(side.trace, side.domain, side.span(), ClockConstraint(ClockKind.MONOTONIC)) is None

@@ -35,7 +35,7 @@ class ReceiptLine:
         drift_ppm: how much faster trace time runs than the clock.
         matches: how many events were matched with those of another input, if it rests on that.
         residual_ns: how far apart these are, the median; None without any.
-        warnings: what speaks against it, or was assumed and is wrong.
+        warnings: reasons against it, or an assumption that is wrong.
         note: which of its events are where, if not all were placed in the same way; "" if they were.
         host: the host that the input says it is of, "" if it states none.
         rank: the number in its job of the process that the input records, None if it states none.

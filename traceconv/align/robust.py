@@ -66,8 +66,8 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
 def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
     """Return by how many standard deviations one explanation beats another one, from what each event says for it, nats.
 
-    The spread is that of sums over blocks, since what lies side by side is alike. Two explanations that are equal but
-    for rounding differ by next to nothing, and by that everywhere alike: such a spread says nothing. So it counts as no
+    The spread is that of sums over blocks, since neighbours are similar. Two explanations that are equal but
+    for rounding differ by next to nothing, and by the same everywhere: such a spread says nothing. So it counts as no
     less than that of events each of which may be wrong by so much, and each sigma has to be worth some nats.
 
     Args:
@@ -110,7 +110,7 @@ def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
     return [np.diff(values[order])[again] for values in columns]
 
 
-def vary_alike(x: F64, y: F64) -> tuple[float, int]:
+def vary_together(x: F64, y: F64) -> tuple[float, int]:
     """Return the rank correlation of two sides, and how many values tell: the equal ones of a coarse clock do not."""
     return rank_correlation(x, y), min(_varying(x), _varying(y))
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads, refused
-from traceconv.align.geometry import F64, Chain, Constraints, Line, Region, box, feasible
+from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, box, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import Verdict
 
@@ -136,7 +136,7 @@ def align_interruptions(
 def _all_windows(
     sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
-    """Return what each window holds and, if they are guesses, what lies at the echoes of the best place, too."""
+    """Return the samples in each window and, if they are guesses, those at the echoes of the best place, too."""
     looked = list(windows[:_MOST_WINDOWS])
     tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
@@ -278,7 +278,7 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
     x, y = map(np.concatenate, zip(*found, strict=True))
     above = y > place.offset + place.drift * (x - x0)
     slack = 2 * sampled.quantum_ns  # both ends of a slice are cut to the resolution
-    bounds = Constraints(x[~above], y[~above] - slack, x[above], y[above] + slack)
+    bounds = LinearConstraints(x[~above], y[~above] - slack, x[above], y[above] + slack)
     start = box(x0, place.offset - _WIDE_NS, place.offset + _WIDE_NS, max_drift)
     return feasible(bounds.trimmed(place.drift, x0, _TRIM), start)
 

@@ -84,7 +84,7 @@ DRIFT_SLACK = 1.5
 PRIOR_DRIFT = 100e-6
 #: Places no further apart than this are one, ns. Not tuned: two bins.
 SAME_PLACE_NS = 200 * _US
-#: Events of one block: neighbours are alike (simulated).
+#: Events of one block: neighbours are similar (simulated).
 BLOCK_EVENTS = 40
 
 
@@ -278,7 +278,7 @@ def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) 
 
 
 def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
-    """Return the drift that lets events of a class lie alike, the offset in the middle of what containment allows."""
+    """Return the drift that puts events of a class together, the offset in the middle of what containment allows."""
     step = len(pairs) // _FIT_PAIRS + 1
     x = a.start[pairs.a[::step]]
     spread = min(PRIOR_DRIFT, max(prior.max_drift, 1e-9))

@@ -11,12 +11,12 @@ iterations repeat:
    at its start and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
    after Vuong): repetition makes wrong places fit nearly as well as the right one.
 4. The window grows by doubling, so that the drift is known from the whole trace and never smears.
-5. What contains what (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
+5. Containment (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
    bounds is the estimate, since latencies are one-sided and bias a fit.
 
 A margin says nothing about two runs of one programme: so a good share of b must match, closely, within feasible bounds.
 Nor does that tell much where both runs were given their work at the same times, as by a load generator: unless
-durations match closely, too, they must vary alike.
+durations match closely, too, they must vary together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from traceconv.align.piecewise_linear import (
     next_block,
     step_between,
 )
-from traceconv.align.robust import robust_line, since_last, vary_alike
+from traceconv.align.robust import robust_line, since_last, vary_together
 from traceconv.align.sequence_candidates import (
     BLOCK_EVENTS,
     DRIFT_SLACK,
@@ -110,7 +110,7 @@ _DRIFT_OF_FIT_SURER = 4.0
 #: With so many comparable durations, little correlation is that of two runs (simulated: replayed schedules).
 _LEAST_CHANGES = 20
 #: Rank correlation below this is little: the least of the recordings is 0.43, simulated runs of one schedule reach 0.1.
-_CHANCE_ALIKE = 0.3
+_CHANCE_TOGETHER = 0.3
 #: What is believed is so many sigma above none: chance hardly gives that (simulated, likewise).
 _LEAST_SIGMA = 4.0
 #: A call that follows the one before within this is not one that some schedule lets wait, ns (few iterations).
@@ -340,7 +340,7 @@ def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Ca
 def _margins_by_nesting(
     chunk: Chunk, places: list[Candidate], margins: list[float], nest: ThreadStretches, prior: Prior
 ) -> list[float]:
-    """Return the margins of the best place over the others, by what holds the calls there, where that tells more.
+    """Return the margins of the best place over the others, by the slices around the calls, where that tells more.
 
     Each place may move to where the most calls fit. A rival that is beaten by far in this way is beaten, unless it fits
     better by its names and durations.
@@ -466,7 +466,7 @@ def _central(a: Events, pairs: Pairs, line: Line, region: Region, span: tuple[fl
     """Return the line in the middle of a region.
 
     How the usual places move along the trace tells the drift, better than the bounds do if there are many pairs that
-    lie alike. The offset is never taken from there: latencies are one-sided.
+    lie together. The offset is never taken from there: latencies are one-sided.
     """
     middle, drift = region.middle(span)
     x = a.start[pairs.a]
@@ -510,23 +510,23 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
     kinds = a.labels[rows_a], b.labels[rows_b]
     outside, inside = since_last(kinds, a.dur[rows_a], b.dur[rows_b])
     apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
-    same, count = vary_alike(outside, inside)
+    same, count = vary_together(outside, inside)
     many = found.margin >= LEAST_MARGIN and found.matches >= _MANY_MATCHES
     if many and max(found.residuals.median, apart) <= _GREATEST_RESIDUAL_NS:
         return found
     shown = [*correlation_within_iterations(a, b, found.pairs, _AT_ONCE_NS), *([(same, count)] if many else [])]
-    if any(_surely(*alike) for alike in shown):
+    if any(_surely(*pair) for pair in shown):
         return found
-    two = count >= _LEAST_CHANGES and same < _CHANCE_ALIKE
+    two = count >= _LEAST_CHANGES and same < _CHANCE_TOGETHER
     text = Text.LOOKS_LIKE_TWO_RUNS if two else Text.MAY_BE_OF_TWO_RUNS
-    compared = Text.DURATIONS_VARY_ALIKE(count=count, same=max(same, 0))
+    compared = Text.DURATIONS_VARY_TOGETHER(count=count, same=max(same, 0))
     verdict = Verdict.INSUFFICIENT if two else Verdict.UNVERIFIED
     return replace(found, verdict=verdict, reason=text(reason=found.reason, compared=compared))
 
 
 def _surely(same: float, count: int) -> bool:
-    """Return whether so many values vary alike as those of two runs do not."""
-    return same >= _CHANCE_ALIKE and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
+    """Return whether so many values vary together as those of two runs do not."""
+    return same >= _CHANCE_TOGETHER and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
 
 
 def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:

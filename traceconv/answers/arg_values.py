@@ -47,7 +47,7 @@ def _reader(keys: Sequence[str]) -> Callable[[memoryview], tuple[Any, ...]]:
     fields = [(name, Any, ABSENT) for name in names]
     try:
         chosen = msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)))
-    except ValueError:  # no field may have quotes, backslashes, control characters or what is no text in its name
+    except ValueError:  # no field may have quotes, backslashes, control characters or what is not text in its name
         return lambda text: _each_value(text, keys)
     decode = msgspec.json.Decoder(chosen).decode
 

@@ -98,20 +98,20 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
     without = int(np.sum(work.launch < 0))
     if without:
         section.notes.append(
-            f"{without} of {len(work.rows)} pieces of work have no recorded launch: gaps before them are unknown"
+            f"{without} of {len(work.rows)} slices of the device have no recorded launch: gaps before them are unknown"
         )
     early = int(np.sum(_latency(table, work)[work.launch >= 0] < 0))
     if early:
         most = int(-np.min(_latency(table, work)[work.launch >= 0]))
         section.notes.append(
-            f"{early} pieces of work start before their launch: "
+            f"{early} slices of the device start before their launch: "
             f"the clocks of host and device differ by {format_short(most)} or more"
         )
     return section
 
 
 def _device_of(table: SliceTable, queue: int) -> int:
-    """Return the outermost track around a queue that is no process."""
+    """Return the outermost track around a queue that is not a process."""
     tracks = table.trace.tracks
     parent = tracks[queue].parent
     while parent != NO_TRACK and tracks[parent].kind is not TrackKind.PROCESS:
@@ -136,8 +136,8 @@ def _work(table: SliceTable) -> _Work:
         found |= work
         copies |= work & table.of_categories(marks.copies_work)
         communication |= work & table.naming(marks.communication) if marks.communication else False
-        arrows = re.compile(info.marks.launch_arrows)
-        texts = [bool(info.marks.launch_arrows) and arrows.fullmatch(text) is not None for text in trace.strings]
+        pattern = re.compile(info.marks.launch_flows)
+        texts = [bool(info.marks.launch_flows) and pattern.fullmatch(text) is not None for text in trace.strings]
         says = np.array(texts, bool)
         launches = (says[flows.name] | says[flows.category]) & work[flows.to_slice]
         launched_by[flows.to_slice[launches]] = flows.from_slice[launches]
@@ -146,7 +146,7 @@ def _work(table: SliceTable) -> _Work:
 
 
 def _latency(table: SliceTable, work: _Work) -> I64:
-    """Return how long after the start of its launch call each piece of work starts, ns; without a launch no meaning."""
+    """Return how long after its launch call each slice of the device starts, ns; without a launch it means nothing."""
     ts = table.trace.slices.ts
     latency: I64 = ts[work.rows] - ts[work.launch]
     return latency
@@ -207,7 +207,7 @@ def _causes(
     begins = ts[work.rows[mine]]
     launch = work.launch[mine]
     called = np.where(launch >= 0, ts[launch], np.iinfo(np.int64).min)
-    # Of several pieces of work that start at the end of a gap, the one that was launched last.
+    # Of several slices that start at the end of a gap, the one that was launched last.
     order = np.lexsort((called, begins))
     next_one = order[np.searchsorted(begins[order], idle.ends, "right") - 1]
     known = launch[next_one] >= 0

@@ -20,7 +20,7 @@ from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.tabular import Tabular, needed
 from traceconv.errors import UsageError
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind, occurring
 
 if TYPE_CHECKING:
@@ -153,13 +153,13 @@ class _Builder:
     def args_text(self, at: I64, length: npt.NDArray[np.int32]) -> Any:
         """Return the args as JSON texts; null for events without."""
         pa, args, sizes = self.pa, self.trace.args, length.astype(np.int64)
-        chunks = []
-        for rows in pieces(len(at)):
+        arrays = []
+        for rows in chunks(len(at)):
             ends = np.append(0, np.cumsum(sizes[rows]))
             valid = np.packbits(length[rows] > 0, bitorder="little")
             buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(args.joined(at[rows], sizes[rows]))]
-            chunks.append(pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers))
-        return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
+            arrays.append(pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers))
+        return pa.concat_arrays(arrays) if arrays else pa.array([], pa.large_string())
 
     def chosen_args(self, at: I64, length: npt.NDArray[np.int32]) -> Columns:
         """Return a column for each chosen arg: numbers where all values are numbers, otherwise texts; null for none."""

@@ -47,7 +47,7 @@ def memory(table: SliceTable) -> Section:
         synthetic |= not table.drawn_in_time[number]
         whole = own[counters.is_integer[own] == 1]
         if len(whole) < len(own):
-            section.notes.append(f"{table.path(number)}: {len(own) - len(whole)} values are no whole bytes: left out")
+            section.notes.append(f"{table.path(number)}: {len(own) - len(whole)} values are not whole bytes: left out")
         if not len(whole):
             continue
         values = counters.integer[whole]

@@ -13,7 +13,7 @@ NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """What surrounds each slice of a laid-out trace; arrays of one value a slice.
+    """The parent and depth of each slice of a laid-out trace; arrays of one value a slice.
 
     Attributes:
         parent: the row of the slice around it on its track, NO_PARENT if there is none.
@@ -27,7 +27,7 @@ class Nesting:
 
 
 def nesting_of(slices: Slices) -> Nesting:
-    """Return what surrounds each slice. The table is laid out: sorted by track and start, longer first, and nested.
+    """Return parent and depth of each slice of a table that is sorted by track and start, longer first, and nested.
 
     A slice of length 0 holds nothing, and one that starts when another ends does not lie in it.
     """

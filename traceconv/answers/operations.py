@@ -107,7 +107,7 @@ def sorted_by(sort: str, by: Sequence[str]) -> int:
 def check_key(key: str) -> None:
     """Raise UsageError if operations cannot be grouped by the key."""
     if key not in KEYS and not (key.startswith(_ARG) and key != _ARG):
-        raise UsageError(f"--by: {key!r} is no key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
+        raise UsageError(f"--by: {key!r} is not a key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
 
 
 def rounded(whole: int, count: int) -> int:

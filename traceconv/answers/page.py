@@ -33,8 +33,8 @@ class Bar:
     """One row of a plot.
 
     Attributes:
-        label: what stands before it.
-        value: what stands behind it.
+        label: the text before it.
+        value: the text after it.
         parts: the class of each part, where it starts and how long it is, per cent of the width, and what it is.
         heights: of the parts, per cent; nothing where all are full.
     """

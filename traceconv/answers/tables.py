@@ -38,7 +38,7 @@ class SliceTable:
 
     @cached_property
     def nesting(self) -> Nesting:
-        """Return what surrounds each slice."""
+        """Return parent and depth of each slice."""
         return nesting_of(self.trace.slices)
 
     @cached_property

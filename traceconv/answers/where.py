@@ -157,7 +157,7 @@ class _Parser:
         if name.kind != "word":
             self.fail("expected a field", name)
         if name.text not in FIELDS and not (name.text.startswith(_ARG) and name.text != _ARG):
-            self.fail(f"{name.text!r} is no field", name)
+            self.fail(f"{name.text!r} is not a field", name)
         sign = self.take()
         if sign.kind != "sign":
             self.fail(f"expected one of {' '.join(_OPERATORS)}", sign)
@@ -190,7 +190,7 @@ class _Parser:
 
 
 def _unquoted(text: str) -> str:
-    """Return what stands in quotes, where two of them are one; a text without quotes as it is."""
+    """Return the text in quotes, where two of them are one; a text without quotes as it is."""
     return text[1:-1].replace(text[0] * 2, text[0]) if text[:1] in ("'", '"') else text
 
 
@@ -223,7 +223,7 @@ def holds(table: SliceTable, condition: Condition) -> Mask:
 
 
 def _compared(table: SliceTable, one: Comparison) -> Mask:
-    """Return for which slices a comparison holds whose operator is no opposite."""
+    """Return for which slices a comparison holds whose operator is not an opposite."""
     trace = table.trace
     slices = trace.slices
     if one.field in _TIMES:

@@ -58,6 +58,6 @@ def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked) -> CheckRepo
     from traceconv.check.chrome_json import check_chrome_json
 
     data = bytearray()  # file.read() would have all of it twice for a moment
-    while piece := file.read(_READ_BYTES):
-        data += piece
+    while chunk := file.read(_READ_BYTES):
+        data += chunk
     return check_chrome_json(data)

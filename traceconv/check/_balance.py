@@ -2,7 +2,7 @@
 
 An unnamed end closes the innermost open slice, a named one the innermost of its name. Perfetto sorts events by time
 and keeps the file order of equal times, so that order decides what is wrong. The file order is followed, too: it
-explains ends before their begin, and a reader that streams the file pairs in it.
+explains ends before their start, and a reader that streams the file pairs in it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Edges:
     def __init__(self) -> None:
         self._ts = array("q")
         self._packets = array("q")
-        # Positive: a begin, negative: an end; the number stands for the name (1: a begin without one).
+        # Positive: a start, negative: an end; the number stands for the name (1: a start without one).
         self._kinds = array("q")
 
     def begin(self, ts: int, packet: int, name: int) -> None:

@@ -39,7 +39,7 @@ class Events:
     def batches(self) -> Iterator[list[msgspec.Raw]]:
         """Yield the events, undecoded, some at a time; each of them has at least one.
 
-        Raises one of UNREADABLE with its place in the text if it is no list of JSON.
+        Raises one of UNREADABLE with its place in the text if it is not a list of JSON.
         """
         at, size = self._begin, _WINDOW_BYTES
         while at < self._end:
@@ -72,7 +72,7 @@ class Events:
         return at, []
 
     def _cuts(self, at: int, size: int) -> Iterator[int]:
-        """Yield commas that may stand between events: what precedes one is a list of JSON if it does."""
+        """Yield commas that may stand between events: the text before one is a list of JSON if it does."""
         for part in range(_PARTS, 0, -1):
             end = at + size * part // _PARTS
             begin = max(at, end - _TAIL_BYTES)
@@ -124,7 +124,7 @@ def byte_of(error: Exception) -> int | None:
 
 
 def _shifted(error: msgspec.DecodeError, by: int) -> msgspec.DecodeError:
-    """Return the error of a piece of the text, with its place in the text."""
+    """Return the error of a chunk of the text, with its place in the text."""
     return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda found: f"(byte {int(found[1]) + by})", str(error)))
 
 

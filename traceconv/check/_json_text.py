@@ -39,7 +39,7 @@ LARGE_MEMBER = declare(
 )
 SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
 LONE_SURROGATE = declare(
-    "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is no text; strict parsers refuse the file"
+    "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is not text; strict parsers refuse the file"
 )
 _UTF8_STEP = 1 << 20
 _SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)
@@ -93,7 +93,7 @@ def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | No
 
 
 def _events_of(text: memoryview, found: Diagnostics) -> Events | None:
-    """Return the events, undecoded; None (and a problem) when this is no trace at all."""
+    """Return the events, undecoded; None (and a problem) when this is not a trace at all."""
     if not is_list(text):
         return _events_of_object(text, found)
     events, closed = list_of(text)
@@ -111,20 +111,20 @@ def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
     if top is None or (inner is not None and bytes(inner[:1]) != b"["):
         found.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
         return None
-    facts = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
+    info = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
     events = None
     if inner is not None:
-        facts["traceEvents"] = []
+        info["traceEvents"] = []
         events, _ = list_of(inner)
     if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
         found.add(RAW_DELETE, "outside of traceEvents", outside)
-    for problem in top_level_problems(facts):
+    for problem in top_level_problems(info):
         found.add(SCHEMA, f"top level, {problem}")
     return events
 
 
 def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
-    """Return what stands beside the events, for the schema; of what is large, what kind of value it is."""
+    """Return the members beside the events, for the schema; of what is large, what kind of value it is."""
     if memoryview(raw).nbytes > LARGE_BYTES:
         found.add(LARGE_MEMBER, f"top level, {key}")
         raw = abbreviated(raw)

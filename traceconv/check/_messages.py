@@ -87,7 +87,7 @@ class Decoder:
         Args:
             message: its name in the table, such as "TracePacket".
             data: its bytes.
-            into: what its fields are added to: a message may stand in several pieces.
+            into: what its fields are added to: a message may stand in several parts.
             depth: how many levels of messages it may hold.
 
         Raises:

@@ -108,9 +108,9 @@ class Shapes:
         return _sentence(worst) if worst else ""
 
 
-def top_level_problems(facts: dict[str, Any]) -> Iterator[str]:
+def top_level_problems(info: dict[str, Any]) -> Iterator[str]:
     """Yield what the schema has against the object around the events (given with an empty list of events)."""
-    for error in Draft202012Validator(_part("traceObject")).iter_errors(facts):
+    for error in Draft202012Validator(_part("traceObject")).iter_errors(info):
         yield _sentence(error)
 
 

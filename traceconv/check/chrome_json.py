@@ -72,7 +72,7 @@ SURROGATE = declare(
     Severity.ERROR,
     "a surrogate pair written as escapes in a name stops Perfetto's import; write the character itself",
 )
-BAD_TIME = declare("check-json.bad_time", Severity.DATA_LOSS, "a time that is no finite number or out of range")
+BAD_TIME = declare("check-json.bad_time", Severity.DATA_LOSS, "a time that is not a finite number or out of range")
 NEGATIVE_DUR = declare("check-json.negative_duration", Severity.DATA_LOSS, "a slice ends before it begins")
 LARGE_TIMES = declare(
     "check-json.large_times",
@@ -85,11 +85,11 @@ NEGATIVE_TIME = declare(
 ID_RANGE = declare(
     "check-json.id_range",
     Severity.DATA_LOSS,
-    "Perfetto drops async and flow events with an id that is no 64-bit integer; write it as text",
+    "Perfetto drops async and flow events with an id that is not a 64-bit integer; write it as text",
 )
 BIG_ID = declare("check-json.big_id", Severity.NOTICE, "ids from 2^53 on lose digits in viewers; write them as text")
 TASK_RANGE = declare(
-    "check-json.task_range", Severity.NOTICE, "Perfetto turns a pid or tid that is no unsigned 32-bit number into 0"
+    "check-json.task_range", Severity.NOTICE, "Perfetto turns a pid or tid that is not an unsigned 32-bit number into 0"
 )
 TASKS_MERGED = declare(
     "check-json.tasks_merged",
@@ -113,7 +113,7 @@ END_NAME = declare(
 EMPTY_PAIR = declare(
     "check-json.empty_pair",
     Severity.DATA_LOSS,
-    "a begin and its end have one time: behind a complete event, Perfetto takes ends first, and the slice never ends",
+    "a start and its end have one time: behind a complete event, Perfetto takes ends first, and the slice never ends",
 )
 ASYNC_END_ALONE = declare(
     "check-json.async_end_without_begin", Severity.DATA_LOSS, "an async end has no open slice of its id and name"

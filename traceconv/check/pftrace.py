@@ -62,7 +62,7 @@ EXTRA_VALUES = declare(
     Severity.DATA_LOSS,
     "an event with more than 8 extra counter values, or without a track for each, vanishes",
 )
-FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow that only one event belongs to has no arrow")
+FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow with only one event is not drawn")
 FLOW_NO_START = declare(
     "check-pftrace.flow_without_start", Severity.NOTICE, "a flow is finished that no earlier event started"
 )
@@ -134,17 +134,17 @@ class _Inflating:
 
     def read(self, size: int) -> bytes:
         """Return at most so many bytes; none at the end only."""
-        piece = b""
-        while not piece and not self.error and not self._inflate.eof:
+        chunk = b""
+        while not chunk and not self.error and not self._inflate.eof:
             try:
-                piece = self._inflate.decompress(self._fed, size)
+                chunk = self._inflate.decompress(self._fed, size)
             except zlib.error as error:
                 self.error = str(error)
             self._fed = self._inflate.unconsumed_tail
-            if not piece and not self._fed and not self._inflate.eof:
+            if not chunk and not self._fed and not self._inflate.eof:
                 self.error = self.error or "incomplete or truncated stream"
-        self._count.add(len(piece))
-        return piece
+        self._count.add(len(chunk))
+        return chunk
 
 
 class _Checker:

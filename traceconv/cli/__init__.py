@@ -19,21 +19,31 @@ from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.io import interrupts
 
-_COMMANDS = {
-    "align": "Say how recordings line up, and how sure that is.",
-    "anchor": "Read all clocks of this machine, around a command.",
-    "check": "Look for everything that viewers drop, misplace or refuse.",
-    "clocks": "Say which clocks recordings have, and what relates them.",
-    "convert": "Turn one recording into a trace.",
-    "export": "Write recordings as tables: Parquet, CSV, Arrow.",
-    "formats": "List the formats that can be read.",
-    "how": "Print how to record a file of a format.",
-    "identify": "Say what format a file is.",
-    "info": "Say what is in a recording.",
-    "merge": "Put several recordings on one time axis.",
-    "open": "Show a trace in ui.perfetto.dev.",
-    "report": "Print what was slow, how long steps took, what waited.",
+#: The commands, under the headings of the help.
+_SECTIONS = {
+    "Make a trace": {
+        "convert": "Turn one recording into a trace.",
+        "merge": "Put several recordings on one time axis.",
+        "open": "Show a trace in ui.perfetto.dev.",
+    },
+    "Ask recordings": {
+        "report": "Print what was slow, how long steps took, what waited.",
+        "export": "Write recordings as tables: Parquet, CSV, Arrow.",
+        "info": "Print what a recording holds.",
+        "check": "Find everything in a trace that viewers drop, misplace or refuse.",
+    },
+    "Understand clocks": {
+        "align": "Print how recordings line up, and how sure that is.",
+        "clocks": "Print which clocks recordings have, and how they are related.",
+        "anchor": "Read all clocks of this machine, around a command.",
+    },
+    "Formats": {
+        "formats": "List the formats that can be read.",
+        "identify": "Print the format of a file.",
+        "how": "Print how to record a file of a format.",
+    },
 }
+_COMMANDS = [name for commands in _SECTIONS.values() for name in commands]
 
 #: The signals that ask a process to end, besides the one of the keyboard.
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -41,13 +51,13 @@ _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 #: Commands that run a programme of the user, which gets the environment as it is.
 _RUN_OTHERS = {"anchor"}
 
-_HELP = """Timelines for ui.perfetto.dev out of what machine-learning runtimes print about their own speed.
+_HELP = """Turn what machine-learning runtimes record about their speed into timelines for ui.perfetto.dev.
 
 \b
   traceconv merge kineto.json onednn.log -o out.pftrace
   traceconv open out.pftrace
 
-This is not Perfetto's tool of the same name, which goes the other way: from Perfetto's format to others.
+Perfetto has a tool of the same name that goes the other way: from Perfetto's format to others.
 """
 
 
@@ -55,7 +65,7 @@ class _Commands(click.Group):
     """The commands by name, imported on use: `--help` must not pay for numpy."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return _COMMANDS
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
@@ -71,8 +81,10 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        width = max(map(len, _COMMANDS))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), help_text) for name, help_text in commands.items()])
 
 
 @click.group(cls=_Commands, help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,7 +12,7 @@ import click
 
 from traceconv.align import Policy, ReceiptLine
 from traceconv.align.checks import Causality
-from traceconv.align.constraint_parser import Facts, by_input, input_named, pairs, parse_facts
+from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Input, Output, Result
@@ -76,10 +76,10 @@ class Recordings:
         inputs = [Input(file, format_of.get(i), own[i], *offsets[i]) for i, file in enumerate(self.files)]
         return inputs, shared
 
-    def facts(self) -> Facts:
+    def constraints(self) -> Constraints:
         """Return the constraints that the options state. Raises UsageError for a value of another form."""
         given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
-        return replace(parse_facts(self.files, **given), same_machine=self.same_machine)
+        return replace(parse_constraints(self.files, **given), same_machine=self.same_machine)
 
 
 def _policy(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
@@ -100,29 +100,29 @@ memory_option = click.option(
     "--memory",
     metavar="SIZE",
     callback=lambda _context, _option, text: parse_size(text) if text else None,
-    help="How much memory to use before args of events, then columns, go to temporary files in TMPDIR, such as 2G or "
-    "500M; by default the size of the inputs and 500 MB, or half of what is free if that is less.",
+    help="Memory to use, such as 2G or 500M. Beyond it, data goes to temporary files in TMPDIR. By default the size of "
+    "the inputs plus 500 MB, but at most half of the free memory.",
 )
-verbose_option = click.option("-v", "--verbose", is_flag=True, help="Print every diagnostic, also mere information.")
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Print every diagnostic, also those for information."
+)
 report_option = click.option(
     "--report",
     "reports",
     multiple=True,
     metavar="FILE",
-    help="Write how the files were aligned, and why: align.json, align.html, or both.",
+    help="Write how the files were aligned, and why. The ending decides: align.json or align.html. May be repeated.",
 )
 #: What a trace is written to, as `output: Output`.
 output_options = grouped(
     "output",
     Output,
     click.option(
-        "-o", "--output", "path", default="-", metavar="FILE", help="Where to write; standard output if not given."
+        "-o", "--output", "path", default="-", metavar="FILE", help="The file to write. Default: standard output."
     ),
-    click.option(
-        "--to", metavar="FORMAT", help="perfetto or chrome-json; by default the ending of the output decides."
-    ),
+    click.option("--to", metavar="FORMAT", help="perfetto or chrome-json. Default: by the ending of the output."),
     force_option,
-    click.option("--strict", is_flag=True, help="Fail if anything of the input is lost."),
+    click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
 )
 #: The inputs of a command that takes several, as `recordings: Recordings`.
 recordings = grouped(
@@ -130,60 +130,62 @@ recordings = grouped(
     Recordings,
     click.argument("files", nargs=-1, required=True),
     click.option(
-        "--from", "formats", multiple=True, metavar="FILE=FORMAT", help="The format of an input, if not found out."
+        "--from",
+        "formats",
+        multiple=True,
+        metavar="FILE=FORMAT",
+        help="Read FILE as this format, instead of the one found.",
     ),
     click.option(
         "--offset",
         "offsets",
         multiple=True,
         metavar="FILE=TIME",
-        help="Add TIME (such as +1.5ms or -20us) to all times of FILE, on top of what the file says itself. It is as "
-        "exact as its digits.",
+        help="Add TIME, such as +1.5ms or -20us, to all times of FILE. Its last digit is its uncertainty.",
     ),
     click.option(
         "--same-machine",
         is_flag=True,
-        help="All inputs were recorded on one machine, whatever they call it (containers have names of their own): "
-        "equal pids are the same process, clocks since boot the same clock.",
+        help="All inputs are of one machine, whatever name they give (containers have their own). Equal pids are then "
+        "one process, and clocks since boot one clock.",
     ),
     click.option(
         "--anchor",
         "anchors",
         multiple=True,
         metavar="POINT=POINT[~TIME]",
-        help="Two points are one instant, within TIME: times on the clocks of two files, a.json@1.25s=b.log@30ms~5us, "
-        "or begins and ends of events, 'a.json:Conv#3.start=b.log:convolution#-1.end' (the third, the last). Two "
-        "anchors of two files give the drift, too. Without TIME, an anchor is as exact as its digits: @1s is ±1 s, "
-        "@1.000s is ±1 ms.",
+        help="Two points of two files are one instant, within TIME. A point is a time on the clock of its file, "
+        "a.json@1.25s=b.log@30ms~5us, or the start or end of an event, 'a.json:Conv#3.start=b.log:gemm#-1.end' (the "
+        "third, the last). Without TIME, the last digit counts: @1s is ±1 s. Two anchors also give the drift.",
     ),
     click.option(
         "--drift",
         "drifts",
         multiple=True,
         metavar="FILE=PPM",
-        help="1 s on the clock of FILE lasts longer by that, such as b.log=12ppm or b.log=-40ppb.",
+        help="The clock of FILE runs slow by this rate: b.log=12ppm or b.log=-40ppb.",
     ),
     click.option(
         "--clock",
         "clocks",
         multiple=True,
         metavar="FILE=CLOCK[@HOST]",
-        help="What the times of FILE count: realtime, monotonic, monotonic_raw, boottime, perf, or none for a file "
-        "whose times mean nothing. HOST is the machine as other files name it: run.log=monotonic@myhost.",
+        help="The clock of the times of FILE: realtime, monotonic, monotonic_raw, boottime, perf, or none (unknown). "
+        "HOST is the machine, as other files name it: run.log=monotonic@myhost.",
     ),
     click.option(
         "--tz",
         "zones",
         multiple=True,
         metavar="FILE=ZONE",
-        help="The zone of the local times of FILE, or of its name: onnxruntime_profile.json=+02:00.",
+        help="The time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00.",
     ),
     click.option(
         "--date",
         "dates",
         multiple=True,
         metavar="FILE=DAY",
-        help="The day of the first time of FILE, if its times have none: tvm.log=2018-10-26.",
+        help="The day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
     ),
     importer_option,
 )
@@ -196,17 +198,20 @@ policy_options = grouped(
         type=click.Choice(["fail", "separate", "best"]),
         default="fail",
         show_default=True,
-        help="What to do when files fit each other in several places, or too badly: fail, show them side by side "
-        "without aligning them, under names that say so (separate), or take the best place with a warning (best). "
-        "What contradicts what files say of their clocks is refused, but for best, which leaves it and warns.",
+        help="What to do if an alignment is not certain: fail; show the files side by side, under names that say so "
+        "(separate); or take the best one and warn (best).",
     ),
-    click.option("--same-run", is_flag=True, help="The files are known to be recordings of one and the same run."),
+    click.option(
+        "--same-run",
+        is_flag=True,
+        help="The files are recordings of one run. Without it, that has to show in the events.",
+    ),
     click.option(
         "--map",
         "classes",
         multiple=True,
         metavar="CLASS=PATTERN,...",
-        help="Which names mean the same kind of work: convolution=Conv*,*FusedConv*.",
+        help="Names for the same kind of work in different files: convolution=Conv*,*FusedConv*.",
     ),
 )
 
@@ -265,7 +270,7 @@ def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool)
 
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
-    """Print how each input was placed, what speaks against it, what is one, and the checks of cause and effect."""
+    """Print how each input was placed, reasons against it, what is one, and the checks of cause and effect."""
     screen, cells = console(), receipt_cells(receipt, files)
     if sum(least_widths(cells).values()) <= screen.width:
         with screen.capture() as table:

@@ -22,15 +22,14 @@ limit_options = grouped(
         metavar="SIZE",
         default="16M",
         show_default=True,
-        help="How many bytes a line of a text, a name or an arg may have: longer lines and args are left out, longer "
-        "names are cut.",
+        help="Most bytes of a line, a name or an arg. Longer lines and args are left out, longer names are cut.",
     ),
     click.option(
         "--max-ratio",
         type=click.IntRange(0),
         default=DEFAULT_LIMITS.ratio,
         show_default=True,
-        help="How many times its size a file may unpack to, once that is more than 256 MB; 0 for any. With 0, check "
-        "also reads JSON that holds millions of empty objects.",
+        help="Refuse a file that unpacks to more than this times its size, and to more than 256 MB. 0 is no limit; "
+        "`check` then also reads JSON of millions of empty objects.",
     ),
 )

@@ -28,16 +28,16 @@ from traceconv.io.limits import Limits
 def command(
     recordings: common.Recordings, policy: Policy, reports: tuple[str, ...], force: bool, limits: Limits
 ) -> None:
-    """Say how several recordings would be put on one time axis, and how sure that is; writes no trace.
+    """Print how several recordings line up, and how sure that is, without writing a trace.
 
     \b
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
-    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"aligning {len(inputs)} files", False):
         alignment, checks = api.estimate(
-            inputs, options=options, facts=facts, policy=policy, report=reports, force=force, limits=limits
+            inputs, options=options, constraints=constraints, policy=policy, report=reports, force=force, limits=limits
         )
     say(f"On one time axis: {alignment.clock.describe()}")
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)

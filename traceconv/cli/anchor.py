@@ -44,7 +44,7 @@ _FORWARDED = [
     for name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGBREAK")
     if hasattr(signal, name)
 ]
-#: The exit codes of shells for a command that is not there, that is no program, that a signal ended (and its number).
+#: Exit codes of shells for a command that does not exist, is not a program, or was ended by a signal (plus its number).
 NOT_FOUND, _NOT_EXECUTABLE, _SIGNALLED = 127, 126, 128
 
 

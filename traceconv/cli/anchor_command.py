@@ -17,12 +17,12 @@ from traceconv.model.times import format_time
 
 @click.command("anchor", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("-o", "--output", metavar="FILE", help="Where to write; by default anchor-DATE-TIME.json.")
+@click.option("-o", "--output", metavar="FILE", help="The file to write. Default: anchor-DATE-TIME.json.")
 @common.force_option
 @common.quiet_option
 @click.pass_context
 def command(ctx: click.Context, command: tuple[str, ...], output: str | None, force: bool, quiet: bool) -> None:
-    """Read all clocks of this machine against each other, and write that down.
+    """Read all clocks of this machine, and write how they are related.
 
     \b
       traceconv anchor -o anchor.json -- python run.py
@@ -56,7 +56,9 @@ def _not_run(program: str, status: int) -> TraceconvError:
     """Return why a command did not run; `status` is what a shell makes of it."""
     if status == anchor.NOT_FOUND:
         return UsageError(f"{program}: no such program", hint="what only a shell knows needs one: -- sh -c 'COMMAND'")
-    return UsageError(f"{program}: is no program that can be run", hint="a script needs chmod +x, or its interpreter")
+    return UsageError(
+        f"{program}: is not a program that can be run", hint="a script needs chmod +x, or its interpreter"
+    )
 
 
 def _write(target: str, content: dict[str, object], force: bool) -> None:

@@ -21,7 +21,7 @@ from traceconv.io.limits import Limits
 @limit_options
 @click.pass_context
 def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
-    """Look for everything that viewers drop, misplace or refuse, in Chrome JSON and Perfetto traces of any tool.
+    """Find everything that viewers drop, misplace or refuse, in Chrome JSON and Perfetto traces of any tool.
 
     \b
       traceconv check out.pftrace other.json
@@ -48,7 +48,7 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
 
 
 def _format_of(file: str, limits: Limits) -> str:
-    """Return the format of a file that is no trace.
+    """Return the format of a file that is not a trace.
 
     "" if nobody knows it, or if it was standard input, which is read.
     """

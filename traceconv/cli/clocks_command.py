@@ -18,14 +18,14 @@ from traceconv.model.times import format_bound, format_time
 @common.recordings
 @limit_options
 def command(recordings: common.Recordings, limits: Limits) -> None:
-    """Say which clocks recordings have, what relates them, and what would relate the others.
+    """Print which clocks recordings have, how they are related, and what would relate the rest.
 
     \b
       traceconv clocks perf.data profile.json onednn.log
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
     inputs, options = recordings.inputs()
-    found = api.clocks(inputs, options=options, facts=recordings.facts(), limits=limits)
+    found = api.clocks(inputs, options=options, constraints=recordings.constraints(), limits=limits)
     _print_clocks(found.clocks)
     for pair in found.pairs:
         say("", err=False)

@@ -13,7 +13,9 @@ from traceconv.io.limits import Limits
 @click.command("convert")
 @click.argument("file")
 @common.output_options
-@click.option("--from", "format_name", metavar="FORMAT", help="The format of the input, if it shall not be found out.")
+@click.option(
+    "--from", "format_name", metavar="FORMAT", help="Read the input as this format, instead of the one found."
+)
 @common.importer_option
 @common.memory_option
 @limit_options

@@ -42,14 +42,14 @@ def command(
     Several files are merged first, as by `merge`. The folder gets one file for each table; docs/python-api.md lists
     their columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
-    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"reading {len(inputs)} files", quiet):
         api.export(
             inputs,
             api.Output(path, force=force),
             args=args,
             options=options,
-            facts=facts,
+            constraints=constraints,
             policy=policy,
             memory=memory,
             limits=limits,

@@ -14,7 +14,7 @@ from traceconv.families.registry import Importer, importer_class, options_of, sk
 @click.command("formats")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the formats that can be read, or say all about one.
+    """List the formats that can be read, or describe one.
 
     \b
       traceconv formats
@@ -52,7 +52,7 @@ def _column(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _option_help(cls: type[Importer], option: str) -> str:
-    """Return the words of the class docstring on an option: what stands behind its name under `Attributes:`."""
+    """Return the words of the class docstring on an option: the text after its name under `Attributes:`."""
     words: list[str] = []
     for line in (cls.__doc__ or "").splitlines():
         text = line.strip()

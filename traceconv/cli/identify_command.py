@@ -20,7 +20,7 @@ from traceconv.io.source import Source
 @limit_options
 @click.pass_context
 def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, limits: Limits) -> None:
-    """Say what format a file is, by its content.
+    """Print the format of a file, found by its content.
 
     \b
       traceconv identify *.json *.log

@@ -23,12 +23,14 @@ _LONGEST_VALUE = 100
 @click.argument("files", nargs=-1, required=True)
 @common.importer_option
 @limit_options
-@click.option("--from", "format_name", metavar="FORMAT", help="The format of the inputs, if it shall not be found out.")
+@click.option(
+    "--from", "format_name", metavar="FORMAT", help="Read the inputs as this format, instead of the one found."
+)
 @click.pass_context
 def command(
     ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...], format_name: str | None, limits: Limits
 ) -> None:
-    """Say what is in a recording: its clock, its span, what was read and what was lost.
+    """Print what a recording holds: its clock, its span, what was read, what was lost.
 
     \b
       traceconv info onednn.log
@@ -62,7 +64,7 @@ def _describe(file: str, trace: Trace) -> list[str]:
     lines.append("  events    " + ", ".join(f"{count} {what}" for what, count in trace.counts().items() if count))
     for key, value in trace.metadata.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        lines.append(f"  fact      {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")
+        lines.append(f"  metadata  {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")
     lines += [f"  note      {note}" for note in source.notes]
     lines += [f"  {entry.code.label:<9} {entry.describe()}" for entry in source.diagnostics]
     return lines

@@ -41,13 +41,13 @@ def command(
     Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
     whose clocks nothing relates are refused.
     """
-    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"merging {len(inputs)} files", quiet):
         result = api.merge(
             inputs,
             output,
             options=options,
-            facts=facts,
+            constraints=constraints,
             policy=policy,
             report=reports,
             memory=memory,

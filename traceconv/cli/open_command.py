@@ -15,9 +15,9 @@ from traceconv.io.source import Source
 
 @click.command("open")
 @click.argument("file")
-@click.option("--browser/--no-browser", default=True, help="Whether to start the browser, or only print the address.")
+@click.option("--browser/--no-browser", default=True, help="Start the browser, or only print the address.")
 @click.option(
-    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="How long to wait for the browser."
+    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="Time to wait for the browser."
 )
 def command(file: str, browser: bool, timeout: float) -> None:
     """Show a trace in ui.perfetto.dev.
@@ -30,7 +30,9 @@ def command(file: str, browser: bool, timeout: float) -> None:
     """
     head = Source(file).head()
     if head.data[:1] != b"\x0a" and head.text[:1] not in (b"{", b"["):
-        raise UsageError(f"{file}: is no trace that the UI can show", hint=f"traceconv convert {file} -o trace.pftrace")
+        raise UsageError(
+            f"{file}: is not a trace that the UI can show", hint=f"traceconv convert {file} -o trace.pftrace"
+        )
     fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=partial(say, err=False))
     if not fetched:
         raise OutputError(

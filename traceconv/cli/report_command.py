@@ -103,7 +103,7 @@ def command(
     memory: int | None,
     limits: Limits,
 ) -> None:
-    """Print tables about recordings: what was slow, how long steps took, whether a device waited.
+    """Print what was slow, how long steps took and whether a device waited, as tables.
 
     \b
       traceconv report kineto.json
@@ -118,11 +118,13 @@ def command(
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    (inputs, options), facts = recordings.inputs(), recordings.facts()
+    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     api.refuse_overwriting(inputs, path)
     check_target(path, binary=False, force=force)
     with common.working(f"reading {len(inputs)} files", False):
-        sections = api.report(inputs, asked, options=options, facts=facts, policy=policy, memory=memory, limits=limits)
+        sections = api.report(
+            inputs, asked, options=options, constraints=constraints, policy=policy, memory=memory, limits=limits
+        )
     text = RENDERERS[form](sections, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS)
     if path == "-":
         say(*text.split("\n")[:-1], err=False)

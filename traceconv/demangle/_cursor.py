@@ -68,7 +68,7 @@ class Cursor:
             raise Unknown
 
     def match(self, pattern: str) -> str:
-        """Return what fits an expression, which has to."""
+        """Return a match of an expression, which has to."""
         found = re.compile(pattern).match(self.text, self.at)
         if found is None:
             raise Unknown

@@ -85,7 +85,7 @@ class Expressions:
         raise Unknown
 
     def _bracketed(self) -> str:
-        """Return an operand; those that are no plain parameter stand in parentheses."""
+        """Return an operand; those that are not a plain parameter stand in parentheses."""
         is_plain = self._text.peek(2) == "fp"
         found = self.expression()
         return found if is_plain else f"({found})"

@@ -136,7 +136,7 @@ class Grammar:
         return f"{inside}::{name}", is_template, ending
 
     def unqualified(self, scope: str) -> str:
-        """Return one component of a name; `scope` is what stands before it."""
+        """Return one component of a name; `scope` is the text before it."""
         letter = self._text.peek()
         if letter.isdigit():
             found = self._text.source_name()

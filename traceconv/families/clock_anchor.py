@@ -11,7 +11,7 @@
      "command": {"argv": ["python", "run.py"], "clock": "CLOCK_MONOTONIC", "start_ns": 81337140000000, ...}
     }
 
-The format is our own; schemas/anchor.schema.json describes it. All that it gives are clocks and what relates them, with
+The format is our own; schemas/anchor.schema.json describes it. All that it gives are clocks and their relations, with
 a slice for the command that ran between the readings. A pair of clocks that was read before and after is related by a
 line, so that recordings in between are placed right although the clocks drift.
 """
@@ -123,8 +123,8 @@ class _Reader(msgspec.Struct, frozen=True):
         if content.command is not None:
             self._command(content.command)
         self.out.info.boot_id = content.boot_id
-        facts = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
-        for key, value in facts.items():
+        info = {"host": content.host, "system": content.system, "boot_id": content.boot_id}
+        for key, value in info.items():
             if value:
                 self.out.metadata[key] = value
 

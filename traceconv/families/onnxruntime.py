@@ -5,7 +5,7 @@
     {"cat" : "Node","pid" :11,"tid" :11,"dur" :235,"ts" :34961,"ph" : "X","name" :"conv1_kernel_time",
      "args" : {"op_name" : "Conv","node_index" : "32","output_type_shape" : [{"float":[1,32,32,32]}]}},
 
-Facts from the source (core/common/profiler.cc, gpu_profiler_common.h) and from runs of 0.3 to 1.31: one event per line
+Source: the source (core/common/profiler.cc, gpu_profiler_common.h) and from runs of 0.3 to 1.31: one event per line
 with these fields only, whole microseconds since the profiler started, every arg a string unless it begins with { or [.
 Up to 1.30 names are written without escapes, so a quote in a node name breaks the JSON; the shared reader repairs it.
 GPU events have pid and tid -1 and follow the event that launched them.
@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Raw
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -122,7 +122,7 @@ class OnnxRuntime:
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     layer = Layer.FRAMEWORK
     marks = FormatMarks(
-        launch_arrows="launch",
+        launch_flows="launch",
         libraries="onnxruntime",
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
@@ -145,7 +145,7 @@ class OnnxRuntime:
     def sniff(self, head: Head) -> Match:
         """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
         events = head.json.objects
-        own = [event for event in events if _is_event(event)]  # the others are pieces of damaged ones
+        own = [event for event in events if _is_event(event)]  # the others are parts of damaged ones
         if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
             return Match.yes("events of a session or of nodes, with the fields of ONNX Runtime and no others")
         if head.complete and _WITHOUT_EVENTS.fullmatch(head.text):
@@ -160,7 +160,7 @@ class OnnxRuntime:
         events = OnnxRuntimeEvents(out, self.counters)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.finish()
         self._tell_start(source.name, zone, out)
 
@@ -171,7 +171,7 @@ class OnnxRuntime:
             method = "start time given by the user (get_profiling_start_time_ns)"
             other = REALTIME if looks_like_unix_time(self.start_ns) else _STEADY
             if other is not REALTIME:
-                out.note("start_ns is no time since 1970 (the clock of Windows and macOS): the date is not known")
+                out.note("start_ns is not a time since 1970 (the clock of Windows and macOS): the date is not known")
             user = Provenance.USER
             out.clocks.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, provenance=user))
             return
@@ -296,7 +296,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             self._memory(args, self.process(bytes(event.pid)), ts + dur, number)
         name = event.name.removesuffix(_SUFFIX)
         if name:
-            return facts.misread_backslashes(name)
+            return document.misread_backslashes(name)
         args["event"] = Raw(_encode(event.name))  # a node without a name, up to 1.2
         return text_of(bytes(args.get("op_name", b""))) or event.name
 
@@ -366,7 +366,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, object] | None = None) -> None:
-        """Draw what needs all events: the counters, the arrows to the GPU."""
+        """Draw what needs all events: the counters, the flows to the GPU."""
         super().finish(frames)
         if self._host_events == EVENT_LIMIT and not self._truncated:
             self.out.problem(TRUNCATED, self._host_events, f"exactly {EVENT_LIMIT} events")

@@ -65,7 +65,7 @@ def _load(point: EntryPoint) -> type[Importer]:
 
     cls: type[Importer] = point.load()
     if not isinstance(cls, type):
-        raise ValueError(f"{point.value} is no class")
+        raise ValueError(f"{point.value} is not a class")
     lacks = [
         name for name in (*Importer.__annotations__, "sniff", "read", "__dataclass_fields__") if not hasattr(cls, name)
     ]

@@ -10,7 +10,7 @@
     ]
     {"Layers": [{"Name": "conv1 + relu", "LayerType": "CaskConvolution", "Inputs": [...], ...}], "Bindings": ["input"]}
 
-Facts from TensorRT's samples (samples/common/sampleReporting.cpp) and from public outputs; to 7.0 the names are
+Source: TensorRT's samples (samples/common/sampleReporting.cpp) and from public outputs; to 7.0 the names are
 startInMs, endInMs, startOutMs, endOutMs, inMs, outMs. One object per inference, milliseconds from the start of the run:
 enqueue is measured by the host, the rest by CUDA events placed on the host's time. Numbers have six significant digits:
 times are good to 1 us in the first second, to 100 us after ten; the durations beside them are finer. A profile has
@@ -41,7 +41,7 @@ from traceconv.model.trace import SliceId, TrackId
 
 BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
 REPAIRED_JSON = repaired(
-    "tensorrt.repaired", "the file is no valid JSON (names without escapes, nan, cut): read object by object"
+    "tensorrt.repaired", "the file is not valid JSON (names without escapes, nan, cut): read object by object"
 )
 
 _OBJECT = re.compile(rb"\{[^{}]*\}")

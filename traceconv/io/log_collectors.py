@@ -7,7 +7,7 @@
     2026-03-04T10:11:12.123456789Z stdout F onednn_...   Kubernetes, docker logs -t
     Mar 04 10:11:12 host python[123]: onednn_...         journald, syslog
 
-The mark is no part of the format inside, and the lines of several writers stand there interleaved. Each writer becomes
+The mark is not part of the format inside, and the lines of several writers stand there interleaved. Each writer becomes
 a stream, as if it had written a file of its own; lines without a mark stay with the line before. Marks that name a
 writer are taken off from every known format. A bare number or a time of arrival is taken off only if what is behind it
 is more than a log with times, since such a time may be all that a log has; an importer that makes use of times of
@@ -58,7 +58,7 @@ _SURE_NAMES, _SURE_NUMBERS = 256, 2
 _BUFFER_BYTES = 16 << 20
 
 
-class _Piece(NamedTuple):
+class _Chunk(NamedTuple):
     """Some lines of a writer in a temporary file: their numbers, in 8 bytes each, and behind these the text."""
 
     at: int
@@ -77,16 +77,16 @@ class _Parted:
     def __init__(self, whole: Source, mark: re.Pattern[bytes]) -> None:
         self._whole, self._mark = whole, mark
         self._file: IO[bytes] | None = None
-        self._pieces: defaultdict[bytes, list[_Piece]] = defaultdict(list)
+        self._chunks: defaultdict[bytes, list[_Chunk]] = defaultdict(list)
 
-    def pieces(self, writer: bytes) -> Iterator[tuple[array[int], bytes]]:
+    def chunks(self, writer: bytes) -> Iterator[tuple[array[int], bytes]]:
         """Yield the lines of a writer: the numbers of some, and their text without marks."""
         if self._file is None:
             self._file = self._part()
-        for piece in self._pieces[writer]:
-            self._file.seek(piece.at)
-            numbers = array("q", self._file.read(8 * piece.lines))
-            yield numbers, self._file.read(piece.size)
+        for chunk in self._chunks[writer]:
+            self._file.seek(chunk.at)
+            numbers = array("q", self._file.read(8 * chunk.lines))
+            yield numbers, self._file.read(chunk.size)
 
     def _part(self) -> IO[bytes]:
         with failures():
@@ -109,7 +109,7 @@ class _Parted:
 
     def _write(self, file: IO[bytes], buffers: dict[bytes, tuple[array[int], bytearray]]) -> None:
         for writer, (numbers, text) in buffers.items():
-            self._pieces[writer].append(_Piece(file.tell(), len(numbers), len(text)))
+            self._chunks[writer].append(_Chunk(file.tell(), len(numbers), len(text)))
             with failures():
                 file.write(numbers.tobytes())
                 file.write(text)
@@ -187,7 +187,7 @@ class Stream(Source):
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """Yield a file that reads the lines as one text."""
-        yield io.BufferedReader(cast(io.RawIOBase, _Pieces(text for _, text in self._own())), buffer_size=1 << 18)
+        yield io.BufferedReader(cast(io.RawIOBase, _Chunks(text for _, text in self._own())), buffer_size=1 << 18)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """Yield the lines, with their numbers in the log."""
@@ -196,7 +196,7 @@ class Stream(Source):
                 yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
     def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """Return the text in pieces of whole lines with their ends, and the numbers of these lines in the log."""
+        """Return the text in chunks of whole lines with their ends, and the numbers of these lines in the log."""
         return ((numbers, text) for numbers, text in self._own() if text)
 
     def _own(self) -> Iterator[tuple[Sequence[int], bytes]]:
@@ -212,15 +212,15 @@ class Stream(Source):
                     numbers, lines = array("q"), bytearray()
             yield numbers, bytes(lines)
         else:
-            yield from self._parted.pieces(self._writer)
+            yield from self._parted.chunks(self._writer)
         self.damage = self._whole.damage
 
 
-class _Pieces(io.RawIOBase):
+class _Chunks(io.RawIOBase):
     """Texts one behind the other, as a file."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
         self._rest = b""
 
     def readable(self) -> bool:
@@ -229,13 +229,13 @@ class _Pieces(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         view = memoryview(cast(bytearray, buffer))
         while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return 0
-            self._rest = piece
-        piece, self._rest = self._rest[: len(view)], self._rest[len(view) :]
-        view[: len(piece)] = piece
-        return len(piece)
+            self._rest = chunk
+        chunk, self._rest = self._rest[: len(view)], self._rest[len(view) :]
+        view[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Stream]:

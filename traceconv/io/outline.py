@@ -91,7 +91,7 @@ def _elements(text: str, at: int) -> tuple[list[Any], int]:
     while tries and (at := _skip(text, at)) < len(text) and text[at] != "]":
         value, end = _value(text, at)
         if end == at:
-            end = _next_alike(text, at)
+            end = _next_same(text, at)
             tries -= 1
         else:
             found.append(value)
@@ -104,7 +104,7 @@ def _next_object(text: str, at: int) -> int:
     return found.start() if found else len(text)
 
 
-def _next_alike(text: str, at: int) -> int:
+def _next_same(text: str, at: int) -> int:
     """Return where the next object begins that has the same first key as the one here.
 
     The end of the text if none does.

@@ -143,7 +143,7 @@ def check_folder(target: str, *, force: bool) -> None:
     """Refuse what `write_folder` would refuse, before the work for it is done; the errors are those of it."""
     mode = _mode_of(Path(target))
     if mode is not None and not stat.S_ISDIR(mode):
-        raise OutputError(f"{target}: is no folder", hint="name a folder that is to be made")
+        raise OutputError(f"{target}: is not a folder", hint="name a folder that is to be made")
     if mode is not None and not force:
         raise UsageError(f"{target}: the folder exists", hint="--force replaces the tables in it")
 

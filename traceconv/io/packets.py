@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 #: The first byte of a trace, and of each packet in it.
 PACKET_TAG = 0x0A
-#: What stands behind the name of call stack samples whose CPU is not known, in the traces that traceconv writes.
+#: The text after the name of call stack samples whose CPU is not known, in the traces that traceconv writes.
 CPU_UNKNOWN = " (CPU not known)"
 _MAX_PACKET = 2**28 - 1
 _READ_BYTES = 1 << 20

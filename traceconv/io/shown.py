@@ -1,6 +1,6 @@
 """Texts of inputs, such as names of files, where people see them: in a terminal or on a page.
 
-Names may hold anything: what would break a line, steer a terminal, turn the order of letters round, or is no text at
+Names may hold anything: what would break a line, steer a terminal, turn the order of letters round, or is not text at
 all stands there as an escape, such as \\x1b.
 """
 

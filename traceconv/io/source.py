@@ -146,7 +146,7 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file itself, for what lies beside it; None for standard input and pipes."""
+        """The file itself, for the files beside it; None for standard input and pipes."""
         return None if self._spooled else self._path
 
     @property
@@ -246,7 +246,7 @@ class Source:
         A copy is made once, and goes with this source.
 
         Raises:
-            InputError: what lies beside a database that was not closed does not fit it.
+            InputError: the file beside a database that was not closed does not fit it.
             OutputError: there is no room for the copy.
         """
         if self._database is not None:
@@ -299,7 +299,7 @@ class Source:
         return True
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the text in pieces of whole lines with their ends; the lines of all of them are numbered from 1."""
+        """Yield the text in chunks of whole lines with their ends; the lines of all of them are numbered from 1."""
         rest: list[bytes] = []  # of a line that is not complete
         length, number, limit = 0, 1, self.limits.length  # of that line
         with self.open() as stream:
@@ -323,7 +323,7 @@ class Source:
             yield b"".join(rest)
 
     def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """Yield the text in pieces of whole lines with their ends, and the numbers of the lines of each."""
+        """Yield the text in chunks of whole lines with their ends, and the numbers of the lines of each."""
         number = 1
         for chunk in self.chunks():
             count = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
@@ -402,9 +402,9 @@ class _Recoded(io.RawIOBase):
             self._rest = self._decode(data, not data).encode("utf-8", "replace")
             if not data:
                 break
-        piece, self._rest = self._rest[: len(view)], self._rest[len(view) :]
-        view[: len(piece)] = piece
-        return len(piece)
+        chunk, self._rest = self._rest[: len(view)], self._rest[len(view) :]
+        view[: len(chunk)] = chunk
+        return len(chunk)
 
 
 def _magic(raw: IO[bytes], display: str) -> bytes:
@@ -426,8 +426,8 @@ def _size(raw: IO[bytes]) -> int:
 
 def _end_of_line(stream: IO[bytes]) -> bytes:
     """Return the end of the line here, which is passed over."""
-    while piece := stream.readline(_COPIED):
-        if piece[-1:] == b"\n":
+    while chunk := stream.readline(_COPIED):
+        if chunk[-1:] == b"\n":
             return b"\n"
     return b""
 

@@ -122,7 +122,7 @@ class Memory:
             first larger input is read.
 
     Raises:
-        UsageError: a budget that is no positive number.
+        UsageError: a budget that is not a positive number.
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -168,7 +168,7 @@ class Memory:
 
 
 class Parts:
-    """Pieces of bytes, one behind the other, in memory or in a file; made by `Memory`.
+    """Chunks of bytes, one behind the other, in memory or in a file; made by `Memory`.
 
     Attributes:
         kept: how many bytes of them are in memory.
@@ -178,42 +178,42 @@ class Parts:
     def __init__(self, memory: Memory) -> None:
         self.kept = self.rows = self.row_bytes = 0
         self._memory = memory
-        self._pieces: list[bytes | bytearray | mmap.mmap] = []
+        self._chunks: list[bytes | bytearray | mmap.mmap] = []
         self._file: IO[bytes] | None = None
 
-    def append(self, piece: bytes | bytearray) -> None:
+    def append(self, chunk: bytes | bytearray) -> None:
         """Add one, which the caller does not change any more.
 
         Raises:
             OutputError: the temporary file cannot be written.
         """
-        if not piece:
+        if not chunk:
             return
-        self.kept += len(piece)
-        self._pieces.append(piece)
+        self.kept += len(chunk)
+        self._chunks.append(chunk)
         if self._file is not None or self._memory.is_short():
             self._spill()
 
     def so_far(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Return all pieces, to be read while others are added.
+        """Return all chunks, to be read while others are added.
 
         Raises:
             OutputError: the temporary file cannot be written.
         """
         if self._file is None:
-            return list(self._pieces)
+            return list(self._chunks)
         with failures():
             self._file.flush()
             return [mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)]
 
     def take(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Return all pieces for good: no others come, but what is in memory counts on."""
-        pieces = self.so_far()
-        self._pieces = []
+        """Return all chunks for good: no others come, but what is in memory counts on."""
+        chunks = self.so_far()
+        self._chunks = []
         if self._file is not None:
             self._file.close()  # a mapping keeps its file
             self._file = None
-        return pieces
+        return chunks
 
     def _spill(self) -> None:
         is_first = self._file is None
@@ -221,9 +221,9 @@ class Parts:
             if self._file is None:
                 self._file = temporary_file()
                 weakref.finalize(self, close, self._file)
-            for piece in self._pieces:
-                self._file.write(piece)
-        self._pieces.clear()
+            for chunk in self._chunks:
+                self._file.write(chunk)
+        self._chunks.clear()
         self.kept = 0
         if is_first:
             _give_back()

@@ -1,4 +1,4 @@
-"""SQLite databases that were not closed: what lies beside them is applied to a copy, never to the input.
+"""SQLite databases that were not closed: the files beside them are applied to a copy, never to the input.
 
 A program that is killed, or still runs, leaves changes beside its database: in `NAME-wal` what is committed and not in
 the database yet, in `NAME-journal` what a transaction that never ended has overwritten. Reading the database alone
@@ -34,7 +34,7 @@ _LARGEST_PAGE = 65536
 
 
 def beside(path: Path) -> list[Path]:
-    """Return what lies beside a database and holds changes of it.
+    """Return the files beside a database that hold changes of it.
 
     Args:
         path: the database itself, no link to it: SQLite looks beside that.
@@ -53,7 +53,7 @@ def _is_hot(journal: Path) -> bool:
 
 
 def completed(path: Path, others: list[Path], display: str, folder: Path) -> Path:
-    """Return a copy of a database that SQLite has completed by what lies beside it.
+    """Return a copy of a database that SQLite has completed by the files beside it.
 
     Args:
         path: the database.
@@ -81,7 +81,7 @@ def completed(path: Path, others: list[Path], display: str, folder: Path) -> Pat
 
 
 def _complete(copy: Path) -> str:
-    """Let SQLite apply and remove what lies beside a copy; what is wrong with it, "" if nothing is."""
+    """Let SQLite apply and remove the files beside a copy; what is wrong with it, "" if nothing is."""
     log, journal = (copy.with_name(copy.name + ending) for ending in (LOG, JOURNAL))
     wrong = _wrong_journal(journal) if journal.exists() else ""
     if wrong:

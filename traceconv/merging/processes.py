@@ -152,7 +152,7 @@ class _Moves:
 
 
 def _parents_first(tracks: Sequence[Track]) -> list[int]:
-    """Return the numbers of tracks in order, but for what precedes its parent or the track whose lane it is."""
+    """Return the numbers of tracks in order, but for those before their parent or the track whose lane it is."""
     order: dict[int, None] = {}
     for number in range(len(tracks)):
         above = [number]

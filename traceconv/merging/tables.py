@@ -146,7 +146,7 @@ def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> d
 
 
 def _launches(trace: Trace) -> Any:
-    """Return for each slice the time of the slice that an arrow comes from, such as a launch, else its own."""
+    """Return for each slice the time of the slice that a flow comes from, such as a launch, else its own."""
     times = trace.slices.ts.copy()
     times[trace.flows.to_slice] = trace.slices.ts[trace.flows.from_slice]
     return times

@@ -18,7 +18,7 @@ from traceconv.merging.processes import put_together
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import (
     I64,
@@ -64,7 +64,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
-    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _facts(timed)}
+    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _metadata(timed)}
     if processes := alignment.together.as_json():
         metadata["processes"] = processes
     return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
@@ -88,7 +88,7 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
     columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
-        for rows in pieces(len(table.ts)):
+        for rows in chunks(len(table.ts)):
             ts, clock = table.ts[rows], clocks[table.track[rows]]
             moved = _mapped(ts, clock, maps)
             columns[name, "ts"].put(moved)
@@ -206,7 +206,7 @@ def _joined_column(
     joined = Column(dtype)
     for trace, move in zip(traces, moves, strict=True):
         values = getattr(getattr(trace, table), name)
-        for rows in pieces(len(values)):
+        for rows in chunks(len(values)):
             joined.put(_moved(name, values[rows], move.get(name)))
             if trace.mappings:
                 joined.spill()
@@ -234,7 +234,7 @@ def _moved_track(track: Track, by: int) -> Track:
     return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
 
 
-def _facts(traces: Sequence[Trace]) -> list[dict[str, Any]]:
+def _metadata(traces: Sequence[Trace]) -> list[dict[str, Any]]:
     """Return what each input says about its recording."""
     return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
 

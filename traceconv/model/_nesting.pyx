@@ -94,11 +94,11 @@ def pair(
     int64_t[::1] begins,
     int64_t[::1] ends,
 ) -> int:
-    """Join each end with its begin: the innermost open one of that name, or else the innermost one.
+    """Join each end with its start: the innermost open one of that name, or else the innermost one.
 
     Args:
         order: the rows of the other columns, track by track and in order of time.
-        track, is_begin, name: the begins and ends; names are numbers.
+        track, is_begin, name: the starts and ends; names are numbers.
         names: all names are less.
         unnamed: the name of ends that end the innermost slice.
         begins, ends: are filled with the rows of each pair, track by track in the order of their ends; then those that

@@ -2,7 +2,7 @@
 
 Only the builder writes tables. A float time is a TypeError (the columns take integers only). A time or duration that
 cannot be drawn is drawn as near to it as can be, counted, and kept in the args where the row has any: by verbs for one
-event and by those for many alike.
+event and by those for many at once.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Builder:
         tracks: what events are drawn on: `tracks.process`, `tracks.thread`, ...
         bulk: the verbs for many events at once.
         tables: what there is so far: strings, args and columns.
-        metadata: facts about the whole input: texts, numbers, or anything that JSON can hold.
+        metadata: info about the whole input: texts, numbers, or anything that JSON can hold.
         collectives: which slices are collectives; None without any.
     """
 
@@ -342,7 +342,7 @@ class Builder:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def pair(self) -> None:
-        """Turn the begins and ends so far into slices."""
+        """Turn the starts and ends so far into slices."""
         if len(self.tables.marks):
             PairedSlices(self.tables, self.info).add()
 

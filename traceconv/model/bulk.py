@@ -47,7 +47,7 @@ class Bulk:
         """Add slices with the args of each.
 
         Raises:
-            TypeError: for a time or duration that is no integer.
+            TypeError: for a time or duration that is not an integer.
         """
         if not len(ts):
             return
@@ -57,7 +57,7 @@ class Bulk:
                 for row in zip(map(index, ts), map(index, dur), args, origin, strict=True)
             ]
             ts, dur, args = zip(*possible, strict=True)
-        lengths = np.array([len(piece) for piece in args], np.int32)
+        lengths = np.array([len(chunk) for chunk in args], np.int32)
         ends = np.cumsum(lengths, dtype=np.int64)
         self.slice_rows(
             np.asarray(track, np.int32),
@@ -158,5 +158,5 @@ def _integers(column: Numbers) -> I64:
 
 
 def mark_key(is_begin: bool) -> str:
-    """Return what args call the time of a begin or end that cannot be drawn there."""
+    """Return what args call the time of a start or end that cannot be drawn there."""
     return "ts_ns" if is_begin else "end_ts_ns"

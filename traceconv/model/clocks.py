@@ -272,7 +272,7 @@ class ClockSnapshot:
         bound_ns: how far apart the readings can be at most: |true - stated| <= bound_ns; None when nobody knows.
         method: where this is known from, for the receipt: "baseTimeNanoseconds of the file".
         local: what a local time was taken for, where it rests on one.
-        provenance: who says so; what rests on how a local time is read is assumed.
+        provenance: who says so; a local time that was interpreted is assumed.
     """
 
     clock: ClockDomain

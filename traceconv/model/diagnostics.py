@@ -223,7 +223,7 @@ class Diagnostics:
 
     @property
     def data_left_out(self) -> Diagnostic | None:
-        """Return why most of the data that was left out was left out, if any; what is skipped by design is no data."""
+        """Return why most of the data that was left out was left out, if any; what is skipped by design is not data."""
         found = [
             entry
             for entry in self
@@ -245,7 +245,7 @@ class Balance:
         unit: what is counted: "events", "lines", "rows".
         read: how many the input holds.
         written: how many became rows of the trace.
-        kept: how many became facts about the whole input, metadata or clock snapshots, by what.
+        kept: how many became info about the whole input, metadata or clock snapshots, by what.
         merged: how many became part of something else, by what ("end joined to its start"), or frame the others:
             headings, empty lines.
         skipped: how many were left out, by reason.
@@ -276,7 +276,7 @@ class Balance:
         self.skipped.update(other.skipped)
 
     def describe(self) -> str:
-        """Return one line, such as "10 events = 8 written + 2 ends joined to their begin"."""
+        """Return one line, such as "10 events = 8 written + 2 ends joined to their start"."""
         parts = [f"{self.written} written"]
         parts += [f"{count} {what}" for what, count in (self.kept + self.merged + self.skipped).items()]
         return f"{self.read} {self.unit} = {' + '.join(parts)}"

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
-from traceconv.model.ordering import Order, gathered, is_as_it_was, like_next, pieces, stable_order
+from traceconv.model.ordering import Order, chunks, gathered, is_as_it_was, like_next, stable_order
 from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
 from traceconv.model.tracks import Tracks
 
@@ -56,7 +56,7 @@ _CUT, _CROSSES, _DEEP = 1, 2, 4
 _FREE, _FULL = 2**64, -(2**64)
 
 #: Where more than one of so many slices begins with the next one, all are sorted by length, not these alone.
-_MANY_ALIKE = 8
+_MANY_TIED = 8
 
 
 def lay_out(trace: Trace) -> Trace:
@@ -82,7 +82,7 @@ def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
     order = _slice_order(slices, trace.forget)
     if len(flows.from_slice):
         new_row = np.empty(len(order), np.int64)
-        for rows in pieces(len(order)):
+        for rows in chunks(len(order)):
             new_row[order[rows]] = np.arange(rows.start, rows.stop)
         flows = replace(flows, from_slice=new_row[flows.from_slice], to_slice=new_row[flows.to_slice])
     tables = {"slices": sort(slices, order)}
@@ -107,14 +107,14 @@ def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
 def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
     """Return the order by track and start, and only where these are equal by length and place in the input."""
     order = stable_order((slices.origin, slices.ts, slices.track), forget)
-    alike = like_next(order, slices.ts, slices.track)
+    same = like_next(order, slices.ts, slices.track)
     forget()
-    if _MANY_ALIKE * np.count_nonzero(alike) > len(order):
+    if _MANY_TIED * np.count_nonzero(same) > len(order):
         return stable_order((slices.origin, -slices.dur, slices.ts, slices.track), forget)
-    if alike.any():
-        tied = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+    if same.any():
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         rows = order[tied]
-        group = np.cumsum(np.append(True, ~alike)[tied])
+        group = np.cumsum(np.append(True, ~same)[tied])
         order[tied] = rows[np.lexsort((slices.origin[rows], -slices.dur[rows], group))]
     return order
 
@@ -241,8 +241,8 @@ def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _L
     """Return the lanes of the slices of one track.
 
     Args:
-        earliest_ts: their begins, ns.
-        new_ts, new_ends: their begins and ends, which are changed where they are trimmed.
+        earliest_ts: their starts, ns.
+        new_ts, new_ends: their starts and ends, which are changed where they are trimmed.
         resolution: how large an overlap is trimmed away, ns.
     """
     lanes = _Lanes(np.zeros(len(new_ts), np.int32), np.zeros(len(new_ts), np.uint8))

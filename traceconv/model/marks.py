@@ -1,4 +1,4 @@
-"""What a format says of the slices and arrows in its files, for those who put several files together.
+"""What a format says of the slices and flows in its files, for those who put several files together.
 
 An importer declares it as `marks`. Alignment reads it from the input, and knows no format by name.
 """
@@ -63,8 +63,8 @@ class FormatMarks(Struct, frozen=True):
 
     Attributes:
         launches: how launches of device work are told; None if there are none.
-        launch_arrows: names or categories of arrows from a call to the work that it launched, as a pattern.
-        receive_arrows: names or categories of arrows from a send to its receive, as a pattern.
+        launch_flows: names or categories of flows from a call to the work that it launched, as a pattern.
+        receive_flows: names or categories of flows from a send to its receive, as a pattern.
         any_tool: whether different tools write it, so that two files of one process may hold the same events.
         reads_clocks: whether a file holds readings of the clocks of its machine, taken around what is recorded.
         libraries: a pattern of the files whose code does what is recorded, as call stacks name them: a profiler that
@@ -78,8 +78,8 @@ class FormatMarks(Struct, frozen=True):
     """
 
     launches: LaunchMarks | None = None
-    launch_arrows: str = ""
-    receive_arrows: str = ""
+    launch_flows: str = ""
+    receive_flows: str = ""
     any_tool: bool = False
     reads_clocks: bool = False
     libraries: str = ""
@@ -105,11 +105,11 @@ GPU_LAUNCHES: Final = LaunchMarks(
     to_host=r"DtoH|DEVICE_TO_HOST",
 )
 #: What launches of a GPU are drawn as: "launch" of databases and ONNX Runtime, "ac2g" and its kin of Kineto.
-GPU_ARROWS: Final = r"launch|ac2g|async_[cn]pu"
+GPU_FLOWS: Final = r"launch|ac2g|async_[cn]pu"
 
 #: Of a GPU's profiler.
 GPU_MARKS: Final = FormatMarks(
-    GPU_LAUNCHES, launch_arrows=GPU_ARROWS, memory=r"Allocated memory \(.*\)|Allocated .* memory"
+    GPU_LAUNCHES, launch_flows=GPU_FLOWS, memory=r"Allocated memory \(.*\)|Allocated .* memory"
 )
 #: Of a format that any tool writes, with whatever names it likes.
-ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_ARROWS, r"send|recv|receive", any_tool=True)
+ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True)

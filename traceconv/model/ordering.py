@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 #: So many rows at a time.
-_PIECE = 1 << 18
+_CHUNK = 1 << 18
 _SMALL, _RADIX = 1 << 31, 1 << 16
 
 #: The rows of a column in another order, in 4 bytes each if that is enough.
 Order = npt.NDArray[Any]
 
 
-def pieces(count: int) -> Iterator[slice]:
+def chunks(count: int) -> Iterator[slice]:
     """Return the rows of a column, some at a time."""
-    return (slice(start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
+    return (slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
 
 
 def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
@@ -46,12 +46,12 @@ def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -
 
 
 def _ascends(values: npt.NDArray[Any]) -> bool:
-    return all(bool(np.all(values[rows][1:] >= values[rows][:-1])) for rows in overlapping_pieces(len(values)))
+    return all(bool(np.all(values[rows][1:] >= values[rows][:-1])) for rows in overlapping_chunks(len(values)))
 
 
-def overlapping_pieces(count: int) -> Iterator[slice]:
-    """Yield pieces that begin with the last row of the one before."""
-    return (slice(max(rows.start - 1, 0), rows.stop) for rows in pieces(count))
+def overlapping_chunks(count: int) -> Iterator[slice]:
+    """Yield chunks that begin with the last row of the one before."""
+    return (slice(max(rows.start - 1, 0), rows.stop) for rows in chunks(count))
 
 
 def _small(order: npt.NDArray[np.int64]) -> Order:
@@ -61,20 +61,20 @@ def _small(order: npt.NDArray[np.int64]) -> Order:
 def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
     """Return the values in an order; numpy alone would make a copy of the order, in 8 bytes a row."""
     found = np.empty(len(order), values.dtype)
-    for rows in pieces(len(order)):
+    for rows in chunks(len(order)):
         found[rows] = values[order[rows]]
     return found
 
 
 def is_as_it_was(order: Order) -> bool:
     """Return whether an order changes nothing."""
-    return all(bool(np.all(order[rows] == np.arange(rows.start, rows.stop))) for rows in pieces(len(order)))
+    return all(bool(np.all(order[rows] == np.arange(rows.start, rows.stop))) for rows in chunks(len(order)))
 
 
 def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return for each row in an order but the last one, whether the next one is equal to it in all columns."""
     found = np.ones(max(len(order) - 1, 0), bool)
-    for rows in overlapping_pieces(len(order)):
+    for rows in overlapping_chunks(len(order)):
         at = order[rows]
         for column in columns:
             values = column[at]

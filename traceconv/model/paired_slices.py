@@ -7,7 +7,7 @@ import numpy as np
 from traceconv.model.args import join_args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.drawable import possible_slice
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.tables import Tables
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, SourceInfo
@@ -23,7 +23,7 @@ UNBEGUN_END = declare(
 UNENDED = declare(
     "slice.begin_without_end",
     ProblemKind.ABSENT,
-    "a begin has no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
+    "a start has no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
 MISNAMED_END = declare(
     "slice.end_name_differs",
@@ -33,7 +33,7 @@ MISNAMED_END = declare(
 
 
 class PairedSlices:
-    """Turns the begins and ends that an input had so far into slices."""
+    """Turns the starts and ends that an input had so far into slices."""
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
@@ -50,7 +50,7 @@ class PairedSlices:
         is_plain = np.zeros(len(begin), bool)
         if self._is_short:
             lengths = np.frombuffer(marks.args_len, np.int32)
-            for rows in pieces(len(begin)):
+            for rows in chunks(len(begin)):
                 is_plain[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & ~misnamed[rows] & (lengths[end[rows]] == 0)
         done = 0
         for odd in np.flatnonzero(~is_plain).tolist():
@@ -74,7 +74,7 @@ class PairedSlices:
             self._info.problem(MISNAMED_END, marks.at[end], f"{texts[marks.name[end]]!r} ends {name!r}")
         more_args = self._kept.get(marks.args_at[end], marks.args_len[end])
         self._slice(begin, marks.ts[end], more_args)
-        self._info.balance.merged["ends joined to their begin"] += 1
+        self._info.balance.merged["ends joined to their start"] += 1
 
     def _whole(self, begins: I64, ends: I64) -> None:
         """Add the slices of whole pairs, all at once if there are many."""
@@ -89,10 +89,10 @@ class PairedSlices:
                 marks.forget()
             self._info.balance.written += len(begins)
         if len(begins):
-            self._info.balance.merged["ends joined to their begin"] += len(begins)
+            self._info.balance.merged["ends joined to their start"] += len(begins)
 
     def _slice(self, begin: int, end_ts: int, more_args: bytes) -> None:
-        """Add the slice of a begin, whose args are among those of the trace already."""
+        """Add the slice of a start, whose args are among those of the trace already."""
         marks, tables = self._marks, self._tables
         ts, dur, at = marks.ts[begin], end_ts - marks.ts[begin], marks.at[begin]
         place = marks.args_at[begin], marks.args_len[begin]

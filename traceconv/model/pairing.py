@@ -20,7 +20,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.io.spill import forget
 from traceconv.model.columns import Column, finished
-from traceconv.model.ordering import pieces, stable_order
+from traceconv.model.ordering import chunks, stable_order
 from traceconv.model.trace import I32, I64, U8
 
 _UNNAMED = 0  # the interned string ""
@@ -51,7 +51,7 @@ class Pairs(NamedTuple):
 
 
 class Marks:
-    """The begins and ends of all tracks, in the order of the input: one row for each.
+    """The starts and ends of all tracks, in the order of the input: one row for each.
 
     Attributes:
         columns: what was added, until `settle`.
@@ -82,7 +82,7 @@ class Marks:
         """Add a mark, in the order of the input; `args` tells where they are kept, and their length.
 
         Raises:
-            TypeError: for a time that is no integer.
+            TypeError: for a time that is not an integer.
         """
         columns = self.columns
         columns["ts"].append(ts)
@@ -156,7 +156,7 @@ class Marks:
             begin, end = begin[:count], end[:count]
         del order
         misnamed = np.zeros(len(begin), bool)
-        for rows in pieces(len(begin)):
+        for rows in chunks(len(begin)):
             own, other = names[begin[rows]], names[end[rows]]
             misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (other != _UNNAMED) & (other != own)
         self.forget()
@@ -168,7 +168,7 @@ def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) ->
 
     Args:
         order: the rows of the other columns, track by track and in order of time.
-        track, is_begin, name: the begins and ends.
+        track, is_begin, name: the starts and ends.
 
     Returns:
         The rows of each pair, see `Marks.pairs`; -1 stands for what is missing.

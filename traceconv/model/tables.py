@@ -11,7 +11,7 @@ import numpy.typing as npt
 from traceconv.io.spill import Memory
 from traceconv.model.args import AnyArgs, as_bytes
 from traceconv.model.columns import Column, finished
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 from traceconv.model.pairing import Marks
 from traceconv.model.trace import TABLES, TIMED, Args, Instants, SliceId, column_types
 from traceconv.model.tracks import Tracks
@@ -33,7 +33,7 @@ class Tables:
     Attributes:
         columns: by table and name.
         tracks: those declared so far.
-        marks: the begins and ends that are not slices yet.
+        marks: the starts and ends that are not slices yet.
         slice_count: how many slices there are so far; the next one gets this id.
     """
 
@@ -184,7 +184,7 @@ class Tables:
         latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
         if len(slices["ts"]):
             ts, dur = slices["ts"].numbers(), slices["dur"].numbers()
-            latest += [int(np.max(ts[rows] + dur[rows])) for rows in pieces(len(ts))]
+            latest += [int(np.max(ts[rows] + dur[rows])) for rows in chunks(len(ts))]
         return max([*latest, *self.marks.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, Column]]:
@@ -192,7 +192,7 @@ class Tables:
         return [table for table in tables if len(table["ts"])]
 
     def take_marks(self) -> Marks:
-        """Return the begins and ends so far, which are none of the rows any more."""
+        """Return the starts and ends so far, which are none of the rows any more."""
         marks, self.marks = self.marks, Marks()
         self._rows -= len(marks)
         self._look_at = self._rows + _ROWS_BETWEEN_LOOKS

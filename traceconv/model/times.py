@@ -18,7 +18,7 @@ LIMIT_NS = 2**62 // 1000 * 1000
 
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
-_MAX_EXPONENT = 18  # of units: what is counted in larger ones is no time
+_MAX_EXPONENT = 18  # of units: what is counted in larger ones is not a time
 _DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
 _UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))

@@ -23,7 +23,7 @@ from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, Diagnostics
 from traceconv.model.marks import NO_MARKS, FormatMarks
-from traceconv.model.ordering import pieces
+from traceconv.model.ordering import chunks
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -144,7 +144,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Arrows between two slices, given as rows of the slices table."""
+    """Flows between two slices, given as rows of the slices table."""
 
     from_slice: I64
     to_slice: I64
@@ -235,7 +235,7 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     conversion.
     """
     occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
-    for rows in pieces(len(numbers)):
+    for rows in chunks(len(numbers)):
         occurs[numbers[rows]] = True
     found: list[int] = np.flatnonzero(occurs).tolist()
     return found
@@ -327,13 +327,13 @@ class SourceInfo:
         join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
         runs_in: names of the formats in whose processes its writer can run, if it does not say in which process it ran.
         real_ids: whether pids and tids are those of the operating system.
-        several_at_once: whether one process can have several such recordings of the same time: logs, and what watches
-            processes from outside.
+        several_at_once: whether one process can have several such recordings of the same time: logs, and tools
+            that watch processes from outside.
         boot_id: what the system calls the boot of the machine that it was recorded in, "" if it does not say.
         rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
         world_size: how many processes that job has; None if the input does not say.
         layer: where its slices were written down; None if the format does not say.
-        marks: what its format says of slices and arrows.
+        marks: what its format says of slices and flows.
     """
 
     name: str
@@ -452,7 +452,7 @@ class Trace:
         """Return the first and the last instant of all events in ns, or None when there is no event."""
         firsts, lasts = [], []
         for name, table in self.timed_tables():
-            for rows in pieces(len(table.ts)):
+            for rows in chunks(len(table.ts)):
                 ts = table.ts[rows]
                 firsts.append(int(np.min(ts)))
                 lasts.append(int(np.max(ts + table.dur[rows] if name == "slices" else ts)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from traceconv import kernel
-from traceconv.model.ordering import overlapping_pieces
+from traceconv.model.ordering import overlapping_chunks
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, TABLES, TEXTS, TIMED, Slices, Trace, TrackKind, column_types
 
 _DEEP = 1 << 10
@@ -64,8 +64,8 @@ def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], t
 
 
 def _require_of_rows(rule: str, holds: Callable[..., Any], columns: Sequence[Any]) -> None:
-    """Check a rule for some rows at a time; of two neighbours, also where one piece ends and the next one begins."""
-    for rows in overlapping_pieces(len(columns[0])):
+    """Check a rule for some rows at a time; of two neighbours, also where one chunk ends and the next one begins."""
+    for rows in overlapping_chunks(len(columns[0])):
         found = holds(*(column[rows] for column in columns))
         if not np.all(found):
             raise InvalidTrace(f"{rule} (row {rows.start + int(np.argmin(found))})")
@@ -133,7 +133,7 @@ def _follow(slices: Slices, rows: slice) -> bool:
 def _check_nesting(trace: Trace) -> None:
     """Check that each slice ends no later than the slice around it."""
     slices = trace.slices
-    if all(_follow(slices, rows) for rows in overlapping_pieces(len(slices.ts))):
+    if all(_follow(slices, rows) for rows in overlapping_chunks(len(slices.ts))):
         return
     ends = slices.ts + slices.dur
     if _nest_surely(slices, ends):

@@ -36,7 +36,7 @@ class Writer(Protocol):
     Attributes:
         name: lowercase, unique, stable.
         suffixes: how file names of this format end, the usual one first.
-        binary: whether the output is no text, so that it does not belong on a terminal.
+        binary: whether the output is not text, so that it does not belong on a terminal.
     """
 
     name: ClassVar[str]

@@ -48,7 +48,7 @@ class FileOrder(Struct, frozen=True):
 
 
 def file_order(trace: Trace) -> Iterator[FileOrder]:
-    """Yield the entries for a file with begins and ends, in their order, in pieces that fit into a cache.
+    """Yield the entries for a file with begins and ends, in their order, in chunks that fit into a cache.
 
     There are two entries per slice, and sorting them takes some times their size: it is done for one window of time
     after the other.
@@ -62,8 +62,8 @@ def file_order(trace: Trace) -> Iterator[FileOrder]:
         ts, kinds, rows = _entries(trace, windows, number)
         order = np.argsort(ts, kind="stable")
         for start in range(0, len(order), _BLOCK):
-            piece = order[start : start + _BLOCK]
-            yield FileOrder(ts[piece], kinds[piece], rows[piece])
+            chunk = order[start : start + _BLOCK]
+            yield FileOrder(ts[chunk], kinds[chunk], rows[chunk])
 
 
 class Windows:
@@ -103,7 +103,7 @@ def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDAr
     slices = trace.slices
     late = windows.rows(1, window)[::-1]
     late = late[slices.dur[late] > 0]
-    # Each begin, and after an empty slice its end.
+    # Each start, and after an empty slice its end.
     begins = windows.rows(0, window)
     begins = np.repeat(begins, 1 + (slices.dur[begins] == 0))
     begin_kinds = np.full(len(begins), Kind.BEGIN, np.uint8)

@@ -13,7 +13,7 @@ right after the other). With MXNet: `mxnet` (a convolutional network, images of 
 
 oneDNN prints gettimeofday, which is CLOCK_REALTIME, and so does MXNet. The profiler of PyTorch takes the counter of the
 CPU and converts it to wall time, which may be off. So the programme often does next to nothing in an annotated range,
-and reads CLOCK_REALTIME just before it, within it and after it: the begin of the range lies between the first two
+and reads CLOCK_REALTIME just before it, within it and after it: the start of the range lies between the first two
 readings, its end between the last two. All these bounds together leave a tenth of a microsecond.
 """
 

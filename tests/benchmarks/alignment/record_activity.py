@@ -262,7 +262,7 @@ def _samples(place: Path, name: str, told: dict[str, Any], case: Case) -> dict[s
 
 
 def _without_marks(text: str, *, stacks: bool) -> Iterator[str]:
-    """The samples without the markers, which tell the truth and are no part of what is aligned."""
+    """The samples without the markers, which tell the truth and are not part of what is aligned."""
     inside = False
     for line in text.splitlines(keepends=True):
         if not line.startswith("#") and (not stacks or not line.startswith(("\t", "\n"))):

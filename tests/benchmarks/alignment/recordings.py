@@ -243,7 +243,7 @@ def least_bound(recording: str) -> float:
 
 
 def _room(nest: ThreadStretches, line: Line) -> tuple[F64, F64]:
-    """How far each call lies from the begin and from the end of the stretch that holds it on a line, as printed, ns."""
+    """How far each call lies from the start and from the end of the stretch that holds it on a line, as printed, ns."""
     allowed = _Allowed.near(nest, nest.calls, line, 0.0)
     start = nest.calls.start[allowed.call]
     before = start - line.map(allowed.begin)

@@ -54,7 +54,7 @@ class Row:
         goal: what is to reach.
         reached: what is.
         good: whether it is reached; None if it was not measured.
-        refused: nothing was placed, which is no fault here, and no success either.
+        refused: nothing was placed, which is neither a fault nor a success here.
     """
 
     regime: str

@@ -21,7 +21,7 @@ KINDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What really happened: ns from the begin of the run."""
+    """What really happened: ns from the start of the run."""
 
     start: F64
     dur: F64
@@ -36,7 +36,7 @@ class Shape:
     Attributes:
         iterations, operators: how many.
         jitter_iteration, jitter_operator: standard deviations of the logarithm of durations.
-        warm_up: how many iterations at the begin take longer.
+        warm_up: how many iterations at the start take longer.
         gap_ms, gap_jitter: the pause between iterations.
         operator_gap_us: the mean pause between operators, 0 for none.
         idle_every: after how many iterations a longer pause comes, 0 for never.
@@ -183,7 +183,7 @@ def as_samples(
     """What a profiler that samples one thread sees, while the thread is on a CPU.
 
     Args:
-        part: the shares of the run between which it records; None: from before the begin to after the end.
+        part: the shares of the run between which it records; None: from before the start to after the end.
         on_cpu: how often the thread runs between operators.
         wrong: the share of labels that are wrong.
     """

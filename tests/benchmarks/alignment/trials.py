@@ -404,7 +404,7 @@ def late_pair(seed: int, *, queue: bool) -> tuple[Events, Events, Truth]:
 
     Args:
         seed: of everything.
-        queue: whether calls run ahead, so that work waits for the work before it; else each begins as long after its
+        queue: whether calls run ahead, so that work waits for the work before it; else each starts as long after its
             call.
     """
     rng = np.random.default_rng(seed)

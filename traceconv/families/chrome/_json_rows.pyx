@@ -1,7 +1,7 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Rows of a trace to lines of Chrome JSON.
 
-A line is put together from pieces that are JSON already (names, categories, what tells process and thread), from times
+A line is put together from chunks that are JSON already (names, categories, keys of process and thread), from times
 and numbers, and from args, which are copied. Rows that need more than that are left to the caller, who gets the place
 where their lines belong: rows of other kinds, negative times, and args with escapes (`\\u`, a backslash before the
 final quote), exponents of three digits or bytes that are not UTF-8.
@@ -12,9 +12,9 @@ from libc.string cimport strlen
 include "traceconv/families/common/_bytes.pxi"
 include "traceconv/families/common/_parts.pxi"
 
-#: Kinds of rows. `name`, `category` and `task` are numbers of pieces, -1 for no category; `number` is the duration of a
-#: slice in ns, the id of an arrow, or the value of a whole counter. A counter has in `name` what stands before its time
-#: and in `category` what stands before its value.
+#: Kinds of rows. `name`, `category` and `task` are numbers of chunks, -1 for no category; `number` is the duration of a
+#: slice in ns, the id of a flow, or the value of a whole counter. A counter has in `name` the text before its time
+#: and in `category` the text before its value.
 SLICE, START, END, INSTANT, PROCESS_INSTANT, INTEGER, DOUBLE, OTHER = range(8)
 
 cdef enum:
@@ -27,7 +27,7 @@ cdef enum:
     _DOUBLE
 
 cdef enum:
-    #: Longer than all that stands in a line beside pieces and args.
+    #: Longer than all that stands in a line beside chunks and args.
     _FRAME = 192
     #: Instead of a position in the args: the caller must write them.
     _LEFT = -1
@@ -57,26 +57,26 @@ cdef class LineWriter:
     """Writes the lines of one trace, block after block.
 
     Args:
-        pieces, piece_ends: piece n is what stands from piece_ends[n] to piece_ends[n + 1].
+        chunks, chunk_ends: chunk n goes from chunk_ends[n] to chunk_ends[n + 1].
         parts: buffers of bytes, in which the args are.
 
     Raises:
-        IndexError: a piece outside of the pieces.
+        IndexError: a chunk outside of the chunks.
     """
 
-    cdef const uint8_t[::1] _pieces
-    cdef const int64_t[::1] _piece_ends
+    cdef const uint8_t[::1] _chunks
+    cdef const int64_t[::1] _chunk_ends
     cdef _Parts _parts
     cdef _Columns _rows  # that are being written
     cdef _Buffer _out
 
-    def __init__(self, const uint8_t[::1] pieces, const int64_t[::1] piece_ends, parts: list) -> None:
+    def __init__(self, const uint8_t[::1] chunks, const int64_t[::1] chunk_ends, parts: list) -> None:
         cdef int64_t end, before = 0
-        for end in piece_ends:
-            if not before <= end <= pieces.shape[0]:
-                raise IndexError("a piece outside of the pieces")
+        for end in chunk_ends:
+            if not before <= end <= chunks.shape[0]:
+                raise IndexError("a chunk outside of the chunks")
             before = end
-        self._pieces, self._piece_ends, self._parts, self._out = pieces, piece_ends, _Parts(parts), _Buffer(1 << 16)
+        self._chunks, self._chunk_ends, self._parts, self._out = chunks, chunk_ends, _Parts(parts), _Buffer(1 << 16)
 
     def write(self, rows, int64_t[::1] ends) -> memoryview:
         """The lines of all rows, each with a comma and a line break before it; they stay there until the next call.
@@ -87,7 +87,7 @@ cdef class LineWriter:
             ends: is filled with the end of each line; of a row that is left out, with -1 - the place where it belongs.
 
         Raises:
-            IndexError: columns of different lengths, or a piece or args outside of what is there.
+            IndexError: columns of different lengths, or a chunk or args outside of what is there.
         """
         cdef Py_ssize_t row, begin
         self._rows = _Columns(rows)
@@ -113,7 +113,7 @@ cdef class LineWriter:
         if kind == _SLICE:
             return self._slice(row)
         if kind == _START or kind == _END:
-            return self._arrow_end(row)
+            return self._flow_end(row)
         if kind == _INTEGER or kind == _DOUBLE:
             return self._counter(row)
         return self._instant(row)
@@ -136,7 +136,7 @@ cdef class LineWriter:
             self._text(b',"s":"p"')
         return self._finish(row)
 
-    cdef bint _arrow_end(self, Py_ssize_t row) noexcept:
+    cdef bint _flow_end(self, Py_ssize_t row) noexcept:
         if self._rows.number[row] < 0:
             return False
         if self._rows.kind[row] == _START:
@@ -154,9 +154,9 @@ cdef class LineWriter:
         if is_integer and self._rows.number[row] < -_MAX:
             return False
         self._text(b",\n")
-        self._piece(self._rows.name[row])
+        self._chunk(self._rows.name[row])
         self._micros(self._rows.ts[row])
-        self._piece(self._rows.category[row])
+        self._chunk(self._rows.category[row])
         if is_integer:
             self._integer(self._rows.number[row])
         else:
@@ -166,11 +166,11 @@ cdef class LineWriter:
 
     cdef inline void _named(self, Py_ssize_t row) noexcept:
         """What all but counters have, from the name on."""
-        self._piece(self._rows.name[row])
+        self._chunk(self._rows.name[row])
         if self._rows.category[row] >= 0:
             self._text(b',"cat":')
-            self._piece(self._rows.category[row])
-        self._piece(self._rows.task[row])
+            self._chunk(self._rows.category[row])
+        self._chunk(self._rows.task[row])
         self._text(b',"ts":')
         self._micros(self._rows.ts[row])
 
@@ -184,21 +184,21 @@ cdef class LineWriter:
         return True
 
     cdef inline int _check(self, Py_ssize_t row) except -1:
-        """Raise for pieces that are none, and make room for the line."""
+        """Raise for chunks that are none, and make room for the line."""
         cdef _Columns rows = self._rows
-        cdef Py_ssize_t count = self._piece_ends.shape[0] - 1
+        cdef Py_ssize_t count = self._chunk_ends.shape[0] - 1
         if rows.category[row] >= count or not 0 <= rows.name[row] < count or not 0 <= rows.task[row] < count:
-            raise IndexError("no such piece")
+            raise IndexError("no such chunk")
         cdef Py_ssize_t size = self._size_of(rows.name[row]) + self._size_of(rows.task[row])
         return self._out.room(size + self._size_of(rows.category[row]) + rows.args_len[row] + _FRAME)
 
-    cdef inline Py_ssize_t _size_of(self, Py_ssize_t piece) noexcept:
-        return self._piece_ends[piece + 1] - self._piece_ends[piece] if piece >= 0 else 0
+    cdef inline Py_ssize_t _size_of(self, Py_ssize_t chunk) noexcept:
+        return self._chunk_ends[chunk + 1] - self._chunk_ends[chunk] if chunk >= 0 else 0
 
     # -- args -------------------------------------------------------------------------------------------------
 
     cdef int _args(self, Py_ssize_t row) except? -1:
-        """Copy args without line breaks and what surrounds them, unless they are left to the caller."""
+        """Copy args without line breaks and the brackets around them, unless they are left to the caller."""
         cdef const uint8_t *p = self._parts.find(self._rows.args_at[row], self._rows.args_len[row])
         cdef Py_ssize_t begin, i = 0, end = self._rows.args_len[row]
         if p == NULL:
@@ -254,9 +254,9 @@ cdef class LineWriter:
     cdef inline void _text(self, const char *text) noexcept:
         self._out.bytes(<const uint8_t *>text, strlen(text))
 
-    cdef inline void _piece(self, Py_ssize_t piece) noexcept:
-        if piece >= 0:
-            self._out.bytes(&self._pieces[0] + self._piece_ends[piece], self._size_of(piece))
+    cdef inline void _chunk(self, Py_ssize_t chunk) noexcept:
+        if chunk >= 0:
+            self._out.bytes(&self._chunks[0] + self._chunk_ends[chunk], self._size_of(chunk))
 
     cdef inline void _integer(self, int64_t number) noexcept:
         """A number above -2**63 in decimal digits."""

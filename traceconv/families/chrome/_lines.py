@@ -21,15 +21,15 @@ _FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 
 
 @dataclass(frozen=True, slots=True)
-class Arrows:
-    """Starts and ends of the arrows: row 2i is where arrow i starts, 2i + 1 where it ends."""
+class FlowEnds:
+    """Starts and ends of the flows: row 2i is where flow i starts, 2i + 1 where it ends."""
 
     slice: I64
     ts: I64
 
 
-def arrows(trace: Trace) -> Arrows:
-    """Return where the arrows of a trace start and end."""
+def flow_ends(trace: Trace) -> FlowEnds:
+    """Return where the flows of a trace start and end."""
     flows, slices = trace.flows, trace.slices
     starts = slices.ts
     one, other = flows.from_slice, flows.to_slice
@@ -45,7 +45,7 @@ def arrows(trace: Trace) -> Arrows:
     crossed = ts[0::2] > ts[1::2]
     for part in (0, 1):
         ts[part::2][crossed] = starts[rows[part::2][crossed]]
-    return Arrows(rows, ts)
+    return FlowEnds(rows, ts)
 
 
 def _own_time(slices: Slices, row: int) -> int:
@@ -73,7 +73,7 @@ def loadable(text: bytes) -> bytes:
 
 
 def task_text(identity: Identity) -> bytes:
-    """Return what tells the process and thread of a track."""
+    """Return the keys of the process and thread of a track."""
     return b',"pid":%d,"tid":%d' % (identity.pid, identity.tid)
 
 
@@ -84,8 +84,8 @@ class PlainLines:
         module: of the kernel, with the writer of lines.
         trace: the trace.
         ids: the identity of each track.
-        counters: per counter track what stands before the time, and before the value.
-        ends: where arrows start and end.
+        counters: per counter track the text before the time, and before the value.
+        ends: where flows start and end.
     """
 
     def __init__(
@@ -94,24 +94,24 @@ class PlainLines:
         trace: Trace,
         ids: Sequence[Identity],
         counters: Mapping[int, tuple[bytes, bytes]],
-        ends: Arrows,
+        ends: FlowEnds,
     ) -> None:
         self._kernel = module
-        self._trace, self._arrows = trace, ends
+        self._trace, self._flow_ends = trace, ends
         texts = len(trace.strings)
-        self._flow_piece, self._first_task = texts, texts + 1
+        self._flow_chunk, self._first_task = texts, texts + 1
         self._is_empty = np.array([not text for text in trace.strings], bool)
         self._is_process = np.array([track.kind is TrackKind.PROCESS for track in trace.tracks], bool)
         used = self._used_texts()
-        pieces = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
-        pieces.append(json_text("flow"))
-        pieces += map(task_text, ids)
+        chunks = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
+        chunks.append(json_text("flow"))
+        chunks += map(task_text, ids)
         self._heads = np.full(len(trace.tracks), -1, np.int32)
         for track, heads in counters.items():
-            self._heads[track] = len(pieces)
-            pieces += heads
-        piece_ends = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
-        self._writer = module.LineWriter(np.frombuffer(b"".join(pieces), np.uint8), piece_ends, trace.args.parts)
+            self._heads[track] = len(chunks)
+            chunks += heads
+        chunk_ends = np.cumsum([0, *map(len, chunks)], dtype=np.int64)
+        self._writer = module.LineWriter(np.frombuffer(b"".join(chunks), np.uint8), chunk_ends, trace.args.parts)
 
     def _used_texts(self) -> npt.NDArray[np.bool_]:
         used = np.zeros(len(self._trace.strings), bool)
@@ -158,12 +158,12 @@ class PlainLines:
         columns.args_len[at] = table.args_len[rows]
 
     def _flows(self, columns: _Columns, at: I64, rows: I64) -> None:
-        flows, arrow = self._trace.flows, rows // 2
+        flows, flow = self._trace.flows, rows // 2
         columns.kind[at] = np.where(rows % 2, self._kernel.END, self._kernel.START)
-        columns.number[at] = arrow + 1
-        columns.task[at] = self._trace.slices.track[self._arrows.slice[rows]] + self._first_task
-        for target, texts in ((columns.name, flows.name[arrow]), (columns.category, flows.category[arrow])):
-            target[at] = np.where(self._is_empty[texts], self._flow_piece, texts)
+        columns.number[at] = flow + 1
+        columns.task[at] = self._trace.slices.track[self._flow_ends.slice[rows]] + self._first_task
+        for target, texts in ((columns.name, flows.name[flow]), (columns.category, flows.category[flow])):
+            target[at] = np.where(self._is_empty[texts], self._flow_chunk, texts)
 
     def _counters(self, columns: _Columns, at: I64, rows: I64) -> None:
         table = self._trace.counters

@@ -88,7 +88,7 @@ cdef class Scanner:
             raise ValueError("each field needs one row")
 
     def stand(self, int number) -> tuple[int, int, int, int]:
-        """The pid, tid and category (numbers of texts) of what stands there, and whether these are ends of flows."""
+        """The pid, tid and category (numbers of texts) of the text there, and whether these are ends of flows."""
         if not 0 <= number < self.stands.count:
             raise IndexError("no such stand")
         cdef _Stand stand

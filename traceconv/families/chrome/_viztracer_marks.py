@@ -1,4 +1,4 @@
-"""How a Chrome trace is known to be of viztracer: for its importer, and for that of PyTorch, which is alike."""
+"""How a Chrome trace is known to be of viztracer: for its importer, and for that of PyTorch, which is similar."""
 
 from __future__ import annotations
 

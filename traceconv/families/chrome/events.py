@@ -55,7 +55,7 @@ NO_VALUE = absent("chrome.counter_without_value", "a counter event holds no numb
 NO_NUMBER = absent("chrome.empty_counter_value", "one series of a counter event is null or NaN: nothing was measured")
 BAD_VALUE = lost("chrome.bad_counter_value", "one series of a counter event is not a number")
 NO_ID = lost("chrome.no_id", "an event that belongs together with others by its id has none")
-BAD_ARGS = repaired("chrome.bad_args", "args that are no JSON object were kept under the key `args`")
+BAD_ARGS = repaired("chrome.bad_args", "args that are not a JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
@@ -176,7 +176,7 @@ class ChromeEvents:
         if phase == "M":
             self.metadata(event, number)
         elif phase in ("v", "V", "c"):
-            _note_global_fact(self.out, event, number)
+            _note_metadata(self.out, event, number)
         elif phase in self._handlers:
             try:
                 ts = self.time(bytes(event.ts))
@@ -347,7 +347,7 @@ class ChromeEvents:
         track = self.track_of(bytes(event.pid), bytes(event.tid), event.cat, event.ph == "f")
         self.flows.add(key, event.ph, track, ts, number, to_next=to_next)
 
-    # -- facts ------------------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
         """Read M: names and order of processes and threads; anything else is a fact about the trace."""
@@ -444,7 +444,7 @@ def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track
         flows.add(("", "", bind.strip(b'"')), phase, track, ts, number, row=row, counts=False)
 
 
-def _note_global_fact(out: Builder, event: Event, number: int) -> None:
+def _note_metadata(out: Builder, event: Event, number: int) -> None:
     """Keep memory dumps and clock marks (phases v, V, c) as they are."""
     kind = "clock_sync" if event.ph == "c" else "memory_dump"
     fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}
@@ -455,8 +455,8 @@ def _note_global_fact(out: Builder, event: Event, number: int) -> None:
 def _columns_of(plain: list[Event], times: Times) -> _Columns | None:
     """Return times, durations and args of complete events; None if one of them needs a closer look."""
     args = [compact(memoryview(event.args)) for event in plain]
-    for piece in args:
-        if piece[:1] not in (b"{", b"") or (len(piece) > _SHALLOW and may_be_deep(piece)):
+    for chunk in args:
+        if chunk[:1] not in (b"{", b"") or (len(chunk) > _SHALLOW and may_be_deep(chunk)):
             return None
     try:
         ts = times.many([event.ts for event in plain])

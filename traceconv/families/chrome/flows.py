@@ -1,10 +1,10 @@
-"""Flow events of Chrome traces become arrows between slices.
+"""Flow events of Chrome traces become flows between two slices each.
 
 A flow event names a thread and a time; it belongs to the slice around it (`s`, `t`, and `f` with `bp: "e"`) or to the
 next slice that begins there (`f` without). Steps of one flow are known by category, name and id. Writers put the end
 before the start in the file, reuse ids, and end one flow several times (one launch, several kernels), so steps are put
 together only when all are known: each start begins a flow of its own; a later step or end belongs to the latest start
-at or before it, or to the first start if there is none; arrows go from the last start or step to the next step or end.
+at or before it, or to the first start if there is none; flows go from the last start or step to the next step or end.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
 from traceconv.model.trace import I32, I64, occurring
 
-UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its arrow has no end there")
-UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: no arrow")
+UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
+UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: not drawn")
 
 FlowKey = tuple[str, str, bytes]
 _START, _STEP, _END = 0, 1, 2
@@ -120,7 +120,7 @@ class FlowSteps:
         self._settled[_FIRST_PLACEHOLDER - placeholder] = track
 
     def resolve(self, out: Builder) -> None:
-        """Draw the arrows. All slices must be in the builder. The steps are used up."""
+        """Draw the flows. All slices must be in the builder. The steps are used up."""
         if self._columns["key"]:
             _Resolution(self, out).run()
         self._forget()
@@ -152,7 +152,7 @@ class FlowSteps:
 
 
 class _Resolution:
-    """Finds the slice of each flow event and draws the arrows."""
+    """Finds the slice of each flow event and draws the flows."""
 
     def __init__(self, steps: FlowSteps, out: Builder) -> None:
         self._out = out
@@ -163,7 +163,7 @@ class _Resolution:
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
         self._kinds, self._kind_of = steps.kinds()
         self._ids: list[bytes] | None = None
-        # The arrows come in the order of their keys: let it be that of the file, however the steps were added.
+        # The flows come in the order of their keys: let it be that of the file, however the steps were added.
         first = np.full(len(self._kind_of), np.iinfo(np.int64).max)
         np.minimum.at(first, columns["key"], self.at)
         self._number = np.argsort(first, kind="stable").astype(np.int32)  # of each key as FlowSteps has it
@@ -234,10 +234,10 @@ class _Resolution:
             found = _innermost(starts, ends, self.ts[inside])
             self.row[inside] = np.where(found >= 0, rows[found], _NO_SLICE)
 
-    # -- the arrows -------------------------------------------------------------------------------------------
+    # -- the flows -------------------------------------------------------------------------------------------
 
     def _draw(self, steps: npt.NDArray[np.intp]) -> None:
-        """Draw the arrows of all flows; the steps are in order of key, time and phase."""
+        """Join the slices of all flows; the steps are in order of key, time and phase."""
         if not len(steps):
             return
         bounds = np.flatnonzero(np.diff(self.key[steps])) + 1
@@ -245,13 +245,13 @@ class _Resolution:
         sizes = np.diff(np.concatenate((firsts, [len(steps)])))
         pairs = steps[firsts[sizes == 2]], steps[firsts[sizes == 2] + 1]
         is_start = self.phase[pairs[0]] == _START
-        self._arrows(np.where(is_start, *pairs), np.where(is_start, pairs[1], pairs[0]))
+        self._flows(np.where(is_start, *pairs), np.where(is_start, pairs[1], pairs[0]))
         for first, size in zip(firsts[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
             self._draw_flow(steps[first : first + size].tolist())
         self._out.balance.written += int(self.counts[steps].sum())
 
     def _draw_flow(self, steps: list[int]) -> None:
-        """Draw the arrows of all flows with one key: each start begins one of its own."""
+        """Join the slices of all flows with one key: each start begins one of its own."""
         starts = [step for step in steps if self.phase[step] == _START]
         pending = set(starts)
         sources, targets = [], []
@@ -265,12 +265,12 @@ class _Resolution:
             targets.append(step)
             if self.phase[step] == _STEP:
                 before = step
-        self._arrows(np.array(sources), np.array(targets))
+        self._flows(np.array(sources), np.array(targets))
         alone = np.array(sorted(pending), np.intp)
         self._skip(self._unpaired, alone)
         self._out.balance.written -= int(self.counts[alone].sum())
 
-    def _arrows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
+    def _flows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
         kinds = self._kind_of[self._number[self.key[sources]]]
         first = np.full(len(self._kinds), len(kinds))
         np.minimum.at(first, kinds, np.arange(len(kinds)))

@@ -45,7 +45,7 @@ REPAIRED = repaired(
 CUT = lost("chrome.cut", "the file ends inside an event, which was dropped; all events before it were kept")
 GARBLED = lost("chrome.garbled", "text between events that cannot be read as an event was skipped")
 NO_CLOSING = repaired(
-    "chrome.unclosed", "the closing bracket is missing: the writer was stopped; what stands before the end was read"
+    "chrome.unclosed", "the closing bracket is missing: the writer was stopped; the text before the end was read"
 )
 EXTRA_DOCUMENT = noted(
     "chrome.extra_document",
@@ -264,7 +264,7 @@ class ChromeReader:
             yield self._slow_batch() if batch is None else batch
 
     def _to_event(self) -> str:
-        """Return the character behind what separates events.
+        """Return the character after the separator of events.
 
         Commas between two of an array that are not one are counted.
         """

@@ -139,7 +139,7 @@ def _bare(token: bytes, repairs: Counter[str]) -> bytes:
 def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counter[str]) -> tuple[bytes, int]:
     """Return the string whose opening quote is at `pos`, as a valid JSON string, and the position behind it."""
     ends = _ENDS_KEY if is_key else _ENDS_ELEMENT if in_array else _ENDS_MEMBER
-    pieces: list[bytes] = [b'"']
+    chunks: list[bytes] = [b'"']
     start = pos = pos + 1
     while True:
         found = _QUOTE_OR_BACKSLASH.search(data, pos)
@@ -149,20 +149,20 @@ def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counte
         if found[0] == b"\\":
             escape = _ESCAPE.match(data, pos)
             if escape is None:
-                pieces += (data[start:pos], b"\\\\")
+                chunks += (data[start:pos], b"\\\\")
                 repairs["unknown escape"] += 1
                 start = pos = pos + 1
             else:
                 pos = escape.end()
         elif ends.match(data, pos + 1) or _ENDS_TEXT.match(data, pos + 1):
-            pieces.append(data[start:pos])
-            return _clean(b"".join(pieces), repairs) + b'"', pos + 1
+            chunks.append(data[start:pos])
+            return _clean(b"".join(chunks), repairs) + b'"', pos + 1
         elif (comma := _missing_end(data, start, pos)) and ends is _ENDS_MEMBER:
-            pieces.append(data[start:comma].rstrip())
+            chunks.append(data[start:comma].rstrip())
             repairs["missing quote"] += 1
-            return _clean(b"".join(pieces), repairs) + b'"', comma
+            return _clean(b"".join(chunks), repairs) + b'"', comma
         else:
-            pieces += (data[start:pos], b'\\"')
+            chunks += (data[start:pos], b'\\"')
             repairs["unescaped quote"] += 1
             start = pos = pos + 1
 

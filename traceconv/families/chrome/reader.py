@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from traceconv.errors import UsageError
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
@@ -71,7 +71,7 @@ class ChromeTrace:
 
     def sniff(self, head: Head) -> Match:
         """Return MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
-        return facts.looks_like_chrome(head)
+        return document.looks_like_chrome(head)
 
     def read(self, source: Source, out: Builder) -> None:
         """Read all events. Raises MalformedInput when nothing can be read."""
@@ -80,10 +80,10 @@ class ChromeTrace:
         reader = ChromeReader(source, out)
         events = ChromeEvents(out, _UNITS[self.ts_unit])
         events.add_all(reader)
-        top = facts.top_level(reader, out)
-        facts.add_top_level_samples(top, events)
+        top = document.top_level(reader, out)
+        document.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
-        facts.set_clock(top, out, self.clock)
+        document.set_clock(top, out, self.clock)
         days = (out.tables.last_ts() - out.tables.first_ts()) // _DAY_NS
         if days >= _MANY_DAYS:
             out.note(f"the trace spans {days} days: if its times are not microseconds, say so with -O ts_unit=ns")

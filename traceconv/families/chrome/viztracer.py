@@ -6,7 +6,7 @@
      "viztracer_metadata": {"version": "1.1.1", "overflow": false, "baseTimeNanoseconds": 1795242185473426262},
      "file_info": {"files": {"/src/net.py": ["...", 40]}, "functions": {"relu (/src/net.py:15)": ["/src/net.py", 15]}}}
 
-Facts from recordings with 1.1.1. Times are µs of CLOCK_MONOTONIC; `baseTimeNanoseconds` is Unix time minus that clock,
+Source: recordings with 1.1.1. Times are µs of CLOCK_MONOTONIC; `baseTimeNanoseconds` is Unix time minus that clock,
 as read once; files of the command line lack it. Functions have the category FEE (entry and exit; fee where the command
 line wrote the file) and come in the order of their ends.
 `overflow` says that the ring buffer was full, so that the oldest events are missing. `file_info` holds the source text,
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -69,7 +69,7 @@ class Viztracer:
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the metadata of viztracer, before or behind the events, or by its category of functions."""
-        if facts.looks_like_chrome(head).certainty and is_of_viztracer(head):
+        if document.looks_like_chrome(head).certainty and is_of_viztracer(head):
             return Match.yes("viztracer_metadata, file_info, or functions of category FEE")
         return Match.no("no viztracer_metadata, no file_info, and no category FEE")
 
@@ -79,9 +79,9 @@ class Viztracer:
         reader = ChromeReader(source, out)
         events = ChromeEvents(out)
         events.add_all(reader)
-        top = facts.top_level(reader, out)
+        top = document.top_level(reader, out)
         events.finish(top.get("stackFrames"))
-        facts.set_clock(top, out, self.clock)
+        document.set_clock(top, out, self.clock)
         about = top.get(_METADATA)
         if isinstance(about, dict) and about.get("overflow"):
             out.problem(OVERFLOW, _METADATA)

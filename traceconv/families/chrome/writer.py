@@ -8,8 +8,8 @@ The format knows processes and threads only. Other tracks become threads with in
 below the process; tracks outside of all processes come under a process named after the top track. A counter becomes a
 counter of the process, its unit the key of the value. Descriptions of tracks are left out.
 
-Viewers bind an arrow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
-at the start of the slice. As in the Perfetto writer, an arrow points from the earlier slice to the later one.
+Viewers bind a flow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
+at the start of the slice. As in the Perfetto writer, a flow points from the earlier slice to the later one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from traceconv.families.chrome._lines import (
     SAMPLE,
     SLICE,
     PlainLines,
-    arrows,
+    flow_ends,
     json_text,
     loadable,
     task_text,
@@ -44,14 +44,14 @@ from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
 from traceconv.writers import WriteCounts
 from traceconv.writers.compress import compressed
-from traceconv.writers.facts import facts
 from traceconv.writers.ids import groups_above, identities, path_below_process
+from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import Windows
 
 U8 = npt.NDArray[np.uint8]
 
 _BLOCK = 16 * 1024
-_MAX_PIECES = 1 << 16
+_MAX_CHUNKS = 1 << 16
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
 _LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
 # An escaped backslash comes first, so that \\ud83d stays what it is.
@@ -99,10 +99,10 @@ class _Writing:
         self._ids = identities(trace)
         span = trace.span()
         self._base = span[0] // 1000 * 1000 if span else 0
-        self._pieces: dict[tuple[int, int, int, int], bytes] = {}
+        self._chunks: dict[tuple[int, int, int, int], bytes] = {}
         self._tasks = list(map(task_text, self._ids))
         self._counter_heads = self._heads_of_counters()
-        self._arrows = arrows(trace)
+        self._flow_ends = flow_ends(trace)
         self._written = [0] * 6
 
     def counts(self) -> WriteCounts:
@@ -119,7 +119,7 @@ class _Writing:
     # -- around the events ------------------------------------------------------------------------------------
 
     def head(self) -> bytes:
-        about: dict[str, Any] = facts(self._trace)
+        about: dict[str, Any] = recording_metadata(self._trace)
         members: dict[str, Any] = {"displayTimeUnit": "ns"}
         if self._trace.clocks and self._trace.clocks[0].zero is Zero.UNIX_EPOCH:
             members["baseTimeNanoseconds"] = self._base
@@ -186,7 +186,7 @@ class _Writing:
         return used
 
     def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
-        """Return for each counter track what stands before the time, and before the value."""
+        """Return for each counter track the text before the time, and before the value."""
         heads: dict[int, tuple[bytes, bytes]] = {}
         seen: dict[tuple[int, str], int] = defaultdict(int)
         for index, track in enumerate(self._trace.tracks):
@@ -206,7 +206,7 @@ class _Writing:
         """Yield the events in order of time, in blocks."""
         module = kernel.module("json_rows")
         plain = (
-            PlainLines(module, self._trace, self._ids, self._counter_heads, self._arrows)
+            PlainLines(module, self._trace, self._ids, self._counter_heads, self._flow_ends)
             if module is not None
             else None
         )
@@ -248,12 +248,12 @@ class _Writing:
         return lines
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
-        """Yield time, table and row of all events, in the order of the file and in pieces that fit into a cache.
+        """Yield time, table and row of all events, in the order of the file and in chunks that fit into a cache.
 
-        An arrow's start and end come after the slice that they belong to.
+        The start and the end of a flow come after the slice that they belong to.
         """
-        trace, arrows = self._trace, self._arrows
-        by_slice = np.argsort(arrows.slice, kind="stable")
+        trace, ends = self._trace, self._flow_ends
+        by_slice = np.argsort(ends.slice, kind="stable")
         points: dict[int, Any] = {
             INSTANT: trace.instants,
             COUNTER: trace.counters,
@@ -261,13 +261,13 @@ class _Writing:
             LOG: trace.logs,
         }
         windows = Windows(
-            [(trace.slices.ts, None), (arrows.ts[by_slice], None), *((table.ts, None) for table in points.values())]
+            [(trace.slices.ts, None), (ends.ts[by_slice], None), *((table.ts, None) for table in points.values())]
         )
         trace.forget()
         for window in range(windows.count):
             slices, steps = windows.rows(0, window), by_slice[windows.rows(1, window)]
-            behind = np.searchsorted(slices, arrows.slice[steps], "right")
-            times = [np.insert(trace.slices.ts[slices], behind, arrows.ts[steps])]
+            behind = np.searchsorted(slices, ends.slice[steps], "right")
+            times = [np.insert(trace.slices.ts[slices], behind, ends.ts[steps])]
             tables = [np.insert(np.full(len(slices), SLICE, np.uint8), behind, FLOW)]
             rows = [np.insert(slices, behind, steps)]
             for column, (number, table) in enumerate(points.items(), 2):
@@ -278,8 +278,8 @@ class _Writing:
             ts, number_of_table, row = np.concatenate(times), np.concatenate(tables), np.concatenate(rows)
             order = np.argsort(ts, kind="stable")
             for start in range(0, len(order), _BLOCK):
-                piece = order[start : start + _BLOCK]
-                yield ts[piece], number_of_table[piece], row[piece]
+                chunk = order[start : start + _BLOCK]
+                yield ts[chunk], number_of_table[chunk], row[chunk]
 
     def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table: Slices = take(self._trace.slices, rows)
@@ -298,14 +298,14 @@ class _Writing:
         return [b"".join((head, time, scope, args)) for time, scope, head, args in columns]
 
     def _heads(self, phase: bytes, table: Slices | Instants) -> Iterator[bytes]:
-        pieces = self._pieces
+        chunks = self._chunks
         for key in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
-            piece = pieces.get((phase[0], *key))
-            if piece is None:
-                if len(pieces) >= _MAX_PIECES:
-                    pieces.clear()
-                piece = pieces[(phase[0], *key)] = self._head(phase, *key)
-            yield piece
+            chunk = chunks.get((phase[0], *key))
+            if chunk is None:
+                if len(chunks) >= _MAX_CHUNKS:
+                    chunks.clear()
+                chunk = chunks[(phase[0], *key)] = self._head(phase, *key)
+            yield chunk
 
     def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
         texts = self._trace.strings
@@ -327,17 +327,16 @@ class _Writing:
         return lines
 
     def _flows(self, rows: I64, times: list[bytes]) -> list[bytes]:
-        trace, arrows = self._trace, self._arrows
+        trace, flows = self._trace, self._trace.flows
         lines = []
         for time, row in zip(times, rows.tolist(), strict=True):
-            arrow, is_end = divmod(row, 2)
-            flow = trace.flows
-            name = trace.strings[flow.name[arrow]] or "flow"
-            category = trace.strings[flow.category[arrow]] or "flow"
-            task = self._tasks[trace.slices.track[arrows.slice[row]]]
+            flow, is_end = divmod(row, 2)
+            name = trace.strings[flows.name[flow]] or "flow"
+            category = trace.strings[flows.category[flow]] or "flow"
+            task = self._tasks[trace.slices.track[self._flow_ends.slice[row]]]
             head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
             text = b',"name":' + json_text(name) + b',"cat":' + json_text(category)
-            lines.append(head % (arrow + 1) + text + task + b',"ts":' + time + b"}")
+            lines.append(head % (flow + 1) + text + task + b',"ts":' + time + b"}")
         return lines
 
     def _logs(self, rows: I64, times: list[bytes]) -> list[bytes]:

@@ -1,4 +1,4 @@
-# JSON, byte by byte: where a piece of it ends. No rule of JSON accepts a zero byte, so whoever calls puts one behind
+# JSON, byte by byte: where a chunk of it ends. No rule of JSON accepts a zero byte, so whoever calls puts one behind
 # the data, and each loop ends there at the latest. Each function tells the position behind what it is about, -1 where
 # no such thing stands. Needs _bytes.pxi.
 

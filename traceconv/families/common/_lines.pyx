@@ -270,7 +270,7 @@ cdef class Timed:
         return True
 
     cdef inline Py_ssize_t _pack(self, const uint8_t *p, Py_ssize_t at, Py_ssize_t size) noexcept:
-        """Put the LAST at a place into two words; where its line ends, -1 if it ends nowhere or that is no LAST."""
+        """Put the LAST at a place into two words; where its line ends, -1 if it ends nowhere or that is not a LAST."""
         cdef uint64_t first = 0, word = 0
         cdef uint8_t byte
         cdef Py_ssize_t i
@@ -302,7 +302,7 @@ cdef class Samples:
     A line of a frame begins with a tab. A sample is read when all of it is known, up to the first line of the next one.
 
     Args:
-        heads: what precedes the time, to what to put into the columns.
+        heads: the text before the time, to the values to put into the columns.
         tails: what follows the number, with the line end; to what to put into the columns, and above 32 bits the number
             of a frame (from 1 on; 0 is none).
         frames: lines with their ends, to the numbers of the frames, from 1 on.

@@ -97,7 +97,7 @@ STREAM_FLAG: Final = {0: "unknown", 1: "default", 2: "non-blocking", 3: "null st
 #: CUpti_ActivityComputeApiKind, of contexts.
 COMPUTE_API: Final = {0: "unknown", 1: "CUDA", 2: "CUDA MPS"}
 
-#: Categories of the slices and arrows that both databases hold: the same words, so that a filter works on either.
+#: Categories of the slices and flows that both databases hold: the same words, so that a filter works on either.
 KERNEL: Final = "kernel"
 MEMCPY: Final = "memcpy"
 MEMSET: Final = "memset"

@@ -278,7 +278,7 @@ class IdleRows(IdleLines):
             except csv.Error as error:
                 cells = broken(error)
             yield self._number, cells
-            if self._pulled != 1:  # the last line alone is no row
+            if self._pulled != 1:  # the last line alone is not a row
                 self.forget()
 
     def _texts(self, source: Source) -> Iterator[str]:

@@ -19,7 +19,7 @@ def zone_of(format_name: str, text: str) -> timezone:
     """Return the time zone of the option `utc_offset`, such as "+02:00"; UTC for none.
 
     Raises:
-        UsageError: it is no offset.
+        UsageError: it is not an offset.
     """
     try:
         return timezone(timedelta(minutes=ahead_minutes(text or "UTC")))
@@ -65,7 +65,7 @@ def ahead_minutes(text: str) -> int:
         return 0
     match = _OFFSET.fullmatch(text)
     if match is None or int(match[2]) > _MOST_HOURS:
-        raise ValueError(f"{text[:40]!r} is no zone")
+        raise ValueError(f"{text[:40]!r} is not a zone")
     minutes = int(match[2]) * 60 + int(match[3] or 0)
     return -minutes if match[1] == "-" else minutes
 

@@ -87,7 +87,7 @@ class Spans(NamedTuple):
 
 
 def whole(values: Sequence[Any]) -> I64 | None:
-    """Return the values as a column; None if one of them is no whole number."""
+    """Return the values as a column; None if one of them is not a whole number."""
     try:
         return np.frombuffer(array("q", values), np.int64)
     except TypeError:

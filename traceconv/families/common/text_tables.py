@@ -1,7 +1,7 @@
 """What all importers of printed tables share: lines as text, and the tables that are open in a log.
 
 A table is printed amid the output of a program, which may colour it, put a prefix before each line (a logger's time,
-`[rank0]: `) and mix the lines of several ranks. The heading of a table tells its prefix: what stands left of it.
+`[rank0]: `) and mix the lines of several ranks. The heading of a table tells its prefix: the text left of it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Value = int | bytes
 
 
 class BadWire(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -77,8 +77,8 @@ def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
             at += value
             if at > end:
                 raise BadWire("a field longer than its message")
-            piece = data[begin:at]
-            add((tag >> 3, piece if kind == BLOB else int.from_bytes(piece, "little")))
+            chunk = data[begin:at]
+            add((tag >> 3, chunk if kind == BLOB else int.from_bytes(chunk, "little")))
     except IndexError:
         raise BadWire("a field longer than its message") from None
 

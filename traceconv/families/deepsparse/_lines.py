@@ -70,7 +70,7 @@ def plain(line: bytes) -> bytes:
 
 
 def records(line: bytes) -> tuple[bytes, list[Record]]:
-    """Return what stands before the first prefix, and the messages of the line: threads may glue two of them."""
+    """Return the text before the first prefix, and the messages of the line: threads may glue two of them."""
     if b" >" not in line or b"< " not in line:
         return line, []
     prefixes = list(_PREFIX.finditer(line))
@@ -102,19 +102,19 @@ def level_of(text: str) -> Level:
     return Level.WARNING if _WARNING.match(text) else Level.INFO
 
 
-def banner_facts(match: re.Match[bytes]) -> dict[str, Any]:
+def banner_info(match: re.Match[bytes]) -> dict[str, Any]:
     """Return version, commit and instruction sets of a banner."""
-    facts: dict[str, Any] = {}
+    info: dict[str, Any] = {}
     if match["version"]:
-        facts["version"] = match["version"].decode()
+        info["version"] = match["version"].decode()
     rest = text_of(match["rest"] or b"")
     commit = re.search(r"\(([0-9a-f]{6,40})\)", rest)
     if commit:
-        facts["commit"] = commit[1]
+        info["commit"] = commit[1]
     if "COMMUNITY" in rest:
-        facts["edition"] = "COMMUNITY"
-    facts |= dict(re.findall(r"(system|binary)=([\w.]+)", rest))
-    return facts
+        info["edition"] = "COMMUNITY"
+    info |= dict(re.findall(r"(system|binary)=([\w.]+)", rest))
+    return info
 
 
 def starts_engine(line: bytes) -> bool:

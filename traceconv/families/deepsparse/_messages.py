@@ -31,7 +31,7 @@ class Engine(msgspec.Struct):
     """What one banner stands for: a process."""
 
     process: TrackId
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
     percents: list[str] = msgspec.field(default_factory=list)
     unsupported: list[str] = msgspec.field(default_factory=list)
     calls: int = 0
@@ -41,7 +41,7 @@ class Engine(msgspec.Struct):
 
     def describe(self) -> dict[str, Any]:
         """Return the members for metadata."""
-        found = dict(self.facts, compute_func_calls=self.calls, compute_func_total_ns=self.total_ns)
+        found = dict(self.info, compute_func_calls=self.calls, compute_func_total_ns=self.total_ns)
         if self.percents:
             found["supported_percent"] = [number_in(percent) for percent in self.percents]
         if self.unsupported:
@@ -129,9 +129,9 @@ class Messages:
         elif inner is not None and inner.category == "subgraph" and "subgraph was empty" in text:
             inner.name = "subgraph (empty, ignored)"
         elif inner is not None and inner.category == "compile":
-            self._compile_facts(inner, text)
+            self._compile_info(inner, text)
 
-    def _compile_facts(self, inner: Open, text: str) -> None:
+    def _compile_info(self, inner: Open, text: str) -> None:
         buffer = _BUFFER.match(text)
         if text.startswith("Kernel launcher params:"):
             inner.args |= {key: int(value[:18]) for key, value in _LAUNCHER.findall(text)}

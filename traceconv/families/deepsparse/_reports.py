@@ -185,12 +185,12 @@ class _Layers:
             self._out.balance.written += 1
             start += dur
 
-    def describe(self, facts: dict[str, Any]) -> None:
+    def describe(self, info: dict[str, Any]) -> None:
         """Keep what the report says about the whole."""
-        self._out.metadata["deepsparse_analysis"] = facts
+        self._out.metadata["deepsparse_analysis"] = info
         labels = {"batch_size": "batch size", "num_threads": "threads", "items_per_second": "items/s"}
         self._out.tracks[self._process].labels = tuple(
-            f"{label} {facts[key]}" for key, label in labels.items() if key in facts
+            f"{label} {info[key]}" for key, label in labels.items() if key in info
         )
 
 
@@ -200,16 +200,16 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
     out.belongs_to(("deepsparse",))
     process = out.tracks.process("DeepSparse benchmark")
     track = out.tracks.totals("benchmark result", process, description="Statistics over all runs; latencies are in ms.")
-    facts = _finite({key: value for key, value in report.items() if key != "benchmark_result"}, out)
+    info = _finite({key: value for key, value in report.items() if key != "benchmark_result"}, out)
     for row, (key, value) in enumerate(result.items(), 1):
         out.balance.read += 1
         out.balance.written += 1
         latency = key in _UNITS or key.endswith("%")
         args = _finite({f"{key}_ms" if latency else key: value}, out, row)
         out.totals(track, f"latency {key}" if latency else key, "benchmark", args, row)
-    engine = str(facts.get("engine", "")).strip()
+    engine = str(info.get("engine", "")).strip()
     out.tracks[process].description = engine
-    out.metadata["deepsparse_benchmark"] = facts
+    out.metadata["deepsparse_benchmark"] = info
     out.note("a benchmark report holds statistics only: no run has a time, so there is nothing for a timeline")
 
 
@@ -260,7 +260,7 @@ def _typed(text: str) -> Any:
 def read_text(source: Source, out: Builder) -> None:
     """Read a report as a table for people: columns between pipes, sub-layers indented, totals below."""
     out.info.unit = "line"
-    layers, header, facts = _Layers(out), [""], {}
+    layers, header, info = _Layers(out), [""], {}
     table: list[dict[str, Any]] = []
     in_table = False
     for _, line in layers.lines.read(source, again=True):
@@ -271,16 +271,16 @@ def read_text(source: Source, out: Builder) -> None:
         elif in_table and "|" in text:
             _add_row(table, header, text)
         elif total:
-            facts[total["key"]] = _typed(total["value"])
+            info[total["key"]] = _typed(total["value"])
             in_table = False
         else:
             layers.lines.idle(_nothing, _OTHERS)
     layers.draw(table)
-    layers.describe(_finite(facts, out))
+    layers.describe(_finite(info, out))
 
 
 def _nothing(count: int) -> None:
-    """Ignore lines that are no rows, without counting them."""
+    """Ignore lines that are not rows, without counting them."""
     del count
 
 

@@ -27,7 +27,7 @@ from traceconv.model.trace import Level
 NO_CLOCK = ClockDomain("order of the DeepSparse lines", Zero.UNKNOWN, Run.NONE)
 BAD_DURATION = lost(
     "deepsparse.bad_duration",
-    "the duration of a compute_func line is no number of milliseconds of 0 or more: its slice was left out",
+    "the duration of a compute_func line is not a number of milliseconds of 0 or more: its slice was left out",
 )
 CUT_LINE = lost(
     "deepsparse.cut_line",
@@ -68,7 +68,7 @@ class LogReader:
     @property
     def found(self) -> bool:
         """Whether the log holds anything of an engine."""
-        return self._message_count > 0 or any(engine.facts for engine in self._engines)
+        return self._message_count > 0 or any(engine.info for engine in self._engines)
 
     def read(self) -> None:
         """Read the whole log."""
@@ -97,7 +97,7 @@ class LogReader:
             self._unprefixed(line, before if self._at.stamps else text, after)
             return
         self._crash = None
-        if lines.starts_engine(text) and lines.BANNER.match(lines.plain(after)) and self._engine().facts:
+        if lines.starts_engine(text) and lines.BANNER.match(lines.plain(after)) and self._engine().info:
             self._new_engine()
         for record in records:
             if before.strip():
@@ -106,7 +106,7 @@ class LogReader:
         self._out.balance.written += 1
 
     def _take_stamp(self, before: bytes) -> bytes:
-        """Move to the time that stands before a line; the rest of what stands there."""
+        """Move to the time that stands before a line; the rest of the text there."""
         assert self._at.stamps is not None
         ts, rest = self._at.stamps.take(before)
         self._at.now = self._at.now if ts is None else ts
@@ -216,10 +216,10 @@ class LogReader:
     # -- engines and threads ----------------------------------------------------------------------------------
 
     def _banner(self, number: int, text: bytes, banner: re.Match[bytes], crash: bool) -> None:
-        if self._engine().facts and not crash:
+        if self._engine().info and not crash:
             self._new_engine()
         engine = self._engine()
-        engine.facts = engine.facts or lines.banner_facts(banner)
+        engine.info = engine.info or lines.banner_info(banner)
         thread = self._output()
         self._place(thread)
         self._at.floor = self._at.now
@@ -284,7 +284,7 @@ class LogReader:
             self._end_engine(self._engines[-1])
         for engine in self._engines:
             track = self._out.tracks[engine.process]
-            track.name = f"DeepSparse {engine.facts.get('version', '')}".strip()
+            track.name = f"DeepSparse {engine.info.get('version', '')}".strip()
             track.labels = tuple(dict.fromkeys(f"{percent}% supported" for percent in engine.percents))
         self._out.metadata["deepsparse_engines"] = [engine.describe() for engine in self._engines]
         self._notes()

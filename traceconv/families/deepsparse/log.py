@@ -10,7 +10,7 @@ A compute_func line is printed at the end of one run of one compiled subgraph, w
 What is not supported runs in ONNX Runtime and prints nothing, so that the sum is less than the time of an inference. No
 line has a timestamp of its own; one that a collector of logs put before it is used.
 
-Facts come from the output of 0.3.0, 0.8.0, 1.0.2 and 1.8.0, and from the open Python package
+Source: the output of 0.3.0, 0.8.0, 1.0.2 and 1.8.0, and from the open Python package
 (https://github.com/neuralmagic/deepsparse). `_deepsparse_lines` has the grammar of logs, `_deepsparse_reports` reports.
 """
 
@@ -30,7 +30,7 @@ from traceconv.model.clocks import ClockDomain
 from traceconv.model.marks import FormatMarks
 
 _BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
-#: What stands before the layers; the times of all iterations are among it, and can be many.
+#: The text before the layers; the times of all iterations are among it, and can be many.
 _ANALYSIS = {"average_total_time", "items_per_second", "iteration_times"}
 _JSON = re.compile(rb"\{\s*\"")
 

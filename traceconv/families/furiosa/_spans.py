@@ -1,6 +1,6 @@
 """Spans of the Furiosa profiler, of any of its outputs: what runs where, who called whom, how long an NPU waited.
 
-Facts from the SDK's documentation and Python sources (0.5 to 0.10); runs without an NPU confirmed those of the host.
+Source: the SDK's documentation and Python sources (0.5 to 0.10); runs without an NPU confirmed those of the host.
 
 * A span is known by its trace id and span id and names its parent, all as hex text; a parent of zeros means none.
 * Host spans stand on a small thread number of a process. Spans of an NPU stand on a processing element (`pe_index`).
@@ -36,7 +36,7 @@ SAME_ID = noted(
 
 NPU = "NPU"
 EXECUTION = "Execution"
-#: Spans of an NPU that are no computation.
+#: Spans of an NPU that are not computation.
 TRANSFERS = (EXECUTION, "Load", "Store")
 #: Spans of an NPU that the host waits for.
 _SENT_NAMES = ("Task", EXECUTION)
@@ -81,7 +81,7 @@ def whole_number(value: object) -> int | str:
 
 
 def id_number(text: str) -> int:
-    """Return a span id as a number; 0 for none and for what is no hex number of 64 bits."""
+    """Return a span id as a number; 0 for none and for what is not a hex number of 64 bits."""
     try:
         value = int(text, 16)
     except ValueError:
@@ -159,14 +159,14 @@ class Tracks:
         return self._threads[device, index]
 
     def name_thread(self, pid: int | None, thread: int | str, name: str) -> None:
-        """Give a thread the name that it has in the recording; names of thread pools are all alike."""
+        """Give a thread the name that it has in the recording; names of thread pools are all the same."""
         track = self._threads.get((self.processes.get(pid, NO_TRACK), thread))
         if track is not None and name:
             self._out.tracks[track].name = f"{name} (thread {thread})"
 
 
 class Spans:
-    """Writes spans, and at the end what joins them: waits of executions, arrows from callers to what they called."""
+    """Writes spans, and at the end the connections: waits of executions, flows from callers to what they called."""
 
     def __init__(self, out: Builder) -> None:
         self._out = out

@@ -8,7 +8,7 @@
     ╞═════════════════════════════════╪══════════════════╪═══╪═══════╡
     │ 7cf3d3b7439cf4c3fac1a479987831… ┆ 78b065c19c3675e0 ┆ … ┆ 10000 │
 
-Facts from what polars 1.x and pandas 2.x and 3.x print. In a narrow terminal polars breaks cells into several lines
+Source: what polars 1.x and pandas 2.x and 3.x print. In a narrow terminal polars breaks cells into several lines
 without a rule between rows: a line in which a cell is empty goes on with the row before, since no value but a category
 or a name can be empty. It shows the first and last rows and columns, with `…` between them, and so does pandas with
 `...`; pandas breaks wide tables into blocks of columns, whose headings end in a backslash. Both say how many rows and
@@ -123,8 +123,8 @@ def box_columns(lines: list[list[str]]) -> list[str]:
     width = max((len(line) for line in lines), default=0)
     columns = []
     for at in range(width):
-        pieces = [line[at] for line in lines if at < len(line)]
-        columns.append(known_column("".join(pieces[: pieces.index("---")] if "---" in pieces else pieces)))
+        chunks = [line[at] for line in lines if at < len(line)]
+        columns.append(known_column("".join(chunks[: chunks.index("---")] if "---" in chunks else chunks)))
     return columns
 
 

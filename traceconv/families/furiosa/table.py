@@ -14,7 +14,7 @@
     leader_device,name,cycle
     npu0pe0-3,Tokenwise(TokenwiseBucket { input_size: 8 }) #0,812000
 
-Facts from the SDK's documentation and Python sources (0.5 to 0.10). All times are ns; `start` and `end` count from
+Source: the SDK's documentation and Python sources (0.5 to 0.10). All times are ns; `start` and `end` count from
 1970, so rows that have them are drawn on the timeline. The tables of print_inferences, print_npu_executions,
 print_npu_operators, print_external_operators and print_summary have durations only: they are totals without times.
 Missing integers turn a column of pandas into floats, which lose up to 256 ns of a time since 1970.

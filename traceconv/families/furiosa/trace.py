@@ -6,7 +6,7 @@
     ,{"args":{"name":"0x5"},"name":"thread_name","ph":"M","pid":17251,"tid":5}
     ]
 
-Facts from the SDK's sources and documentation, and from runs of the runtimes 0.10.0 to 0.10.4 without an NPU: the args
+Source: the SDK's sources and documentation, and from runs of the runtimes 0.10.0 to 0.10.4 without an NPU: the args
 hold the start and the end in ns since 1970, as text; `ts` and `dur` count microseconds from the start of the exporter.
 All numbers in args are text. An NPU has an invented pid beyond those of processes, named `npu:0:0-1`. Metadata come
 last. The file is written when the program ends, so a killed program leaves it empty.
@@ -14,7 +14,7 @@ last. The file is written when the program ends, so a killed program leaves it e
 `export_chrome_trace` writes less: microseconds from the first span, no ids, one pid for all, and an NPU as threads from
 10000000 on.
 
-What joins the spans is in `_furiosa_spans`.
+The connections of spans are in `_furiosa_spans`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import ABSENT, Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -51,7 +51,7 @@ TIMES_DIFFER = noted(
     "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
 )
 BAD_SPAN_TIME = repaired(
-    "furiosa.bad_span_time", "start_ts or end_ts of a span is no number: ts and dur were taken instead"
+    "furiosa.bad_span_time", "start_ts or end_ts of a span is not a number: ts and dur were taken instead"
 )
 
 _WALL = replace(REALTIME)
@@ -149,7 +149,7 @@ class FuriosaEvents(ChromeEvents):
         return own
 
     def _duration(self, event: Event, number: int) -> int:
-        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is no number."""
+        """Return `dur` in ns, also if it wrapped around. Raises ValueError if it is not a number."""
         raw = bytes(event.dur)
         try:
             return self.time(raw)
@@ -183,7 +183,7 @@ class FuriosaEvents(ChromeEvents):
         )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """Return a thread of the host, or what stands beside the processing elements of a device."""
+        """Return a thread of the host, or the part beside the processing elements of a device."""
         if process in self._tracks.devices.values():
             return self._tracks.element(pid if isinstance(pid, int) else None, None)
         return self._tracks.thread(pid, tid) if isinstance(pid, int) else super().new_thread(process, pid, tid)
@@ -287,7 +287,7 @@ class Furiosa:
         events = FuriosaEvents(out)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.finish()
         if not events.absolute:
             out.clocks.set_default(_FROM_FIRST)

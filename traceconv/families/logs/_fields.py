@@ -1,4 +1,4 @@
-"""What stands beside the time in a log line: level, thread, process, place in the source; and durations in its text.
+"""The fields beside the time in a log line: level, thread, process, place in the source; and durations in its text.
 
 2024-01-02 03:04:05,678 - package.module - INFO - step 3 took 6.4 ms
 2024-01-02 03:04:05.678901: W tensorflow/core/x.cc:77] text
@@ -23,7 +23,7 @@ AMBIGUOUS_DURATION = noted(
     "a duration such as 1,234 ms has a comma that may be decimal or not: no slice was drawn for it",
 )
 BAD_DURATION = noted(
-    "timed_log.duration_out_of_range", "a duration is no number or beyond 146 years: no slice was drawn for it"
+    "timed_log.duration_out_of_range", "a duration is not a number or beyond 146 years: no slice was drawn for it"
 )
 
 _LEVELS = {

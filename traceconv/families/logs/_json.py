@@ -78,7 +78,7 @@ class TimeField(Struct, frozen=True):
             if self.exponent is not None:
                 return parse_ns(text, self.exponent)
             return log_times.epoch_ns(text)
-        raise ValueError(f"{self.key} is no time")
+        raise ValueError(f"{self.key} is not a time")
 
     def step_ns(self, record: dict[str, Any]) -> int:
         """Return the smallest step of the time of an object, as it is written; 1 where that cannot be seen."""

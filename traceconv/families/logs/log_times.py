@@ -54,7 +54,7 @@ _EXPONENTS = {b"s": 9, b"ms": 6, b"us": 3, "µs".encode(): 3, "μs".encode(): 3,
 _EPOCH_EXPONENTS = {10: 9, 13: 6, 16: 3, 19: 0}
 
 
-#: Groups of a form that are no part of the time.
+#: Groups of a form that are not part of the time.
 FIELDS = frozenset(("level", "thread", "pid", "source"))
 
 
@@ -501,15 +501,15 @@ def compile_form(text: str) -> Form:
     for form in FORMS:
         if form.name == text:
             return form
-    pieces = [_piece(match, text) for match in _TOKEN.finditer(text)]
+    chunks = [_chunk(match, text) for match in _TOKEN.finditer(text)]
     try:
-        pattern = re.compile(b"".join(pieces))
+        pattern = re.compile(b"".join(chunks))
     except re.error as error:
         raise ValueError(f"{text!r} states something twice ({error})") from None
     return Form(text, _kind_of(set(pattern.groupindex), text), pattern)
 
 
-def _piece(match: re.Match[str], text: str) -> bytes:
+def _chunk(match: re.Match[str], text: str) -> bytes:
     name, directive = match["name"], match["directive"]
     if match["blank"]:
         return rb"\s+"

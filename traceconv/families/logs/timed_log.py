@@ -271,7 +271,7 @@ class _TextReader:
         return True
 
     def _before(self, text: str, fields: Fields) -> str:
-        """Return what stands before the time, without its fields."""
+        """Return the text before the time, without its fields."""
         return _OPENING.sub("", read_fields(_OPENING.sub("", text), fields)).strip()
 
     def _durations(self, text: str, number: int) -> list[Duration]:
@@ -500,7 +500,7 @@ class TimedLog:
             raise UsageError(f"option clockid of timed-log is {', '.join(CLOCKS)}, not {self.clockid!r}")
         zone_of(self.name, self.utc_offset)
         if self.host and not machine_name(self.host):
-            raise UsageError(f"option host of timed-log: {self.host!r} is no name of one machine")
+            raise UsageError(f"option host of timed-log: {self.host!r} is not a name of one machine")
         if self.date and not _is_day(self.date):
             raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
         if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):

@@ -35,7 +35,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -54,7 +54,7 @@ RUN_CLOCK = ClockDomain("MXNet profiler time", Zero.RUN_START, Run.UNKNOWN, 1000
 
 LONE_BEGIN = absent(
     "mxnet.begin_without_end",
-    "a begin is not followed by its end, which always is the next record: the file is cut or damaged there",
+    "a start is not followed by its end, which always is the next record: the file is cut or damaged there",
 )
 LONE_END = absent(
     "mxnet.end_without_begin",
@@ -73,7 +73,7 @@ _HASHES = 1 << 32
 
 #: pids below this are indices of devices, all others are 64-bit hashes.
 _DEVICES = 10**6
-#: How far apart the begins of an operator and of its copy can be: 1 us as seen, 2 with rounding.
+#: How far apart the starts of an operator and of its copy can be: 1 us as seen, 2 with rounding.
 _COPY_SLACK_NS = 2000
 _BEGINS = {"B": "E", "b": "e", "(": ")"}
 _ENDS = frozenset(_BEGINS.values())
@@ -95,7 +95,7 @@ _BULK = re.compile(r"(?:.*:)?\[([^\[\]]*)(\]?)", re.DOTALL)
 
 
 class _Span(Struct, frozen=True):
-    """A begin and its end."""
+    """A start and its end."""
 
     begin: Event
     ts: int
@@ -231,10 +231,10 @@ class MxnetEvents(ChromeEvents):
         self.out.slice(self.place(event), span.ts, span.dur, name, event.cat, args, span.number)
         self.categories.add(event.cat)
         self.out.balance.written += 1
-        self.out.balance.merged["ends joined to their begin"] += 1
+        self.out.balance.merged["ends joined to their start"] += 1
 
     def own_args(self, event: Event, number: int) -> bytes:
-        """Return the args of an event of the user with its thread, which is no track there; of others as they are."""
+        """Return the args of a user's event with its thread, which is not a track there; of others as they are."""
         args = args_of(self.out, event, number, ("id", "s"))
         if event.cat in _OPERATORS or event.cat in _GROUPS:
             return args
@@ -299,7 +299,7 @@ class MxnetEvents(ChromeEvents):
         self.out.balance.written += len(written)
         self.out.balance.merged["repeated counter values"] += len(repeated - written)
 
-    # -- facts ------------------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
         """Read M: names of devices; those of the other pids are the categories of their events."""
@@ -390,7 +390,7 @@ class Mxnet:
         events = MxnetEvents(out, self.pid, self.api_counters)
         for batch in reader.batches():
             events.add(batch)
-        top = facts.top_level(reader, out)
+        top = document.top_level(reader, out)
         events.finish(top.get("stackFrames"))
         _set_clock(out, events.categories == {_OLD_CATEGORY})
 

@@ -8,7 +8,7 @@
     ----                          -----------        ---------    -------------    -------------    -------------
     Convolution                             4           0.8430           0.0850           0.3280           0.2107
 
-Facts from the source (src/profiler/aggregate_stats.cc) and from runs of 1.6 and 1.9: names overflow their column, so
+Source: the source (src/profiler/aggregate_stats.cc) and from runs of 1.6 and 1.9: names overflow their column, so
 rows are read from the right. Memory comes in kB of 1000 bytes with three numbers, up to 1.4 with four under headings of
 time. Counters (`MXNet C API Calls`, those of the user) are printed divided by 1000 as if they were ms; that is undone.
 What is called average there, and for memory, is half the difference of maximum and minimum. A minimum that was never
@@ -133,7 +133,7 @@ def row_of(section: str, name: str, count: int, printed: Sequence[float | None],
 def _averages_its_range(
     count: int, total: float | None, low: float | None, high: float | None, average: float | None
 ) -> bool:
-    """Return whether the average is no average but half the range, beyond what rounding explains."""
+    """Return whether the average is not an average but half the range, beyond what rounding explains."""
     if total is None or low is None or high is None or average is None or low >= _NO_MINIMUM:
         return False
     rounding = 0.0001 + 0.001 * abs(average)

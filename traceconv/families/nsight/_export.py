@@ -267,7 +267,7 @@ class Tracks:
         return track
 
     def group(self, title: str, number: Any = None, *, description: str = "") -> TrackId:
-        """Return a track of the machine, or of the process of a global id; 0 is no process."""
+        """Return a track of the machine, or of the process of a global id; 0 is not a process."""
         parent = self.process(number) if isinstance(number, int) and schema.pid_of(number) else NO_TRACK
         track = self._found.get(("group", parent, title))
         if track is None:

@@ -38,7 +38,7 @@ MARKS: Final = (
     "CUPTI_ACTIVITY_KIND_RUNTIME",
     "CUPTI_ACTIVITY_KIND_KERNEL",
 )
-#: What tables of facts about the export were called before.
+#: What tables about the export were called before.
 META_DATA: Final = {"EXPORT_META_DATA": "META_DATA_EXPORT"}
 #: Tables of others that hold strings and kernels as well: nvprof, AMD rocpd, Ascend msprof.
 NOT_MARKS: Final = ("StringTable", "STRING_IDS")
@@ -152,7 +152,7 @@ TEXT_IDS: Final = frozenset(
         "apiCallId jsonTextId fieldNameId symbol"
     )
 )
-#: Columns whose numbers are looked up, joined, masked or summed; what is no number there reads as NULL. Times are
+#: Columns whose numbers are looked up, joined, masked or summed; what is not a number there reads as NULL. Times are
 #: looked at by those who need them, and what is shown only can be anything.
 KINDS: Final = dict.fromkeys(
     (

@@ -24,7 +24,7 @@ from traceconv.model.trace import I64, TrackId
 NO_TIME = declare(
     "nsys.no_time",
     ProblemKind.LOST,
-    "a row has no start, or one that is no whole number: it cannot be placed and was left out",
+    "a row has no start, or one that is not a whole number: it cannot be placed and was left out",
 )
 OPEN_END = declare(
     "nsys.open_end",

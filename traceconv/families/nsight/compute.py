@@ -114,18 +114,18 @@ class _Heading(msgspec.Struct, dict=True):
 
     def is_value(self, column: str) -> bool:
         """Return whether a column holds measured numbers."""
-        return not self.is_fact(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
+        return not self.is_info(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
 
-    def is_fact(self, column: str) -> bool:
+    def is_info(self, column: str) -> bool:
         """Return whether a column says something about the launch itself."""
         if self.is_raw:
             return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
         return column not in (*_DETAIL, *_RULE, *_SUMMARY)
 
     @cached_property
-    def facts(self) -> tuple[tuple[str, str], ...]:
+    def info(self) -> tuple[tuple[str, str], ...]:
         """The columns that say something about the launch itself, and what it is called."""
-        columns = dict.fromkeys(column for column in self.columns if self.is_fact(column))
+        columns = dict.fromkeys(column for column in self.columns if self.is_info(column))
         return tuple((column, _LAUNCH.get(column, column)) for column in columns if _LAUNCH.get(column, column))
 
     @cached_property
@@ -209,7 +209,7 @@ class _Reader:
                 yield from (_first(value) for column, value in row if heading.is_value(column))
 
     def _place(self, line: str, number: int) -> tuple[_Heading | None, str]:
-        """Return the heading that a line belongs to, and the line without what stands before the table."""
+        """Return the heading that a line belongs to, and the line without the text before the table."""
         found = _HEADING.search(line) if "Kernel Name" in line else None
         if found is not None:
             heading = _heading(line[: found.start()], line[found.start() :], number)
@@ -349,7 +349,7 @@ def _looks_like_a_row(text: str, heading: _Heading) -> bool:
 
 
 def _others(headings: Sequence[_Heading]) -> bytes:
-    """Return the expression of lines that are no heading, no row and no message."""
+    """Return the expression of lines that are neither heading nor row nor message."""
     rows = (
         b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
         for one in headings
@@ -388,7 +388,7 @@ def _put(where: dict[str, Any], key: str, value: Any) -> None:
 
 def _launch(heading: _Heading, values: dict[str, str]) -> dict[str, Any]:
     """Return what a row says about the launch itself."""
-    return {name: _launch_value(name, values[column]) for column, name in heading.facts if values[column]}
+    return {name: _launch_value(name, values[column]) for column, name in heading.info if values[column]}
 
 
 def _first(text: str) -> str:

@@ -66,7 +66,7 @@ class _Reader:
 
     def read(self) -> None:
         export = self._export
-        self._facts()
+        self._metadata()
         self._nvtx.define()
         self._calls()
         self._timeline.process_of_work = self._tracks.only_process()
@@ -86,9 +86,9 @@ class _Reader:
         self._drawn.add(table)
         return table in self._export.tables
 
-    # -- facts ------------------------------------------------------------------------------------------------
+    # -- metadata ------------------------------------------------------------------------------------------------
 
-    def _facts(self) -> None:
+    def _metadata(self) -> None:
         export, out = self._export, self._out
         environment = {
             str(name): str(value) for name, value in export.rows("TARGET_INFO_SYSTEM_ENV", ("name", "value"))
@@ -101,8 +101,8 @@ class _Reader:
             if found:
                 out.metadata[f"nsys_{schema.META_DATA.get(table, table).lower()}"] = found
         gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
-        facts = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
-        known = {key: value for key, value in facts.items() if value}
+        info = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
+        known = {key: value for key, value in info.items() if value}
         if known:
             out.metadata["nsys"] = known
         self._anchor(clock)
@@ -275,7 +275,7 @@ class NsightSystems:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("kernel, copy, memset, CUDA graph, host function", "slice on its stream, below context, device and process"),
         ("runtime and driver call, OS runtime call, cuDNN, cuBLAS, MPI, UCX, OpenACC, OpenMP", "slice on its thread"),
-        ("correlation id", "arrow from the call to the work that it started"),
+        ("correlation id", "flow from the call to the work that it started"),
         ("NVTX push/pop range", "slice on its thread, with domain, category, colour and payload as args"),
         ("NVTX start/end range", "slice on a track of its domain, with both threads as args"),
         ("NVTX mark, CUDA event, CPU page fault", "instant"),

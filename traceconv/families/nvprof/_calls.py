@@ -1,7 +1,7 @@
-"""Calls of the CUDA runtime and driver, what they launched, and the arrows between both.
+"""Calls of the CUDA runtime and driver, what they launched, and the flows between both.
 
 A call and the kernels, copies and memsets that it launched carry the same correlation id, which is unique within a
-process. If a runtime call has led to a driver call, both carry it: the arrow begins at the runtime call, which is the
+process. If a runtime call has led to a driver call, both carry it: the flow begins at the runtime call, which is the
 one that the program made.
 """
 
@@ -30,7 +30,7 @@ UNKNOWN_CALL = noted(
 )
 NO_LAUNCH = absent(
     "nvprof.no_launch",
-    "work of a device carries a correlation id that no recorded call has, or calls of several processes: no arrow",
+    "work of a device carries a correlation id that no recorded call has, or calls of several processes: no flow",
 )
 UNMATCHED = absent(
     "nvprof.unmatched_row",
@@ -124,7 +124,7 @@ class ProcessLaunches(Launches):
         return self._pids.get(number)
 
     def draw(self, place: str) -> None:
-        """Add the arrows."""
+        """Add the flows."""
         sources, targets, origins, missing = self.pairs()
         if missing:
             self._out.problem(NO_LAUNCH, place, count=missing)
@@ -182,8 +182,8 @@ class Calls:
         if cbid not in names and (table, cbid) not in self._unknown:
             self._unknown.add((table, cbid))
             self._out.problem(UNKNOWN_CALL, self._activities.place(table, row[0]), name)
-        facts = {"cbid": cbid} | ({"return_value": result} if result else {})
-        args = b"," + _encode(facts)[1:]
+        info = {"cbid": cbid} | ({"return_value": result} if result else {})
+        args = b"," + _encode(info)[1:]
         track = self._tracks.thread(pid, thread)
         return Described(track, self._out.tables.string(name), category_string, args, self._launches.number(pid))
 

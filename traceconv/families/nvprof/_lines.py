@@ -79,7 +79,7 @@ class Header:
 
     @cached_property
     def name_at(self) -> int:
-        """The column of the name, which may hold what separates columns; the last one in tables of text."""
+        """The column of the name, which may hold the separator of columns; the last one in tables of text."""
         for word in ("Name", "Kernel"):
             if word in self.columns:
                 return self.columns.index(word)

@@ -99,7 +99,7 @@ class Marks:
             del self._open[number]
         self._out.slice(one.track, one.ts, ts - one.ts, one.name, CATEGORY, one.args, one.row)
         self._out.balance.written += 1
-        self._out.balance.merged["ends joined to their begin"] += 1
+        self._out.balance.merged["ends joined to their start"] += 1
 
     def close(self) -> None:
         """End all open ranges where the recording ends."""

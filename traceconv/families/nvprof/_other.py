@@ -136,8 +136,8 @@ class Others:
         for spans in self._activities.spans("SYNCHRONIZATION", columns):
             track = self._tracks.below_process(self._pid, "CUDA synchronization")
             for row, ts, dur in spans.each():
-                facts = {"correlation_id": correlation(row[4]), "context": row[5], "stream": row[6]}
-                args = {key: value for key, value in facts.items() if value not in _CPU}
+                info = {"correlation_id": correlation(row[4]), "context": row[5], "stream": row[6]}
+                args = {key: value for key, value in info.items() if value not in _CPU}
                 args |= {"event_id": row[7]} if row[3] in _OF_EVENTS else {}
                 self._slice(track, ts, dur, _cupti.named(_cupti.SYNCHRONIZATION, row[3]), _cupti.SYNC, args, row[0])
 

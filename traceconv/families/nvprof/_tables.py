@@ -2,7 +2,7 @@
 
 nvprof creates every table up front, and each release adds some tables and columns. So a table or column may be absent
 in an older file; an absent column reads as NULL. Nothing is taken from what a type is declared to be: SQLite stores any
-value in any column, so what is no number where numbers are wanted reads as NULL, too, and is counted.
+value in any column, so what is not a number where numbers are wanted reads as NULL, too, and is counted.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
 _DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
 UNIFIED = "[Unified Memory"
 NONE = ("", "-")
-#: What lines begin with that are no rows and yet something: prefixes, headings, titles, legends.
+#: What lines begin with that are not rows and yet something: prefixes, headings, titles, legends.
 _KNOWN = (
     holds(b"==")
     + (rb'|[ \t\r\f\v"]*+(?:Start|Time|Type|Invocations|Device|Count|Critical|Thread|Domain|Range|Kernel)')
@@ -39,7 +39,7 @@ class Table(msgspec.Struct):
 
     Attributes:
         pid: of the process, None when nvprof showed a file.
-        title: what stands above it.
+        title: the text above it.
         group: the type of the rows, such as "API calls".
         context: thread, domain, range, device and kernel that the rows are about.
     """

@@ -97,7 +97,7 @@ class Tracks:
         for row, number, name, major, minor, processors, size, bandwidth, clock, uuid in self._rows(
             "DEVICE", _DEVICE_COLUMNS
         ):
-            facts = {
+            info = {
                 "id": number,
                 "name": self._activities.text(name, self._activities.place("DEVICE", row)),
                 "compute_capability": f"{major}.{minor}" if major is not None else None,
@@ -107,7 +107,7 @@ class Tracks:
                 "core_clock_khz": clock,
                 "uuid": uuid.hex() if isinstance(uuid, bytes) else None,
             }
-            self.devices[number] = {key: value for key, value in facts.items() if value is not None}
+            self.devices[number] = {key: value for key, value in info.items() if value is not None}
 
     def _read_contexts(self) -> None:
         for _, context, api, null_stream in self._rows("CONTEXT", ("contextId", "computeApiKind", "nullStreamId")):
@@ -157,7 +157,7 @@ class Tracks:
         return self._made[key]
 
     def below_process(self, pid: Any, name: str, description: str = "") -> TrackId:
-        """Return a track of a process that is no thread."""
+        """Return a track of a process that is not a thread."""
         key = ("other", pid, name)
         if key not in self._made:
             self._made[key] = self._out.tracks.add(name, self.process(pid), description=description)
@@ -175,18 +175,18 @@ class Tracks:
         return self._made[key]
 
     def _device_words(self, device: Any) -> str:
-        facts = self.devices.get(device, {})
+        info = self.devices.get(device, {})
         words = []
-        if "compute_capability" in facts:
-            words.append(f"compute capability {facts['compute_capability']}")
-        if "multiprocessors" in facts:
-            words.append(f"{facts['multiprocessors']} multiprocessors")
-        if isinstance(facts.get("memory_bytes"), int):
-            words.append(f"{facts['memory_bytes'] >> 20} MiB")
+        if "compute_capability" in info:
+            words.append(f"compute capability {info['compute_capability']}")
+        if "multiprocessors" in info:
+            words.append(f"{info['multiprocessors']} multiprocessors")
+        if isinstance(info.get("memory_bytes"), int):
+            words.append(f"{info['memory_bytes'] >> 20} MiB")
         return ", ".join(words)
 
     def below_device(self, pid: Any, device: Any, name: str, description: str = "") -> TrackId:
-        """Return a track of a device that is no context."""
+        """Return a track of a device that is not a context."""
         key = ("on device", pid, device, name)
         if key not in self._made:
             parent = self.device(pid, device) if device not in (None, _NONE, -1) else self.process(pid)

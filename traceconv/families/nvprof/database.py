@@ -194,8 +194,8 @@ def _set_clock(out: Builder) -> None:
 
 
 def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) -> None:
-    facts: dict[str, Any] = {"schema_version": activities.version, "devices": list(tracks.devices.values())}
-    out.metadata["nvprof"] = {key: value for key, value in facts.items() if value not in (None, [])}
+    info: dict[str, Any] = {"schema_version": activities.version, "devices": list(tracks.devices.values())}
+    out.metadata["nvprof"] = {key: value for key, value in info.items() if value not in (None, [])}
     if calls.failed:
         out.note(f"calls that returned an error: {calls.failed}; see return_value in their args")
     if len(tracks.pids()) > 1:

@@ -6,7 +6,7 @@ A line is a marker, the fields that say what ran, and the duration in millisecon
     dnnl_verbose,exec,cpu,eltwise,jit:avx2,forward_inference,data_f32::blocked:abcd:f0,,alg:eltwise_relu,8x20x24x24,0.01
     onednn_verbose,v1,1795245228507.134033,primitive,exec,cpu,matmul,brg:avx2,undef,src:f32::blocked:ab::f0,,,8x8:8x8,0.1
 
-Releases differ in what stands where (the engine came with 1.0, the attributes with 1.1, the timestamp with 2.1, the
+Releases differ in the order of fields (the engine came with 1.0, the attributes with 1.1, the timestamp with 2.1, the
 component with 3.3, the version with 3.6), and lines of two libraries can be mixed in one file, so each line is read by
 what it shows itself. Builds between 1.0 and 1.1 print dnnl_verbose without attributes (the manual of 1.1 shows such a
 log, of DNNL v0.95); manuals of 3.2 to 3.13 show v0, which has the fields of v1. Source: the verbose printers and
@@ -33,7 +33,7 @@ CUT_LINE = lost(
 )
 BAD_DURATION = lost(
     "onednn.bad_duration",
-    "the last field of an exec, create or compile line is no finite number of milliseconds: the line was left out",
+    "the last field of an exec, create or compile line is not a finite number of milliseconds: the line was left out",
 )
 UNKNOWN_LINE = lost(
     "onednn.unknown_line",
@@ -340,7 +340,7 @@ def args_of(shape: Shape, duration: bytes, dur: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def message_of(marker: bytes, body: bytes) -> Message:
-    """Return a dispatch, check, error or warning record: the text is kept in one piece, it may hold commas."""
+    """Return a dispatch, check, error or warning record: the text is kept whole, it may hold commas."""
     component, op, fields = _split_op(marker, body.split(b","))
     position = fields.pop() if fields and _SOURCE_POSITION.fullmatch(fields[-1]) else b""
     subject = fields.pop(0) if len(fields) > 1 else b""

@@ -63,13 +63,13 @@ class LogRun(msgspec.Struct):
     """What one header introduces, mostly a process.
 
     Attributes:
-        facts: what its info lines say.
+        info: what its info lines say.
         last: where the last event stands, and on which clock; messages without a time go there.
         latest, longest: the last start and the greatest duration of timed slices so far, ns.
     """
 
     number: int
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
     root: TrackId = NO_TRACK
     tracks: dict[tuple[str, str, str], TrackId] = msgspec.field(default_factory=dict)
     layouts: dict[str, Layout] = msgspec.field(default_factory=dict)
@@ -79,22 +79,22 @@ class LogRun(msgspec.Struct):
 
     def describe(self) -> str:
         """Return the library, its version and where it runs, as far as the log says."""
-        facts = self.facts
-        parts = [f"{facts['library']} {facts['version']}"] if "version" in facts else []
+        info = self.info
+        parts = [f"{info['library']} {info['version']}"] if "version" in info else []
         labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
-        parts += [f"{label} {facts[key]}" for key, label in labels.items() if key in facts]
+        parts += [f"{label} {info[key]}" for key, label in labels.items() if key in info]
         return ", ".join(parts)
 
 
 @lru_cache(maxsize=1024)
-def _facts_of(component: str, text: str) -> dict[str, Any]:
+def _info_of(component: str, text: str) -> dict[str, Any]:
     """Return what an info line says, once for the runs that say the same; "info" where its meaning is not known."""
     header = _HEADER.match(text)
     if header is not None:
-        facts: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
+        info: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
         if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
-            facts["isa"] = text[header.end() + 1 :]
-        return facts
+            info["isa"] = text[header.end() + 1 :]
+        return info
     known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
     if known is None:
         return {"info": f"{component},{text}" if component else text}
@@ -108,11 +108,11 @@ def _facts_of(component: str, text: str) -> dict[str, Any]:
 
 def _note_info(run: LogRun, component: str, text: str) -> None:
     """Keep what an info line says."""
-    found = _facts_of(component, text)
+    found = _info_of(component, text)
     if "info" in found:
-        run.facts.setdefault("info", []).append(found["info"])
+        run.info.setdefault("info", []).append(found["info"])
     else:
-        run.facts.update(found)
+        run.info.update(found)
 
 
 class Runs:
@@ -134,7 +134,7 @@ class Runs:
         self._pid = pid
         self._process: TrackId | None = None
         self._current: dict[tuple[bytes, bytes], LogRun] = {}
-        self._closed_facts: dict[str, Any] = {}
+        self._closed_info: dict[str, Any] = {}
         self._has_clock = False
 
     def of(self, marker: bytes, version: bytes) -> LogRun:
@@ -156,19 +156,19 @@ class Runs:
     def _close(self, run: LogRun) -> None:
         """Keep as little as possible of a run that no line belongs to any more: there may be ten thousands."""
         run.tracks, run.layouts = {}, {}
-        if run.facts == self._closed_facts:
-            run.facts = self._closed_facts
-        self._closed_facts = run.facts
+        if run.info == self._closed_info:
+            run.info = self._closed_info
+        self._closed_info = run.info
 
     def note(self, record: Record) -> None:
         """Keep what an info line says; a second version header begins a new run."""
         component, text = lines.info_of(record.marker, record.body)
         run = self.of(record.marker, record.version)
         if _HEADER.match(text):
-            if record.marker == b"onednn_graph" and "version" in run.facts:
-                run.facts["graph_version"] = text
+            if record.marker == b"onednn_graph" and "version" in run.info:
+                run.info["graph_version"] = text
                 return
-            if "version" in run.facts:
+            if "version" in run.info:
                 self._close(run)
                 run = self._current[record.marker, record.version] = self._new_run()
         _note_info(run, component, text)

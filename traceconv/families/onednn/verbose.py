@@ -26,8 +26,8 @@ import numpy as np
 from traceconv import kernel
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.onednn import _lines as lines
-from traceconv.families.onednn._alike import AlikeLines, Fields, Rows
 from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
+from traceconv.families.onednn._repeated import Fields, RepeatedLines, Rows
 from traceconv.families.onednn._runs import BOOT_CLOCK, NO_CLOCK, SYNTHETIC_HELP, WALL_CLOCK, Layout, LogRun, Runs
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
@@ -117,16 +117,16 @@ class _Reader:
 
     def _read_chunks(self, source: Source) -> None:
         """Read whole chunks: lines that differ from others in their timestamp only are handled many at a time."""
-        alike = AlikeLines(self._out, self._meaning, self._place, self._written_together)
+        repeated = RepeatedLines(self._out, self._meaning, self._place, self._written_together)
         for data in source.chunks():
             at = 0
-            while (at := alike.read(data, at)) < len(data):
-                other = self._pass_others(alike, data, at)
+            while (at := repeated.read(data, at)) < len(data):
+                other = self._pass_others(repeated, data, at)
                 if other == at:
-                    alike.flush()
-                    other = self._single_line(alike, data, at)
+                    repeated.flush()
+                    other = self._single_line(repeated, data, at)
                 at = other
-        alike.flush()
+        repeated.flush()
 
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
         """Return what a line with a timestamp says besides it; None if it is all but plain."""
@@ -170,14 +170,14 @@ class _Reader:
             run.latest = int(latest[-1])
         run.last = (int(ts[-1]), WALL_CLOCK)
 
-    def _pass_others(self, alike: AlikeLines, data: bytes, at: int) -> int:
+    def _pass_others(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
         """Count the lines from a place on that are not of oneDNN; where the first one begins that may be."""
         mark = data.find(MARK, at)
         end = data.rfind(b"\n", at, mark) + 1 if mark >= 0 else len(data)
         if end <= at:
             return at
         count = data.count(b"\n", at, end) + (data[end - 1 : end] != b"\n")
-        alike.number += count
+        repeated.number += count
         self._add_others(count)
         return end
 
@@ -185,9 +185,9 @@ class _Reader:
         self._out.balance.read += count
         self._other_lines += count
 
-    def _single_line(self, alike: AlikeLines, data: bytes, at: int) -> int:
+    def _single_line(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
         """Read the line at a place; where the next one begins."""
-        end, alike.number = self._lines.look_at(data, at, self._line, alike.number)
+        end, repeated.number = self._lines.look_at(data, at, self._line, repeated.number)
         return end
 
     # -- single lines ---------------------------------------------------------------------------------------------
@@ -302,13 +302,13 @@ class _Reader:
             self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
             self._out.problem(FOREIGN_LINE, count=self._other_lines)
         drawn = [run for run in self._runs.all if run.root != NO_TRACK]
-        descriptions: dict[int, str] = {}  # one for the runs that share their facts
+        descriptions: dict[int, str] = {}  # one for the runs that share their info
         for run in drawn:
             root = self._out.tracks[run.root]
-            root.description = descriptions.setdefault(id(run.facts), run.describe())
+            root.description = descriptions.setdefault(id(run.info), run.describe())
             if len(drawn) > 1:
                 root.name = f"oneDNN run {run.number}"
-        self._out.metadata["onednn_runs"] = [run.facts for run in self._runs.all]
+        self._out.metadata["onednn_runs"] = [run.info for run in self._runs.all]
         self._notes()
 
     def _notes(self) -> None:
@@ -322,7 +322,7 @@ class _Reader:
                 "the log holds no primitive with a duration: record with ONEDNN_VERBOSE=1 "
                 "(or profile_exec; DNNL_VERBOSE=1 or MKLDNN_VERBOSE=1 for versions before 2.5 and 1.1)"
             )
-        filters = [text for run in self._runs.all for text in run.facts.get("info", []) if "filter format" in text]
+        filters = [text for run in self._runs.all for text in run.info.get("info", []) if "filter format" in text]
         if filters:
             self._out.note(f"a filter was active ({filters[0]}): lines are absent on purpose, so sums are partial")
         if self._runs.is_synthetic:

@@ -10,7 +10,7 @@
     Execution results
     read model time (ms);5.20
 
-Facts from recordings with 2026.4 and from the counter dumps of the CPU plugin. Older versions end each row with `;` and
+Source: recordings with 2026.4 and from the counter dumps of the CPU plugin. Older versions end each row with `;` and
 write no `Status.`. Nothing is quoted, so a name may hold `"` and `,`; names that are printed are cut at 20 characters.
 Layers stand in their order of execution, without times: they are laid end to end. A detailed report has one block for
 each infer request, an average report one block with means. The log of benchmark_app has no times either; the steps that
@@ -39,7 +39,7 @@ from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
 
 FOREIGN_LINE = skipped("openvino.foreign_line", "a line that is not of OpenVINO: left out", quiet=True)
 DECIMAL_COMMA = repaired("openvino.decimal_comma", "a decimal comma of the locale was read as a decimal point")
-BAD_ROW = lost("openvino.bad_row", "a row of counters is cut or has a time that is no number")
+BAD_ROW = lost("openvino.bad_row", "a row of counters is cut or has a time that is not a number")
 CUT_NAME = absent(
     "openvino.cut_name", "a printed layer name was cut by OpenVINO; reports in files have it whole", quiet=True
 )

@@ -359,7 +359,7 @@ class PerfFile(msgspec.Struct):
     Attributes:
         order: "<" or ">", as in `struct`.
         data_at, data_end: where the records are.
-        facts: host, version, command line and the like.
+        info: host, version, command line and the like.
         clock_pair: a time of the wall clock and of the clock of the recording, ns, read together.
         build_ids: of the files in which samples were taken, by path.
         pmus: names of the units that count, by number.
@@ -372,7 +372,7 @@ class PerfFile(msgspec.Struct):
     data_end: int
     events: list[Event] = msgspec.field(default_factory=list)
     tracepoints: dict[int, Tracepoint] = msgspec.field(default_factory=dict)
-    facts: dict[str, str | int | list[str]] = msgspec.field(default_factory=dict)
+    info: dict[str, str | int | list[str]] = msgspec.field(default_factory=dict)
     clock_pair: tuple[int, int] | None = None
     build_ids: dict[str, bytes] = msgspec.field(default_factory=dict)
     pmus: dict[int, str] = msgspec.field(default_factory=dict)
@@ -389,15 +389,15 @@ class PerfFile(msgspec.Struct):
 
     def _feature(self, number: int, body: bytes) -> None:
         if number in _TEXTS:
-            self.facts[_TEXTS[Feature(number)]] = self._string(body, 0)[0]
+            self.info[_TEXTS[Feature(number)]] = self._string(body, 0)[0]
         elif number == Feature.TRACING_DATA:
             self.tracing_data(body)
         elif number == Feature.CMDLINE:
-            self.facts["cmdline"] = self._strings(body)
+            self.info["cmdline"] = self._strings(body)
         elif number == Feature.NRCPUS:
-            self.facts["cpus_online"] = self._unpack("I", body, 0)
+            self.info["cpus_online"] = self._unpack("I", body, 0)
         elif number == Feature.TOTAL_MEM:
-            self.facts["total_mem_kb"] = self._unpack("Q", body, 0)
+            self.info["total_mem_kb"] = self._unpack("Q", body, 0)
         elif number == Feature.EVENT_DESC:
             self._event_names(body)
         elif number == Feature.PMU_MAPPINGS:

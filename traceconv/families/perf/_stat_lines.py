@@ -174,7 +174,7 @@ def _seconds(text: str) -> int:
 
 
 def find_separator(text: str) -> str:
-    """Return what stands between the fields of a line, "" if it is no line of the -x form."""
+    """Return the text between the fields of a line, "" if it is not a line of the -x form."""
     match = _SEPARATOR.search(text)
     return match[1] if match else ""
 

@@ -56,7 +56,7 @@ MESSAGE = (
     rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
 )
 _MESSAGE = re.compile(MESSAGE)
-#: As above, after columns that are no part of it (data address, weight, kind of branch).
+#: As above, after columns that are not part of it (data address, weight, kind of branch).
 _LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
 _SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
@@ -64,16 +64,16 @@ _TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
 
-_FACT = re.compile(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
-_FACT_NAMES = {
+_HEADER_FIELD = re.compile(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
+_FIELD_NAMES = {
     "captured on": "captured_on_local_time",
     "nrcpus online": "nrcpus_online",
     "nrcpus avail": "nrcpus_avail",
 }
-_TEXT_FACTS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpuid", "total memory", "cmdline")
-_NOT_FACTS = ("header version", "data offset", "data size", "feat offset", "sample duration")
+_TEXT_FIELDS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpuid", "total memory", "cmdline")
+_NOT_METADATA = ("header version", "data offset", "data size", "feat offset", "sample duration")
 _SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
-_EVENT_FACT = re.compile(r"# event : name = (.*?), ")
+_EVENT_FIELD = re.compile(r"# event : name = (.*?), ")
 _CLOCKID = re.compile(r"# clockid ?: (\w+)(?: \((\d{1,3})\))?")
 _REFERENCE = re.compile(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
 
@@ -101,37 +101,39 @@ _BARE_LINES = 8
 def add_header_line(header: Header, line: bytes) -> None:
     """Keep what a line that begins with # says."""
     text = line.decode("utf-8", "replace")
-    clock, pair, event = _CLOCKID.match(text), _REFERENCE.match(text), _EVENT_FACT.match(text)
+    clock, pair, event = _CLOCKID.match(text), _REFERENCE.match(text), _EVENT_FIELD.match(text)
     if clock is not None:
         header.clockid = int(clock[2]) if clock[2] else CLOCK_NAMES.get(clock[1])
-        header.facts["clockid"] = clock[1]
+        header.info["clockid"] = clock[1]
     elif pair is not None:
         header.reference = (parse_ns(pair[1].encode(), S), parse_ns(pair[2].encode(), S))
-        header.facts["reference_time"] = text.removeprefix("# reference time: ").strip()
+        header.info["reference_time"] = text.removeprefix("# reference time: ").strip()
     elif event is not None:
-        header.facts.setdefault("events", []).append(event[1])
+        header.info.setdefault("events", []).append(event[1])
     else:
-        _add_fact(header, text)
+        _add_field(header, text)
 
 
-def _add_fact(header: Header, text: str) -> None:
-    fact = _FACT.fullmatch(text)
-    if fact is None or fact[1] in _NOT_FACTS:
+def _add_field(header: Header, text: str) -> None:
+    field = _HEADER_FIELD.fullmatch(text)
+    if field is None or field[1] in _NOT_METADATA:
         return
-    if fact[1] == "captured on":
+    if field[1] == "captured on":
         header.known = True
-    if fact[1] in ("time of first sample", "time of last sample"):
-        if _SECONDS.fullmatch(fact[2]):
-            ts = parse_ns(fact[2].encode(), S)
-            header.span = (ts, ts) if fact[1] == "time of first sample" or header.span is None else (header.span[0], ts)
+    if field[1] in ("time of first sample", "time of last sample"):
+        if _SECONDS.fullmatch(field[2]):
+            ts = parse_ns(field[2].encode(), S)
+            header.span = (
+                (ts, ts) if field[1] == "time of first sample" or header.span is None else (header.span[0], ts)
+            )
         return
-    if fact[1] in _FACT_NAMES:
-        value: str | int = fact[2]
-        if fact[1].startswith("nrcpus") and _WHOLE.fullmatch(fact[2]):
-            value = int(fact[2])
-        header.facts[_FACT_NAMES[fact[1]]] = value
-    elif fact[1] in _TEXT_FACTS:
-        header.facts[fact[1].replace(" ", "_")] = fact[2]
+    if field[1] in _FIELD_NAMES:
+        value: str | int = field[2]
+        if field[1].startswith("nrcpus") and _WHOLE.fullmatch(field[2]):
+            value = int(field[2])
+        header.info[_FIELD_NAMES[field[1]]] = value
+    elif field[1] in _TEXT_FIELDS:
+        header.info[field[1].replace(" ", "_")] = field[2]
 
 
 def begins_header(text: bytes) -> bool:
@@ -165,7 +167,7 @@ def field_of(line: bytes) -> str | None:
 
 
 def frame_of(line: bytes) -> tuple[str, str] | None:
-    """Return symbol and file of a frame, without address and offset; None if the line is no frame."""
+    """Return symbol and file of a frame, without address and offset; None if the line is not a frame."""
     match = FRAME.fullmatch(line)
     if match is None:
         return None

@@ -83,22 +83,22 @@ class Tracepoint(Struct, frozen=True):
 
 
 def _value(one: Field, raw: bytes, order: str) -> int | str | None:
-    piece = raw[one.at : one.at + one.size]
-    if len(piece) < one.size or not piece:
+    chunk = raw[one.at : one.at + one.size]
+    if len(chunk) < one.size or not chunk:
         return None
     if one.type.startswith(_LOCATED):
-        where = int.from_bytes(piece[:4], "little" if order == "<" else "big")
+        where = int.from_bytes(chunk[:4], "little" if order == "<" else "big")
         start = (where & 0xFFFF) + (one.at + one.size if one.type.startswith("__rel_loc") else 0)
         return _shown(one, raw[start : start + (where >> 16)])
     if one.is_array or one.size not in _CODES:
-        return _shown(one, piece)
+        return _shown(one, chunk)
     code = _CODES[one.size]
-    return int(struct.unpack(order + (code if one.signed else code.upper()), piece)[0])
+    return int(struct.unpack(order + (code if one.signed else code.upper()), chunk)[0])
 
 
-def _shown(one: Field, piece: bytes) -> str:
+def _shown(one: Field, chunk: bytes) -> str:
     """Return a text, or other data in hexadecimal."""
-    return piece.partition(b"\0")[0].decode("utf-8", "replace") if "char" in one.type else piece.hex()
+    return chunk.partition(b"\0")[0].decode("utf-8", "replace") if "char" in one.type else chunk.hex()
 
 
 class _Cursor:
@@ -114,11 +114,11 @@ class _Cursor:
         self.order = "<"
 
     def take(self, size: int) -> bytes:
-        piece = self._data[self._at : self._at + size]
-        if len(piece) < size:
+        chunk = self._data[self._at : self._at + size]
+        if len(chunk) < size:
             raise ValueError("the tracing data ends too early")
         self._at += size
-        return piece
+        return chunk
 
     def text(self) -> str:
         end = self._data.find(b"\0", self._at)

@@ -409,14 +409,14 @@ class Header(msgspec.Struct):
     """What the header of a recording says.
 
     Attributes:
-        facts: for the metadata: hostname, os_release, perf_version, arch, cmdline, ..., as text.
+        info: for the metadata: hostname, os_release, perf_version, arch, cmdline, ..., as text.
         clockid: the number of the clock that was asked for with -k; None: perf's own, or not said.
         known: whether there is a header at all, so that no clockid means perf's own clock.
         reference: the wall clock (ns since 1970) and the clock of the recording, read together.
         span: the times of the first and the last sample, cut to microseconds.
     """
 
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
     clockid: int | None = None
     known: bool = False
     reference: tuple[int, int] | None = None
@@ -425,10 +425,10 @@ class Header(msgspec.Struct):
     @property
     def machine(self) -> str:
         """The name of the host, "" if it is not said."""
-        return str(self.facts.get("hostname", ""))
+        return str(self.info.get("hostname", ""))
 
     def tell(self, out: Builder, resolution_ns: int = 1, chosen: str = "", *, relative: bool = False) -> ClockDomain:
-        """Set the clock of the input, with what relates it to the wall clock, and the facts as metadata.
+        """Set the clock of the input, with its relation to the wall clock, and what the header says as metadata.
 
         Args:
             out: the input; its events have been handed over.
@@ -436,8 +436,8 @@ class Header(msgspec.Struct):
             chosen: the name of the clock as the user states, for input without a header ("" for none).
             relative: whether the times were printed as those since the first event.
         """
-        if self.facts:
-            out.metadata["perf_header"] = self.facts
+        if self.info:
+            out.metadata["perf_header"] = self.info
         known = SINCE_FIRST if relative else self._domain(out, chosen)
         domain = replace(known, resolution_ns=resolution_ns, machine=self.machine)
         out.clocks.set_default(domain)

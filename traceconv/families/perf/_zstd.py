@@ -15,7 +15,7 @@ from traceconv.errors import InputError
 from traceconv.families.perf._file import Damage
 from traceconv.io.limits import Unpacked
 
-_PIECE = 256  # bytes that are unpacked at once
+_CHUNK = 256  # bytes that are unpacked at once
 
 
 class NoZstd(Exception):
@@ -67,7 +67,7 @@ class Unpacker:
         if self._stream is None:
             self._stream = _new_stream()
         try:
-            plain = self._rest + b"".join(self._pieces(self._stream, body))
+            plain = self._rest + b"".join(self._chunks(self._stream, body))
         except InputError:
             raise
         except Exception as error:  # each module has a class of its own
@@ -77,12 +77,12 @@ class Unpacker:
         self._rest = plain[end:]
         return plain[:end]
 
-    def _pieces(self, stream: _Stream, body: bytes) -> Iterator[bytes]:
-        """Yield what the body unpacks to, piece by piece: a few bytes may stand for megabytes."""
-        for at in range(0, len(body), _PIECE):
-            piece = stream.decompress(body[at : at + _PIECE])
-            self._unpacked.add(len(piece))
-            yield piece
+    def _chunks(self, stream: _Stream, body: bytes) -> Iterator[bytes]:
+        """Yield what the body unpacks to, chunk by chunk: a few bytes may stand for megabytes."""
+        for at in range(0, len(body), _CHUNK):
+            chunk = stream.decompress(body[at : at + _CHUNK])
+            self._unpacked.add(len(chunk))
+            yield chunk
 
 
 def _end_of_whole(plain: bytes, order: str) -> int:

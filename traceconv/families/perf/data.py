@@ -44,7 +44,7 @@ from traceconv.families.perf._file import (
 )
 from traceconv.families.perf._maps import Mapping, Spaces
 from traceconv.families.perf._tracks import NO_CPU_HELP, NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
-from traceconv.families.perf._tracks import Header as Facts
+from traceconv.families.perf._tracks import Header as TextHeader
 from traceconv.families.perf._zstd import NoZstd, Unpacker
 from traceconv.families.registry import Match
 from traceconv.io.limits import Unpacked
@@ -357,7 +357,7 @@ class _Reader:
     # -- other records ----------------------------------------------------------------------------------------
 
     def _event(self, record: _Other) -> None:
-        """Read a record of the kernel that is no sample."""
+        """Read a record of the kernel that is not a sample."""
         merged = self._out.balance.merged
         kind = record.kind
         if kind in (Kind.MMAP, Kind.MMAP2):
@@ -541,7 +541,7 @@ class PerfData:
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the header then holds a reading of it and of the wall clock, and the "
-        "recording merges with all that counts either. Perf's own clock (without -k) is no clock that others read."
+        "recording merges with all that counts either. Perf's own clock (without -k) is not a clock that others read."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -569,11 +569,11 @@ class PerfData:
 
 def _tell(out: Builder, file: PerfFile) -> None:
     """Tell the clock, metadata and notes for the user."""
-    facts: dict[str, Any] = dict(file.facts)
-    if isinstance(facts.get("cmdline"), list):
-        facts["cmdline"] = " ".join(facts["cmdline"])
+    info: dict[str, Any] = dict(file.info)
+    if isinstance(info.get("cmdline"), list):
+        info["cmdline"] = " ".join(info["cmdline"])
     clocks = [event.clockid for event in file.events]
-    header = Facts(facts, clocks[0] if clocks else None, known=True)
+    header = TextHeader(info, clocks[0] if clocks else None, known=True)
     if file.clock_pair is not None and header.clockid is not None:
         if is_possible_pair(header.clockid, *file.clock_pair):
             header.reference = file.clock_pair

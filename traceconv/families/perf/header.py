@@ -7,7 +7,7 @@
     # reference time: 2026-11-21 07:07:40.014999 = 1795244860.014999 (TOD) = 2674.541574960 (monotonic)
 
 It holds no event. What it knows is how the clock of the recording relates to the wall clock, and on which machine which
-command ran: its facts are a table without a timeline, and metadata.
+command ran: what it says is a table without a timeline, and metadata.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ class PerfHeader:
                     where=f"line {number}",
                 )
             add_header_line(header, line)
-        if not header.facts:
+        if not header.info:
             raise source.malformed("no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record)
         out.balance.kept["header lines kept as metadata"] += out.balance.read
         table = out.tracks.totals("perf header")
-        for name, value in header.facts.items():
+        for name, value in header.info.items():
             out.totals(table, name, "fact", {"value": value})
         header.tell(out)
-        out.note("a header without events: only its facts and its clocks are used")
+        out.note("a header without events: only its text and its clocks are used")
 
 
 def header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:

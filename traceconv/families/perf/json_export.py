@@ -33,7 +33,7 @@ from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import lost, noted
 from traceconv.model.trace import StackId, TrackId
 
-BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is no JSON object with a time and a thread: left out")
+BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is not a JSON object with a time and a thread: left out")
 CUT = lost("perf-json.cut", "the file ends inside its samples: those that are whole were read")
 NEWER = noted(
     "perf-json.unknown_version", "the file states a version of its format that is not known: read like version 1"
@@ -50,7 +50,7 @@ _PLAIN = re.compile(rb"\]\s*\}\s*\Z")
 _TAIL = 16
 _NO_NAME, _NO_TRACEPOINT_NAME = "samples", "tracepoint"
 _KNOWN = ("timestamp", "pid", "tid", "cpu", "comm", "callchain")
-_FACTS = {
+_METADATA = {
     "hostname": "hostname",
     "os-release": "os_release",
     "perf-version": "perf_version",
@@ -110,7 +110,7 @@ class _Reader:
         self._tell(head, said)
 
     def _head(self, stream: IO[bytes], source: Source) -> tuple[bytes, bytes]:
-        """Return what stands before the samples, and the text that was read already behind their bracket."""
+        """Return the text before the samples, and the text that was read already behind their bracket."""
         text = b""
         while (match := _SAMPLES.search(text)) is None and len(text) < _MAX_HEADER:
             more = stream.read(CHUNK_BYTES)
@@ -212,11 +212,11 @@ class _Reader:
         version = _VERSION.search(head)
         if version is not None and int(version[1]) != 1:
             self._out.problem(NEWER, "header", f"version {int(version[1])}")
-        facts = {name: said[key] for key, name in _FACTS.items() if said.get(key) not in (None, "", "(null)")}
+        info = {name: said[key] for key, name in _METADATA.items() if said.get(key) not in (None, "", "(null)")}
         command = said.get("cmdline")
         if isinstance(command, list):
-            facts["cmdline"] = " ".join(map(str, command))
-        header = Header(facts, known=bool(said))
+            info["cmdline"] = " ".join(map(str, command))
+        header = Header(info, known=bool(said))
         clock, here, wall = (said.get(key) for key in ("clockid", "clock-time", "real-time"))
         if isinstance(clock, int):
             header.clockid = clock
@@ -313,7 +313,7 @@ class PerfJson:
     checked = (("perf 6.1", "recorded", "threads and times against perf.data of the same recording"),)
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the headers then hold a reading of it and of the wall clock, and the file "
-        "merges with all that counts either. Perf's own clock (without -k) is no clock that others read."
+        "merges with all that counts either. Perf's own clock (without -k) is not a clock that others read."
     )
 
     def sniff(self, head: Head) -> Match:

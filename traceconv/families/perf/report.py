@@ -75,8 +75,8 @@ class _Reader:
                 "no table found, expected a heading `# Overhead  Command ...` with a line of dots below it",
                 hint="write it with perf report --stdio",
             )
-        if self._header.facts:
-            self._out.metadata["perf_header"] = self._header.facts
+        if self._header.info:
+            self._out.metadata["perf_header"] = self._header.info
         self._out.metadata["perf_report"] = self._events
 
     def _line(self, number: int, line: bytes) -> None:

@@ -23,7 +23,7 @@ from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
 from traceconv.families.perf import _text as text
-from traceconv.families.perf._alike import AlikeSamples
+from traceconv.families.perf._repeated import RepeatedSamples
 from traceconv.families.perf._tracks import (
     NO_CPU_HELP,
     NO_STACK,
@@ -44,11 +44,11 @@ from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
 MESSAGE = skipped(
-    "perf-script.message", "messages of perf itself (warnings, its summary) are no data: left out", quiet=True
+    "perf-script.message", "messages of perf itself (warnings, its summary) are not data: left out", quiet=True
 )
 OTHER_LINE = lost(
     "perf-script.other_line",
-    "lines that are no event, frame, header or message of perf as far as known: output of another program, or of a "
+    "lines that are not an event, frame, header or message of perf as far as known: output of another program, or of a "
     "version or choice of fields that is not read",
 )
 LONE_FRAME = absent(
@@ -111,7 +111,7 @@ class _Event(msgspec.Struct):
 
 
 class _Names:
-    """What threads and events are called, by what stands on their lines."""
+    """What threads and events are called, by the text of their lines."""
 
     def __init__(self, tracks: PerfTracks) -> None:
         self._tracks = tracks
@@ -168,7 +168,7 @@ class _Reader:
         self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
         self._steps_back = 0
-        self._alike: AlikeSamples | None = None
+        self._repeated: RepeatedSamples | None = None
         self._lines = IdleLines(out)
 
     @property
@@ -194,34 +194,34 @@ class _Reader:
 
     def _read_chunks(self, source: Source) -> None:
         """Read whole chunks: samples whose lines are known but for times and periods are read many at a time."""
-        alike = self._alike = AlikeSamples(self._tracks, self._written_together, self._flush)
+        repeated = self._repeated = RepeatedSamples(self._tracks, self._written_together, self._flush)
         rest = b""
         for chunk in source.chunks():
             data, at = rest + chunk, 0
             while at < len(data):
-                at, is_cut = alike.read(data, at)
+                at, is_cut = repeated.read(data, at)
                 if is_cut and at and self._event is None:
                     break
-                alike.flush()
+                repeated.flush()
                 while at < len(data):  # up to where the next sample may begin
-                    at = self._single_line(alike, data, at)
+                    at = self._single_line(repeated, data, at)
                     if self._event is None or data[at : at + 1] != b"\t":
                         break
             rest = data[at:]
-        alike.flush()
+        repeated.flush()
         at = 0
         while at < len(rest):
-            at = self._single_line(alike, rest, at)
-        self._frame_lines += alike.reader.frame_lines
-        self._ends += alike.reader.blank_lines
-        if alike.reader.six_decimals:
+            at = self._single_line(repeated, rest, at)
+        self._frame_lines += repeated.reader.frame_lines
+        self._ends += repeated.reader.blank_lines
+        if repeated.reader.six_decimals:
             self.resolution_ns = 1000
-        self._out.balance.read = alike.number - 1
-        self._end(source, alike.number - 1, self._lines.before)
+        self._out.balance.read = repeated.number - 1
+        self._end(source, repeated.number - 1, self._lines.before)
 
-    def _single_line(self, alike: AlikeSamples, data: bytes, at: int) -> int:
+    def _single_line(self, repeated: RepeatedSamples, data: bytes, at: int) -> int:
         """Read the line at a place; where the next one begins that may mean something."""
-        at, alike.number = self._lines.look_at(data, at, self._line, alike.number)
+        at, repeated.number = self._lines.look_at(data, at, self._line, repeated.number)
         return at
 
     def _written_together(self, ts: I64) -> None:
@@ -276,7 +276,7 @@ class _Reader:
         self._header_lines += count
 
     def _frame(self, number: int, line: bytes) -> None:
-        """Read a line that is no event: a frame of the last one, its place in the source, or something else."""
+        """Read a line that is not an event: a frame of the last one, its place in the source, or something else."""
         event = self._event
         stripped = line.rstrip()
         if event is not None and event.frames and text.is_source_line(stripped):
@@ -337,9 +337,9 @@ class _Reader:
             event.period = self._period(number, period)
         if rest:
             self._rest(number, event, rest)
-        if self._alike is not None and not is_tracepoint:
+        if self._repeated is not None and not is_tracepoint:
             frame = event.frames[0] if event.frames and rest in self._frames else None
-            self._alike.learn(line, match, event.thread, on_cpu, shown, frame)
+            self._repeated.learn(line, match, event.thread, on_cpu, shown, frame)
 
     def _time(self, ts: int) -> int:
         """Return the time of an event, of which the option tells whether it counts from the event before."""
@@ -566,7 +566,7 @@ class PerfScript:
         out.balance.unit = "lines"
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
-        if not reader.header.facts:
+        if not reader.header.info:
             reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
         if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:

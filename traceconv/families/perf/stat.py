@@ -69,7 +69,7 @@ _ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*"
 _HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _COMMENTS = rb"#(?! started on )[^\n\r\x1b]{0,1000}+\r?\n"
 _A_VALUE = holds(DIGIT[:-1] + b"<]")
-#: What lines of perf stat hold that are no fields between separators: counts, metrics, times, totals.
+#: What lines of perf stat hold that are not fields between separators: counts, metrics, times, totals.
 _KNOWN = (
     rb"\{|" + SPACE + b"*(?:#|time)",
     rb"(?=[^\n<#(Ps]*+[<#(Ps])" + holds(b"<not| #|seconds|Performance counter|" + rb"\([+-]"),
@@ -101,7 +101,7 @@ class _Recording(msgspec.Struct):
 
     number: int
     start: int = 0
-    facts: dict[str, Any] = msgspec.field(default_factory=dict)
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
     started: datetime | None = None
     elapsed: int | None = None
     last: int = 0
@@ -144,7 +144,7 @@ class _Reader:
                 "no count found, expected lines such as `43.91 msec task-clock`, those of -x or of -j",
                 hint=f"record some with {PerfStat.record}",
             )
-        self._out.metadata["perf_stat"] = [recording.facts for recording in self.recordings]
+        self._out.metadata["perf_stat"] = [recording.info for recording in self.recordings]
 
     def _line(self, number: int, line: bytes) -> None:
         text, separator = line.decode("utf-8", "replace"), self._separator
@@ -210,15 +210,15 @@ class _Reader:
             if recording.elapsed is not None:
                 self._begin("")
             self._now.in_block = True
-            self._now.facts["command"] = title[1].removeprefix("'").removesuffix("'")
+            self._now.info["command"] = title[1].removeprefix("'").removesuffix("'")
             if title[2]:
-                self._now.facts["runs"] = int(title[2][:9])
+                self._now.info["runs"] = int(title[2][:9])
         elif elapsed := _ELAPSED.fullmatch(text):
             self._elapsed(elapsed)
         elif cpu_time := _CPU_TIME.fullmatch(text):
-            recording.facts[f"{cpu_time[2]}_s"] = _float(cpu_time[1])
+            recording.info[f"{cpu_time[2]}_s"] = _float(cpu_time[1])
         elif recording.in_block and (one := _ONE_OF_RUNS.fullmatch(text)):
-            recording.facts.setdefault("measurements_s", []).append(_float(one[1]))
+            recording.info.setdefault("measurements_s", []).append(_float(one[1]))
         elif not (text.startswith("#") or (recording.in_block and text.strip().startswith("# "))):
             return False
         return True
@@ -231,7 +231,7 @@ class _Reader:
             self.recordings.append(self._now)
         match = _STARTED.fullmatch(text)
         if match is not None:
-            self._now.facts["started_on_local_time"] = match[1]
+            self._now.info["started_on_local_time"] = match[1]
             self._now.started = _ctime(match[1])
         if self._now.number > 1:
             self._now.start = self._start_of_next()
@@ -252,9 +252,9 @@ class _Reader:
     def _elapsed(self, match: re.Match[str]) -> None:
         recording = self._now
         recording.elapsed = min(parse_ns(match[1].replace(",", ".").encode(), S), LIMIT_NS // 4)
-        recording.facts["elapsed_s"] = _float(match[1])
+        recording.info["elapsed_s"] = _float(match[1])
         if match[2]:
-            recording.facts["elapsed_plus_minus_s"] = _float(match[2])
+            recording.info["elapsed_plus_minus_s"] = _float(match[2])
 
     # -- counts ------------------------------------------------------------------------------------------------------
 
@@ -371,7 +371,7 @@ class _Reader:
         length = recording.elapsed or recording.last
         if recording.root != NO_TRACK or recording.whole:
             root = self._out.tracks[self._group(recording, "")]
-            root.description = str(recording.facts.get("command", ""))
+            root.description = str(recording.info.get("command", ""))
         if length and (recording.whole or recording.elapsed):
             self._draw_run(recording, length)
         elif recording.whole:
@@ -386,12 +386,12 @@ class _Reader:
             places[""] = {}
         for place, events in places.items():
             track = self._out.tracks.add("whole run", self._group(recording, place))
-            facts = {} if place else recording.facts
-            name = str(recording.facts.get("command") or "summary")
+            info = {} if place else recording.info
+            name = str(recording.info.get("command") or "summary")
             at = recording.whole[0][0] if recording.whole else 0
-            self._out.slice(track, recording.start, length, name, "perf stat", {**facts, **events}, at)
+            self._out.slice(track, recording.start, length, name, "perf stat", {**info, **events}, at)
         if not recording.last:
-            mean = " (the mean of the runs)" if "runs" in recording.facts else ""
+            mean = " (the mean of the runs)" if "runs" in recording.info else ""
             self._out.note(f"one count for the whole run: a slice as long as the run{mean}, which begins at 0")
 
     def _list_run(self, recording: _Recording) -> None:

@@ -81,10 +81,10 @@ def attributes_of(message: Message) -> dict[str, Any]:
 def system_of(message: Message) -> dict[str, Any]:
     """Read SystemInfo: utsname 1 {sysname 1, version 2, release 3, machine 4}, num_cpus 8, machine_name 17."""
     kernel = message.message(1)
-    facts = {
+    info = {
         "system": " ".join(filter(None, (kernel.text(1), kernel.text(3), kernel.text(4)))),
         "machine_name": message.text(17),
         "num_cpus": message.unsigned(8),
         "tracing_service_version": message.text(4),
     }
-    return {key: value for key, value in facts.items() if value}
+    return {key: value for key, value in info.items() if value}

@@ -92,7 +92,7 @@ cdef class _Interned:
         self._texts_of_key = np.zeros(self.max_keys + 1, np.int32)
 
     cdef int key(self, const uint8_t *p, Py_ssize_t size) except -2:
-        """The number of a key: 0 if there are too many, -1 if it is no text."""
+        """The number of a key: 0 if there are too many, -1 if it is not text."""
         cdef uint64_t hashed = _hash(p, size)
         cdef int number = self.keys.find(p, size, hashed)
         if number:
@@ -109,7 +109,7 @@ cdef class _Interned:
         return number
 
     cdef int text(self, const uint8_t *p, Py_ssize_t size, int key) except -2:
-        """The number of a text: 0 if it stays in the event, -1 if it is no text."""
+        """The number of a text: 0 if it stays in the event, -1 if it is not text."""
         cdef uint64_t hashed = _hash(p, size)
         cdef int number = self.texts.find(p, size, hashed)
         if number:
@@ -188,7 +188,7 @@ cdef class _Annotator:
     Attributes:
         out: the annotations of the last one.
         left_inline: how many texts were not interned so far. One of them may be interned when it comes again under
-            another key, so what holds one is not kept.
+            another key, so a message that holds one is not kept.
     """
 
     cdef _Buffer out

@@ -135,16 +135,16 @@ class Annotations:
         except _BROKEN:  # also numbers beyond a double: the values as they stand, one by one
             return self._encode_raw(bytes(args))
         memos, heads, rare = self._memos, self._int_heads, self._rare
-        pieces = []
+        chunks = []
         for key, value in members.items():
             kind = type(value)
             if kind is int and key in heads and 0 <= value < _STEEP:
                 number = wire.varint(value)
-                pieces.append(heads[key][len(number)] + number)
+                chunks.append(heads[key][len(number)] + number)
                 continue
             found = value if kind is str else _dump(value)
-            pieces.append(memos[key].get(found) or rare(key, found))
-        return b"".join(pieces)
+            chunks.append(memos[key].get(found) or rare(key, found))
+        return b"".join(chunks)
 
     def _encode_raw(self, args: bytes) -> bytes:
         try:
@@ -158,7 +158,7 @@ class Annotations:
         name, iid = self._name(key)
         left_inline = self._left_inline
         fields = self._text(value, iid) if isinstance(value, str) else self._value(value, 0, iid)
-        piece = wire.blob(_ANNOTATION, name + fields)
+        chunk = wire.blob(_ANNOTATION, name + fields)
         memo = self._memos[key]
         if not iid:
             del self._memos[key]
@@ -166,12 +166,12 @@ class Annotations:
             self._int_heads[key] = self._heads_of_ints(key)
         # A text that was left inline may be interned when it comes again under another key.
         elif left_inline == self._left_inline and len(memo) < _MEMO_PER_KEY and self._memo_bytes < _MEMO_BYTES:
-            memo[value] = piece
-            self._memo_bytes += len(value) + len(piece)
-        return piece
+            memo[value] = chunk
+            self._memo_bytes += len(value) + len(chunk)
+        return chunk
 
     def _heads_of_ints(self, key: str) -> list[bytes]:
-        """Return what stands before the varint of an integer value of this key, by the length of the varint."""
+        """Return the bytes before the varint of an integer value of this key, by the length of the varint."""
         head = self._name(key)[0] + _INT_TAG
         return [_ANNOTATION_TAG + wire.length(len(head) + size) + head for size in range(_LONGEST_VARINT + 1)]
 

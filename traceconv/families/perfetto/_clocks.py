@@ -196,7 +196,7 @@ class Clocks:
 def moved(ts: I64, by: I64 | int) -> I64:
     """Return times in ns, moved by at most LIMIT_NS.
 
-    Times beyond LIMIT_NS are no times on any clock: they stay there, so that whoever draws them sees it, and none comes
+    Times beyond LIMIT_NS are on no clock: they stay there, so that whoever draws them sees it, and none comes
     out with the wrong sign.
     """
     possible = (ts >= -LIMIT_NS) & (ts <= LIMIT_NS)

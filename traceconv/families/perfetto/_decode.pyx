@@ -182,7 +182,7 @@ cdef class _ArgsWriter:
         cdef _Field value = self._value_field
         if not is_item:
             if self._key_field.tag == _KEY_IID:
-                status = self._piece(slot, _KEY, self._key_field.value)
+                status = self._chunk(slot, _KEY, self._key_field.value)
             else:
                 status = self._plain(p, &self._key_field)
             if status:
@@ -191,7 +191,7 @@ cdef class _ArgsWriter:
                 return _FULL
             self._put(c":")
         if value.tag == _TEXT_IID:
-            return self._piece(slot, _TEXT, value.value)
+            return self._chunk(slot, _TEXT, value.value)
         if value.tag == _TEXT_VALUE:
             return self._plain(p, &value)
         if value.tag == _DICT or value.tag == _ITEM:
@@ -244,7 +244,7 @@ cdef class _ArgsWriter:
         self.used += size
         return 0
 
-    cdef int _piece(self, int slot, int need, uint64_t iid) noexcept:
+    cdef int _chunk(self, int slot, int need, uint64_t iid) noexcept:
         """The JSON of an interned text."""
         if iid > _MAX_ID:
             return _ODD

@@ -31,14 +31,14 @@ cdef enum:
 
 
 @cython.final
-cdef class _Pieces:
-    """Bytes one after the other, and where each piece begins, with the end of the last one; maybe none at all."""
+cdef class _Chunks:
+    """Bytes one after the other, and where each chunk begins, with the end of the last one; maybe none at all."""
 
     cdef const uint8_t[::1] _bytes
     cdef const int64_t[::1] at
 
-    def __cinit__(self, pieces):
-        self._bytes, self.at = pieces
+    def __cinit__(self, chunks):
+        self._bytes, self.at = chunks
 
     @cython.boundscheck(True)
     cdef inline Py_ssize_t size_of(self, Py_ssize_t number) except -1:
@@ -46,7 +46,7 @@ cdef class _Pieces:
 
     @cython.boundscheck(True)
     cdef inline int put(self, _Buffer out, Py_ssize_t number, Py_ssize_t size) except -1:
-        """Append a piece of a size that was asked for."""
+        """Append a chunk of a size that was asked for."""
         if size:
             out.bytes(&self._bytes[self.at[number]], size)
         return 0
@@ -71,9 +71,9 @@ cdef class Encoder:
 
     Args:
         trace: whose slices, instants, counters and args are encoded; all numbers in them must be in range.
-        head: what stands in each packet between its time and the length of its event.
-        pieces: the bytes that name a track within an event; what stands behind the time in the packet that ends a slice
-            of a track; the flow fields of a slice: each all in one, and where each begins, with the end of the last
+        head: the bytes in each packet between its time and the length of its event.
+        chunks: the bytes that name a track within an event; the bytes after the time in the packet that ends a slice
+            of a track; the flow fields of a slice: each all in one, and where each starts, with the end of the last
             one. Without flows there is nothing of the last ones.
         has_text: by string, 0 for the empty one.
         shift: what is added to all times, which makes them at least 0.
@@ -85,7 +85,7 @@ cdef class Encoder:
     cdef _Interned _interned
     cdef _Annotator _annotator
     cdef _Memo _places  # by place and length of args
-    cdef _Pieces _tracks, _ends, _flows
+    cdef _Chunks _tracks, _ends, _flows
     cdef _Named _slices, _instants
     cdef _Parts _args
     cdef bytes _head
@@ -97,10 +97,10 @@ cdef class Encoder:
     cdef int _stamp_width
     cdef bint _shared
 
-    def __init__(self, trace, head: bytes, pieces, has_text, *, int64_t shift, bint shared, limits) -> None:
+    def __init__(self, trace, head: bytes, chunks, has_text, *, int64_t shift, bint shared, limits) -> None:
         self._out, self._interned, self._places = _Buffer(1 << 20), _Interned(limits), _Memo()
         self._annotator = _Annotator(self._interned)
-        self._tracks, self._ends, self._flows = map(_Pieces, pieces)
+        self._tracks, self._ends, self._flows = map(_Chunks, chunks)
         self._slices, self._instants = _Named(trace.slices), _Named(trace.instants)
         self._args = _Parts(trace.args.parts)
         counters = trace.counters
@@ -160,7 +160,7 @@ cdef class Encoder:
             annotations: of the first entry, where the caller had to encode them.
 
         Returns:
-            The place of the first entry that is left to the caller, or the number of entries. Of a begin or instant,
+            The place of the first entry that is left to the caller, or the number of entries. Of a start or instant,
             only the annotations are left to it.
         """
         cdef Py_ssize_t at

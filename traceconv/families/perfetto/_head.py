@@ -15,8 +15,8 @@ from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
-from traceconv.writers.facts import facts
 from traceconv.writers.ids import Identity, groups_above, identities
+from traceconv.writers.metadata import recording_metadata
 
 _ROOT_UUID = 0
 _LONG_PATH = 1000
@@ -156,15 +156,15 @@ def _clock_id(trace: Trace) -> int | None:
 
 
 def _attributes(trace: Trace, shift: int) -> list[bytes]:
-    """Return the packet of what is said of the whole trace, in pieces: there may be much of it."""
-    values: dict[str, Any] = {f"traceconv.{key}": value for key, value in facts(trace).items()}
+    """Return the packet of what is said of the whole trace, in chunks: there may be much of it."""
+    values: dict[str, Any] = {f"traceconv.{key}": value for key, value in recording_metadata(trace).items()}
     if shift:
         values["traceconv.time_shift_ns"] = shift
-    pieces = []
+    chunks = []
     for key, value in {**values, **trace.metadata}.items():
         shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        pieces += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
-    return wire.headed(proto.PACKET, [*wire.headed(proto.ATTRIBUTES, pieces), proto.STATE])
+        chunks += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
+    return wire.headed(proto.PACKET, [*wire.headed(proto.ATTRIBUTES, chunks), proto.STATE])
 
 
 def _unit(unit: str) -> bytes:
@@ -196,7 +196,7 @@ def track_uuids(trace: Trace) -> Sequence[int]:
 
 
 class _Paths:
-    """What tells the tracks of a trace apart: what each is, and what it is inside of."""
+    """The identity of the tracks of a trace: what each is, and what it is inside of."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace

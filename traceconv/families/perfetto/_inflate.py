@@ -1,4 +1,4 @@
-"""Compressed packets of a Perfetto trace, unpacked piece by piece: a small file may stand for a huge one."""
+"""Compressed packets of a Perfetto trace, unpacked chunk by chunk: a small file may stand for a huge one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from traceconv.io.limits import Unpacked
 
 #: The largest that a packet can be; so much is unpacked of one compressed packet.
 MAX_UNPACKED = 1 << 28
-_PIECE = 1 << 16
+_CHUNK = 1 << 16
 
 
 class Inflated:
@@ -30,32 +30,32 @@ class Inflated:
 
     def read(self, size: int) -> bytes:
         """Return so many bytes; fewer at the end only."""
-        pieces = []
-        while size and (piece := self._piece(min(size, self._left + 1))):
-            pieces.append(piece)
-            size -= len(piece)
-        return b"".join(pieces)
+        chunks = []
+        while size and (chunk := self._chunk(min(size, self._left + 1))):
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
 
-    def _piece(self, size: int) -> bytes:
+    def _chunk(self, size: int) -> bytes:
         """Return at most so many bytes; none at the end."""
         inflate = self._inflate
         while not self.wrong and not inflate.eof:
             fed = inflate.unconsumed_tail
             if not fed:
-                fed = self._data[self._at : self._at + _PIECE]
+                fed = self._data[self._at : self._at + _CHUNK]
                 self._at += len(fed)
             try:
-                piece = inflate.decompress(fed, size)
+                chunk = inflate.decompress(fed, size)
             except zlib.error as error:
                 self.wrong = str(error)
                 break
-            if len(piece) > self._left:
+            if len(chunk) > self._left:
                 self.wrong = f"more than {MAX_UNPACKED >> 20} MiB"
                 break
-            self._left -= len(piece)
-            if piece:
-                self._unpacked.add(len(piece))
-                return piece
+            self._left -= len(chunk)
+            if chunk:
+                self._unpacked.add(len(chunk))
+                return chunk
             if not fed:
                 self.wrong = "the compressed data is cut"
         return b""

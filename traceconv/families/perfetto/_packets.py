@@ -4,7 +4,7 @@ Source: protos/perfetto/trace/trace_packet.proto and track_event/track_event.pro
 numbers below are those of the files.
 
 Most packets of a big trace differ in their timestamp only, which stands first: the end of a slice on some track, the
-begin of one of some name without args. What stands behind the timestamp is therefore kept and found again as a whole.
+start of one of some name without args. The text after the timestamp is therefore kept and found again as a whole.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import NO_CPU, Level, StackId
 
-NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is no protobuf message was skipped")
+NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is not a protobuf message was skipped")
 TRUNCATED = lost("perfetto.truncated", "the file ends inside a packet, which was dropped; all before it was read")
 CORRUPT = lost("perfetto.corrupt", "no packet where one must begin: the rest of the file was not read")
 BAD_COMPRESSION = lost(
@@ -62,7 +62,7 @@ BAD_TYPE = lost("perfetto.unknown_event", "a track event of no type, or of a pha
 NO_VALUE = lost("perfetto.counter_without_value", "a counter event without value, or a value without track")
 FLOW_OF_END = lost(
     "perfetto.flow_of_end",
-    "the end of a slice has flow ids of its own, and arrows join whole slices: these ids were left out",
+    "the end of a slice has flow ids of its own, and flows join whole slices: these ids were left out",
 )
 TYPED_ARGS = lost(
     "perfetto.typed_args", "args of events that need a schema of their own (extensions, args of Chrome) were left out"
@@ -102,7 +102,7 @@ class PacketReader:
 
     Attributes:
         rows, clocks, tracks: what was found.
-        metadata: facts about the recording.
+        metadata: of the recording.
     """
 
     def __init__(self, out: Builder, unpacked: Unpacked) -> None:
@@ -395,7 +395,7 @@ class PacketReader:
     def _named(
         self, event: Event, sequence: Sequence, kind: Kind, track: int, time: tuple[int, int], name: int, category: int
     ) -> None:
-        """Add a begin, end, instant or state, with its args, its arrows and its log entry."""
+        """Add a start, end, instant or state, with its args, its flows and its log entry."""
         args = event.args(sequence)
         at = self._number
         entry = self._entry(event.log, event, sequence) if event.log is not None else None
@@ -406,7 +406,7 @@ class PacketReader:
             self.rows.add(Kind.LOG, track, time, name, category, args, at)
             self.rows.entries[self.rows.last] = entry
             return
-        # An arrow joins slices: an instant with an arrow becomes a slice of length 0.
+        # A flow joins slices: an instant with a flow becomes a slice of length 0.
         if kind is Kind.INSTANT and event.flows:
             kind = Kind.SLICE
         self.rows.add(kind, track, time, name, category, args, at)

@@ -27,7 +27,7 @@ UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",
     "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
 )
-HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so that there is no arrow")
+HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so that it is not drawn")
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
@@ -199,7 +199,7 @@ class Emission:
         self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
 
     def run(self, shift: int) -> None:
-        """Add times, tracks, events, arrows.
+        """Add times, tracks, events, flows.
 
         Args:
             shift: ns to take off all times.
@@ -225,8 +225,8 @@ class Emission:
         self._counters(np.flatnonzero(kept & (kinds == Kind.COUNTER)))
         self._states(np.flatnonzero(kept & (kinds == Kind.STATE)))
         self._out.pair()
-        self._arrows()
-        self._old_arrows(kept)
+        self._flows()
+        self._old_flows(kept)
 
     def _to_trace_time(self, shift: int) -> npt.NDArray[np.bool_]:
         """Bring all times to the clock of the trace; which rows have one."""
@@ -396,12 +396,12 @@ class Emission:
         self._out.begin(track, row.ts, name, self._strings[row.category], row.args, row.at)
         if until is not None:
             self._out.end(track, until, name, at=row.at)
-            self._out.balance.merged["ends joined to their begin"] -= 1
+            self._out.balance.merged["ends joined to their start"] -= 1
 
-    # -- arrows -----------------------------------------------------------------------------------------------
+    # -- flows -----------------------------------------------------------------------------------------------
 
-    def _arrows(self) -> None:
-        """Draw an arrow from each member of a flow to the next one in time; an id may be used again after its end."""
+    def _flows(self) -> None:
+        """Join each member of a flow to the next one in time; an id may be used again after its end."""
         rows = self._rows
         if not rows.flow_row:
             return
@@ -430,7 +430,7 @@ class Emission:
         for alone in np.flatnonzero(~joined & ((ends == 1) | is_last)).tolist():
             self._out.problem(HALF_FLOW, int(at[alone]), f"flow {int(ids[alone]) % (1 << 64)}")
 
-    def _old_arrows(self, kept: npt.NDArray[np.bool_]) -> None:
+    def _old_flows(self, kept: npt.NDArray[np.bool_]) -> None:
         """Bind the flow events of old traces, which name a thread and a time."""
         found = FlowSteps()
         rows = self._rows

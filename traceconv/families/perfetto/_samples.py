@@ -21,7 +21,7 @@ from traceconv.model.trace import I64, Samples, Trace, take
 
 U64 = npt.NDArray[np.uint64]
 
-_MAX_PIECES = 1 << 16
+_MAX_CHUNKS = 1 << 16
 _MAX_TOTAL = 2**64 - 1
 _SAMPLE_HEAD, _SAMPLE_TOTAL, _HIDDEN_TOTAL = wire.tag(proto.PERF_SAMPLE, 2), 6, 7
 
@@ -119,7 +119,7 @@ class _Sampling:
 
     def _new_fields(self, track: int, stack: int) -> bytes:
         """Return what samples of one thread and stack have in common, kept for the next ones."""
-        if len(self._fields) >= _MAX_PIECES:
+        if len(self._fields) >= _MAX_CHUNKS:
             self._fields.clear()
         fields = self._task(track) + (wire.integer(4, self._stack(stack)) if stack >= 0 else b"")
         self._fields[track, stack] = fields

@@ -47,7 +47,7 @@ def length(size: int) -> bytes:
 
 
 def tag(field: int, wire_type: int) -> bytes:
-    """Return what stands before a value."""
+    """Return the bytes before a value."""
     return varint(field << 3 | wire_type)
 
 
@@ -61,9 +61,9 @@ def blob(field: int, data: bytes) -> bytes:
     return tag(field, 2) + length(len(data)) + data
 
 
-def headed(field: int, pieces: list[bytes]) -> list[bytes]:
-    """Return a field of large data, whose pieces are not copied."""
-    return [tag(field, 2) + length(sum(map(len, pieces))), *pieces]
+def headed(field: int, chunks: list[bytes]) -> list[bytes]:
+    """Return a field of large data, whose chunks are not copied."""
+    return [tag(field, 2) + length(sum(map(len, chunks))), *chunks]
 
 
 def text(field: int, value: str) -> bytes:
@@ -87,7 +87,7 @@ def packet(payload: bytes) -> bytes:
 
 
 def utf8(value: str) -> bytes:
-    """Return UTF-8; halves of surrogate pairs, which are no text, become U+FFFD."""
+    """Return UTF-8; halves of surrogate pairs, which are not text, become U+FFFD."""
     try:
         return value.encode()
     except UnicodeEncodeError:

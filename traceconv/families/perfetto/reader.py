@@ -5,12 +5,12 @@ Format: protos/perfetto/trace/*.proto in github.com/google/perfetto. A file is a
     0a 17 | 40 f8 b5 ... timestamp | 50 01 sequence | 68 02 flags | 5a 0c track event: type, track, name, annotations
     0a 2f | 60 .. interned texts, 3c .. descriptors of tracks, 32 .. clock snapshots, in any order
 
-Read are track events (slices, instants, counters, states, arrows, log messages, args), also those of Chrome before
+Read are track events (slices, instants, counters, states, flows, log messages, args), also those of Chrome before
 2021, samples of perf (traced_perf, and any writer of PerfSample), descriptors, clock snapshots, trace attributes, and
 packets compressed by deflate. What Perfetto shows of a time, this importer shows, too, with two differences: clock
 snapshots count for the whole file, wherever they stand; and events without a declared track or sequence are kept.
 
-Lost: all data sources that are no track events and no samples (ftrace, heap profiles, GPU stages, ...), counted by
+Lost: all data sources that are neither track events nor samples (ftrace, heap profiles, GPU stages, ...), counted by
 kind; args that need a schema of their own; offsets inside of functions and line numbers of stack frames.
 """
 
@@ -39,10 +39,10 @@ BAD_SHIFT = lost(
     "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
 )
 
-#: Wire types of the fields of a packet that are no messages, texts or bytes.
+#: Wire types of the fields of a packet that are not messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
 _NUMBERS |= {98: VARINT, 88: VARINT}
-#: Fields of a packet that no other message that begins alike has.
+#: Fields of a packet that no other message that begins the same way has.
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
@@ -71,7 +71,7 @@ class Perfetto:
     )
     becomes = (
         ("TYPE_SLICE_BEGIN and TYPE_SLICE_END", "slice"),
-        ("TYPE_INSTANT", "instant; with flow ids a slice of length 0, since arrows join slices"),
+        ("TYPE_INSTANT", "instant; with flow ids a slice of length 0, since flows join slices"),
         ("TYPE_COUNTER and extra counter values", "counter with its unit; differences added up, multipliers applied"),
         ("TYPE_STATE", "slice up to the next state of the track"),
         ("flow_ids, terminating_flow_ids", "flow from each event to the next one in time"),
@@ -89,7 +89,7 @@ class Perfetto:
         "by kind.",
         "Args of events that need a schema of their own are left out.",
         "Stack frames keep function and module, not offset and line.",
-        "An arrow has no name, and points forward in time.",
+        "A flow has no name, and points forward in time.",
         "Packets compressed by zstd are not read, nor what was compressed more than 4 times over, nor more than 256 "
         "MiB of one compressed packet.",
         "Flow ids of the end of a slice are left out; they are counted.",
@@ -111,15 +111,15 @@ class Perfetto:
                 hint="`traceconv identify` says what the file is",
                 where="byte 0",
             )
-        facts = {key: _fact(key, value) for key, value in reader.metadata.items()}
-        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(facts.get(_SHIFT, 0), out))
-        self._set_clock(reader, facts, out)
-        for key, value in facts.items():
+        info = {key: _fact(key, value) for key, value in reader.metadata.items()}
+        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
+        self._set_clock(reader, info, out)
+        for key, value in info.items():
             out.metadata[key] = value
 
-    def _set_clock(self, reader: PacketReader, facts: dict[str, Any], out: Builder) -> None:
-        domain = _own_domain(facts.get(_CLOCK)) or reader.clocks.domain
-        machine = facts.get("machine_name")
+    def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
+        domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain
+        machine = info.get("machine_name")
         if isinstance(machine, str) and domain.zero in SINCE_BOOT:
             domain = replace(domain, machine=machine)
         out.clocks.set_default(domain)
@@ -180,7 +180,7 @@ def _looks_like_packets(data: bytes) -> Match:
                     return Match.no(f"packets have no field {number}")
                 telling = telling or number in _TELLING
         except BadWire:
-            return Match.no("a packet is no protobuf message")
+            return Match.no("a packet is not a protobuf message")
         packets += 1
         at = frame[1]
     return (

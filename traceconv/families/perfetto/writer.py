@@ -10,7 +10,7 @@ The kernel, where it is compiled, puts the plain events together; the result is 
 For that, what a block interns comes in a fixed order: names of events by their number, texts in log entries, then
 texts in other args in the order of the file.
 
-An arrow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
+A flow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
 the times.
 """
 
@@ -47,7 +47,7 @@ from traceconv.writers.compress import compressed
 from traceconv.writers.order import FileOrder, Kind, file_order
 
 _FLOW_TAG_SIZE, _FLOW_SIZE = 2, 10
-_MAX_PIECES = 1 << 16
+_MAX_CHUNKS = 1 << 16
 _LIMITS = Limits()
 
 
@@ -102,7 +102,7 @@ class _Writing:
         self._known = {
             table: known.copy() for table in (proto.CATEGORIES, proto.NAMES, proto.LOG_BODIES, proto.SOURCES)
         }
-        self._pieces: dict[tuple[int, int, int, int], bytes] = {}
+        self._chunks: dict[tuple[int, int, int, int], bytes] = {}
         end = wire.integer(proto.TYPE, proto.TYPE_END)
         self._ends, self._ends_at = _joined(_event_tail(end + self._track(n)) for n in range(len(trace.tracks)))
         self._flows, self._flows_at = _flow_fields(trace)
@@ -118,10 +118,10 @@ class _Writing:
         if module is None:
             return None
         tracks = _joined(map(self._track, range(len(self._trace.tracks))))
-        pieces = tracks, (self._ends, self._ends_at), (self._flows, self._flows_at)
+        chunks = tracks, (self._ends, self._ends_at), (self._flows, self._flows_at)
         shared = _share_args(self._trace)
         return module.Encoder(
-            self._trace, _EVENT_HEAD, pieces, self._has_text, shift=self._shift, shared=shared, limits=_LIMITS
+            self._trace, _EVENT_HEAD, chunks, self._has_text, shift=self._shift, shared=shared, limits=_LIMITS
         )
 
     def counts(self) -> WriteCounts:
@@ -265,7 +265,7 @@ class _Writing:
     def _named(
         self, kind: int, table: Slices | Instants, stamps: list[bytes], flows: list[bytes], annotations: list[bytes]
     ) -> list[bytes]:
-        pieces, new_piece = self._pieces, self._piece
+        chunks, new_chunk = self._chunks, self._chunk
         head, length = _EVENT_HEAD, wire.length
         packets = []
         columns = (table.track, table.name, table.category)
@@ -273,21 +273,21 @@ class _Writing:
             stamps, flows, annotations, *(column.tolist() for column in columns), strict=True
         ):
             key = (kind, track, name, category)
-            common = pieces.get(key) or new_piece(*key)
+            common = chunks.get(key) or new_chunk(*key)
             # What _event_packet does, without the copies: this sees every event.
             event_size = length(len(common) + len(flow) + len(args))
             inside = len(stamp) + len(head) + len(event_size) + len(common) + len(flow) + len(args)
             packets.append(b"".join((b"\x0a", length(inside), stamp, head, event_size, common, flow, args)))
         return packets
 
-    def _piece(self, kind: int, track: int, name: int, category: int) -> bytes:
+    def _chunk(self, kind: int, track: int, name: int, category: int) -> bytes:
         """Return the fields that events of one track and name have in common, kept for the next ones."""
-        if len(self._pieces) >= _MAX_PIECES:
-            self._pieces.clear()
-        piece = wire.integer(proto.TYPE, kind) + self._track(track)
-        piece += self._text_iid(proto.CATEGORY_IID, category) + self._text_iid(proto.NAME_IID, name)
-        self._pieces[kind, track, name, category] = piece
-        return piece
+        if len(self._chunks) >= _MAX_CHUNKS:
+            self._chunks.clear()
+        chunk = wire.integer(proto.TYPE, kind) + self._track(track)
+        chunk += self._text_iid(proto.CATEGORY_IID, category) + self._text_iid(proto.NAME_IID, name)
+        self._chunks[kind, track, name, category] = chunk
+        return chunk
 
     def _text_iid(self, field: int, string: int) -> bytes:
         return wire.integer(field, string + 1) if self._has_text[string] else b""
@@ -363,9 +363,9 @@ def _event_packet(stamp: bytes, event: bytes) -> bytes:
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
-    """Return the arrows that begin and end at each slice, where those of each slice begin, and the end of the last.
+    """Return the flows that begin and end at each slice, where those of each slice begin, and the end of the last.
 
-    An arrow has its row plus 1 as its id.
+    A flow has its row plus 1 as its id.
     """
     flows, slices = trace.flows, trace.slices
     if not len(flows.from_slice):
@@ -374,7 +374,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     step = slices.ts[target] - slices.ts[origin]
     first = np.where((step < 0) | ((step == 0) & (target < origin)), target, origin)
     last = flows.from_slice + flows.to_slice - first
-    # Begin and end of each arrow in turn, then by slice.
+    # Begin and end of each flow in turn, then by slice.
     at = np.column_stack((first, last)).ravel()
     fields = np.empty((len(at), _FLOW_SIZE), np.uint8)
     fields[0::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(proto.FLOW, 1), np.uint8)
@@ -385,11 +385,11 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     return fields[np.argsort(at, kind="stable")].tobytes(), np.append(0, np.cumsum(counts) * _FLOW_SIZE)
 
 
-def _joined(pieces: Iterable[bytes]) -> tuple[bytearray, I64]:
-    """Return the pieces joined, and the offset of each in bytes, then the end of the last one."""
+def _joined(chunks: Iterable[bytes]) -> tuple[bytearray, I64]:
+    """Return the chunks joined, and the offset of each in bytes, then the end of the last one."""
     joined, bounds = bytearray(), array("q", [0])
-    for piece in pieces:
-        joined += piece
+    for chunk in chunks:
+        joined += chunk
         bounds.append(len(joined))
     return joined, np.frombuffer(bounds, np.int64)
 

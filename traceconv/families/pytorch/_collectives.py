@@ -9,7 +9,7 @@ Two things last from where a process enters to where it leaves: kernels of NCCL,
 device until all are there, and the annotations of gloo around its work. Calls of the host (`c10d::allreduce_`,
 `record_param_comms`, `nccl:all_reduce`) return before, and gloo:recv ends before the data is there.
 
-Facts from the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
+Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
 the args were added one by one since torch 2.2, and from recordings of torch 2.15 with gloo. Kernels that replay a CUDA
 graph and those of coalesced calls have none of them. Long lists of ranks are cut; `distributedInfo` has all.
 """

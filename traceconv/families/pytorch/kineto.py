@@ -6,10 +6,10 @@
       {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 4388431259.120, "dur": 9.1, "args": {}},
       {"ph": "f", "id": 9, "pid": 0, "tid": 7, "ts": 4388431259.120, "cat": "ac2g", "name": "ac2g", "bp": "e"}
 
-Facts from the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13. Since torch 2.4
+Source: the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13. Since torch 2.4
 times count from `baseTimeNanoseconds`, before that from 1970, in whole microseconds up to 2.3. What ran on a device
 carries the number of the device as pid and the stream as tid, which may also be those of a process and a thread; only
-the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are no processes either. Flow
+the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are not processes either. Flow
 ids are unique only within their category. Ends of flows may come before their starts, or alone, if the launch was not
 recorded.
 
@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome._viztracer_marks import is_of_viztracer
 from traceconv.families.chrome.event import Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
@@ -41,11 +41,11 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, repaired
-from traceconv.model.marks import GPU_ARROWS, GPU_LAUNCHES, FormatMarks
+from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
 HALF_FLOW = absent(
-    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: no arrow"
+    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: not drawn"
 )
 BACKSLASHES = repaired(
     "kineto.backslashes", "names of Python functions hold control characters: read as the backslashes of Windows paths"
@@ -70,7 +70,7 @@ _ON_HOST = frozenset(
 )
 #: Flows that end at the work of a device.
 _LAUNCH_FLOWS = frozenset(("ac2g", "async_cpu_to_gpu", "async_gpu", "async"))
-_TRACK_FACTS = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
+_TRACK_METADATA = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 _DEVICE_PID = "(device) "
 _HOST_LABEL = "CPU"
 _DEVICE_LABEL = re.compile(r"[A-Za-z]+ (\d+)")
@@ -106,7 +106,7 @@ class PytorchKineto:
     layer = Layer.FRAMEWORK
     marks = FormatMarks(
         GPU_LAUNCHES,
-        GPU_ARROWS,
+        GPU_FLOWS,
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),
@@ -162,8 +162,8 @@ class PytorchKineto:
         reader = ChromeReader(source, out)
         events = KinetoEvents(out)
         events.add_all(reader)
-        top = facts.top_level(reader, out)
-        facts.add_top_level_samples(top, events)
+        top = document.top_level(reader, out)
+        document.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
         job = _top(reader, "distributedInfo")
         out.info.rank, out.info.world_size = _place_in(job)
@@ -182,7 +182,7 @@ class PytorchKineto:
             resolution_ns=1000 if whole else 1,
             exact_durations=bool(whole and np.any(dur % 1000)),
         )
-        facts.set_clock(top, out, domain, bound_ns=_BOUND_NS, method=_METHOD)
+        document.set_clock(top, out, domain, bound_ns=_BOUND_NS, method=_METHOD)
 
 
 def _top(reader: ChromeReader, key: str) -> Any:
@@ -238,7 +238,7 @@ class KinetoEvents(ChromeEvents):
 
     def __init__(self, out: Builder) -> None:
         super().__init__(out)
-        self._facts: list[tuple[str, bytes, bytes, Any]] = []
+        self._metadata: list[tuple[str, bytes, bytes, Any]] = []
         self.flows = FlowSteps(unpaired=HALF_FLOW)
         self._launched: dict[tuple[bytes, bytes], int] = {}
         self._host_pids: set[bytes] = set()
@@ -252,7 +252,7 @@ class KinetoEvents(ChromeEvents):
             event.pid = Raw(_device_pid(bytes(event.pid)))
         elif event.cat in _ON_HOST:
             self._host_pids.add(bytes(event.pid))
-        if event.cat == "python_function" and (name := facts.misread_backslashes(event.name)) != event.name:
+        if event.cat == "python_function" and (name := document.misread_backslashes(event.name)) != event.name:
             self.out.problem(BACKSLASHES, repr(event.name))
             event.name = name
 
@@ -294,12 +294,12 @@ class KinetoEvents(ChromeEvents):
 
     def metadata(self, event: Event, number: int) -> None:
         """Read M: names are given once all tracks are known; those of devices without events have no track."""
-        if event.name not in _TRACK_FACTS:
+        if event.name not in _TRACK_METADATA:
             super().metadata(event, number)
             return
         self.out.balance.merged["metadata"] += 1
         values = list(members_of(event).values())
-        self._facts.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
+        self._metadata.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
         """Read i: a point in time; one of the allocator also is a value of its counters."""
@@ -365,7 +365,7 @@ class KinetoEvents(ChromeEvents):
             rank: that of the process in a distributed job; None without one.
         """
         self._devices_by_label()
-        for kind, pid, tid, value in self._facts:
+        for kind, pid, tid, value in self._metadata:
             device = _device_pid(pid)
             if kind.startswith("thread"):
                 for key in ((pid, tid), (device, tid)):
@@ -380,7 +380,7 @@ class KinetoEvents(ChromeEvents):
     def _devices_by_label(self) -> None:
         """Make a device of each pid that has only the label of one, and no events of host threads."""
         labels: defaultdict[bytes, list[Any]] = defaultdict(list)
-        for kind, pid, _, value in self._facts:
+        for kind, pid, _, value in self._metadata:
             if kind == "process_labels" and pid in self._processes and pid not in self._host_pids:
                 labels[pid].append(value)
         devices = {pid for pid, found in labels.items() if self._is_device_by_label(pid, found)}

@@ -7,7 +7,7 @@
     -------------------  ------------  ------------  ------------  ------------  ------------  ------------
     Self CPU time total: 20.296ms
 
-Facts from the source (torch/autograd/profiler_util.py, profiler.py before 1.9) and recordings of torch 2.13. The dashes
+Source: the source (torch/autograd/profiler_util.py, profiler.py before 1.9) and recordings of torch 2.13. The dashes
 state the columns; a value that is too long pushes the rest of its row to the right. Times have their unit in each cell
 (us, ms, s), memory too (b, Kb, Mb, Gb; newer: B, KB, MB, GB; of 1024), operations in the heading (Total KFLOPs).
 Columns of a device carry its name: CUDA, XPU, HPU, MTIA, a private one. Names longer than 55 characters end in `...`.
@@ -99,7 +99,7 @@ def cell(heading: str, text: str) -> tuple[str, Any] | None:
 def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
     found = pattern.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no value of this column")
+        raise ValueError(f"{text!r} is not a value of this column")
     return found
 
 
@@ -148,8 +148,8 @@ class _Table(msgspec.Struct):
         line = line.rstrip()
         ends = [*self.starts[1:], None]
         cells = [line[start:end] for start, end in zip(self.starts, ends, strict=True)]
-        if all(not piece or piece.endswith(_GAP) for piece in cells[:-1]):
-            return [piece.strip() for piece in cells] if len(line) > self.starts[-1] else None
+        if all(not chunk or chunk.endswith(_GAP) for chunk in cells[:-1]):
+            return [chunk.strip() for chunk in cells] if len(line) > self.starts[-1] else None
         # A value that is too long has pushed what follows: no column but the last and the name holds two spaces.
         found = re.split(r" {2,}", line.strip())
         more = len(found) - len(self.starts)
@@ -157,7 +157,7 @@ class _Table(msgspec.Struct):
 
 
 def _others_within(table: _Table) -> bytes:
-    """Return the expression of lines between the rows of a table that are no rows and not cut ones."""
+    """Return the expression of lines between the rows of a table that are not rows and not cut ones."""
     return lines_but(
         holds(b"(?:----  ----|time total|%b(?:%%|[um]?s)(?: |\r?\n))" % DIGIT),
         rb"[^\n]{%d}" % (table.starts[-1] + 1),

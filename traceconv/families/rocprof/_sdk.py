@@ -130,7 +130,7 @@ class _Sdk:
                     continue
                 self._record(group, record, number)
                 out.balance.written += 1
-        self._tracks.arrows()
+        self._tracks.flows()
 
     def _record(self, group: str, record: _Record, number: int) -> None:
         dur = record.end_timestamp - record.start_timestamp

@@ -28,7 +28,7 @@ _HEADINGS = (
     {"name", "calls"},
     {"kernel_name", "counter_name", "counter_value"},
 )
-#: What stands in each of them.
+#: The kind of each of them.
 _OF_HEADINGS = b"(?i:timestamp|ns|calls|counter)"
 _MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
@@ -187,7 +187,7 @@ class Table:
         out.balance.written += 1
 
     def _place(self, row: dict[str, str]) -> TrackId:
-        """Return the track of what is no kernel and no copy.
+        """Return the track of what is neither a kernel nor a copy.
 
         Its thread, or that of an agent where there is no thread.
         """
@@ -241,7 +241,7 @@ class Table:
 
 @cache
 def _cut_rows(columns: int) -> bytes:
-    """Return the expression of lines with fewer cells than there are columns that are no heading."""
+    """Return the expression of lines with fewer cells than there are columns that are not a heading."""
     return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS))
 
 

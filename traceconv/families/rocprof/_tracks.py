@@ -8,11 +8,11 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost
 from traceconv.model.trace import SliceId, TrackId
 
-BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is no number: it was left out")
+BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is not a number: it was left out")
 
 
 class Tracks(msgspec.Struct):
-    """The tracks of processes, threads, devices and queues, and the arrows from calls to what they started."""
+    """The tracks of processes, threads, devices and queues, and the flows from calls to what they started."""
 
     out: Builder
     known: dict[tuple[str, ...], TrackId] = msgspec.field(default_factory=dict)
@@ -43,7 +43,7 @@ class Tracks(msgspec.Struct):
             self.known[key] = self.out.tracks.add(queue, device)
         return self.known[key]
 
-    def arrows(self) -> None:
+    def flows(self) -> None:
         """Draw what calls started."""
         for correlation, slice_id, at in self.started:
             if correlation in self.calls:

@@ -9,10 +9,10 @@
     {"rocprofiler-sdk-tool": [{"metadata": {"pid": 7}, "agents": [], "kernel_symbols": [], "strings": {},
       "buffer_records": {"kernel_dispatch": [], "hip_api": [], _cupti.MEMCPY: []}}]}
 
-Facts: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SDK's generateCSV.cpp and generateJSON.cpp
+Sources: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SDK's generateCSV.cpp and generateJSON.cpp
 (ROCm 6.2 to 7), and public outputs (see `checked`). Columns differ by version: they are found by name, and what has no
 other use is an arg. Times are ns of CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record:
-kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a begin of 0 where the
+kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a start of 0 where the
 kernel was not timed. rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, with a column
 for each counter, and Chrome JSON for traces.
 """
@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.registry import Match
@@ -83,7 +83,7 @@ class Rocprof:
     )
     skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
-        "Arrows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
+        "Flows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
         "Addresses, code objects, callback records and samples of the program counter of the JSON.",
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
@@ -125,9 +125,9 @@ class Rocprof:
             reader = ChromeReader(source, out)
             events = ChromeEvents(out)
             events.add_all(reader)
-            top = facts.top_level(reader, out)
+            top = document.top_level(reader, out)
             events.finish(top.get("stackFrames"))
-            facts.set_clock(top, out, V1_CLOCK)
+            document.set_clock(top, out, V1_CLOCK)
             return
         out.info.unit, out.balance.unit = "line", "rows"
         out.info.real_ids = True

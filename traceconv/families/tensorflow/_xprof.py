@@ -1,6 +1,6 @@
-"""What the two outputs of the profiler of TensorFlow and JAX have in common: names of steps, arrows, kinds of tracks.
+"""What the two outputs of the profiler of TensorFlow and JAX have in common: names of steps, flows, kinds of tracks.
 
-Facts from tsl/profiler/utils/xplane_schema.h in github.com/openxla/xla and from recordings. An arrow is told in one of
+Source: tsl/profiler/utils/xplane_schema.h in github.com/openxla/xla and from recordings. A flow is told in one of
 two ways. In a raw XSpace an event has the stats `_p` and `_pt` (it is the producer of a context: its id and type), or
 `_c` and `_ct` (a consumer). Once it was prepared for a viewer it has the stat `flow`: two bits for the direction (1 in,
 2 out, 3 both), 56 for the id, 6 for the type of the context.
@@ -16,7 +16,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent
 from traceconv.model.trace import SliceId, TrackId
 
-HALF_FLOW = absent("xprof.half_flow", "an event starts or ends an arrow whose other end is not in the file: no arrow")
+HALF_FLOW = absent("xprof.half_flow", "an event starts or ends a flow whose other end is not in the file: not drawn")
 
 #: What is a process; other planes are devices.
 HOST = "/host:"
@@ -24,7 +24,7 @@ HOST = "/host:"
 PLANES = (HOST, "/device:", "Task Environment", "#Chip")
 _IN, _OUT = 1, 2
 _PRODUCER, _CONSUMER = ("_p", "_pt"), ("_c", "_ct")
-#: Stats that tell about the arrows or the grouping of events only.
+#: Stats that tell about the flows or the grouping of events only.
 INTERNAL = frozenset((*_PRODUCER, *_CONSUMER, "_r"))
 
 
@@ -36,8 +36,8 @@ def step_name(name: str, args: Mapping[str, Any]) -> str:
     return f"{name} {number}"
 
 
-def ends_of_arrows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
-    """Return the arrows that an event takes part in.
+def ends_of_flows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+    """Return the flows that an event takes part in.
 
     "s" for their start or "f" for their end, and what they are known by.
     """
@@ -53,7 +53,7 @@ def ends_of_arrows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
 
 
 class Timeline:
-    """Puts events on tracks: intervals as slices, what has no length as instants unless an arrow begins or ends there.
+    """Puts events on tracks: intervals as slices, what has no length as instants unless a flow begins or ends there.
 
     Args:
         out: where they go.
@@ -69,13 +69,13 @@ class Timeline:
         """Add an event.
 
         Args:
-            stats: what tells about arrows; it may be more than the args.
+            stats: those of flows; it may be more than the args.
         """
-        arrows = ends_of_arrows(stats)
+        flows = ends_of_flows(stats)
         name = step_name(name, args)
-        if dur or arrows:
+        if dur or flows:
             row = self._out.slice(track, ts, dur, name, "", args, at)
-            for phase, key in arrows:
+            for phase, key in flows:
                 self.flows.add(("", "", key), phase, track, ts, at, row=SliceId(row), counts=False)
         else:
             self._out.instant(track, ts, name, "", args, at)

@@ -8,7 +8,7 @@ The files are called `trace.json.gz`, `trace_viewer.json` or `perfetto_trace.jso
     {"args": {"group_id": "0"}, "dur": 483.328, "name": "TFE_Py_Execute", "ph": "X", "pid": 701, "tid": 107, "ts": 3.7},
     {}]}
 
-Facts from recordings of TensorFlow 2.13 and 2.18 (converted by xprof) and JAX 0.10. The file is made out of the
+Source: recordings of TensorFlow 2.13 and 2.18 (converted by xprof) and JAX 0.10. The file is made out of the
 XSpace beside it (`*.xplane.pb`, see the importer xplane): a pid is a plane, a tid a line of it, neither is a number of
 the operating system. Times are µs since the start of the profile, which only the XSpace knows. All values of args are
 text. What had no duration comes as an instant, or, by JAX, with one of a picosecond. An empty object ends the array.
@@ -22,7 +22,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -94,7 +94,7 @@ class TensorflowProfiler:
         events = _Events(out)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.finish()
         events.sort_out_devices()
         if events.timed >= _EVENT_LIMIT:
@@ -147,7 +147,7 @@ class _Events(ChromeEvents):
         self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
 
     def sort_out_devices(self) -> None:
-        """Make tracks of planes that are no hosts, which are no processes."""
+        """Make tracks of planes that are not hosts, which are not processes."""
         for track in self._processes.values():
             process = self.out.tracks[track]
             if not process.name.startswith(HOST):

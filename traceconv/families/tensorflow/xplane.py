@@ -1,7 +1,7 @@
 """The XSpace of the profiler of TensorFlow, JAX and XLA: `*.xplane.pb`.
 
 Format: tsl/profiler/protobuf/xplane.proto and utils/xplane_schema.h in github.com/openxla/xla; recordings of
-TensorFlow 2.13 and 2.18 and of JAX 0.10. A space holds planes (a host, a device, facts about the run), a plane has
+TensorFlow 2.13 and 2.18 and of JAX 0.10. A space holds planes (a host, a device, what is known of the run), a plane has
 lines (threads, streams, "XLA Ops", "Steps"), a line events. Names stand once per plane and are referred to by id:
 
     XSpace  planes 1*  errors 2*  warnings 3*  hostnames 4*
@@ -49,7 +49,7 @@ from traceconv.model.trace import NO_TRACK, TrackId
 
 ROUNDED = repaired(
     "xplane.rounded",
-    "starts or durations that are no whole nanoseconds were rounded to the nearest one, by less than a nanosecond",
+    "starts or durations that are not whole nanoseconds were rounded to the nearest one, by less than a nanosecond",
     quiet=True,
 )
 CUT = lost(
@@ -57,7 +57,7 @@ CUT = lost(
     "the file ends inside a plane: its lines and events before the end are shown, what stood behind them is lost; "
     "names that stood behind the end are shown as numbers",
 )
-NOT_A_MESSAGE = lost("xplane.not_a_message", "an event or line that is no message was skipped")
+NOT_A_MESSAGE = lost("xplane.not_a_message", "an event or line that is not a message was skipped")
 NO_NAME = absent("xplane.no_name", "an event or stat refers to a name that its plane does not have")
 BYTES = skipped(
     "xplane.bytes",
@@ -358,7 +358,7 @@ def _looks_like_space(data: bytes) -> Match:
     try:
         kinds = list(fields_until_cut(plane, cut))
     except BadWire:
-        return Match.no("what would be the first plane is no protobuf message")
+        return Match.no("what would be the first plane is not a protobuf message")
     if any(_PLANE_FIELDS.get(number) != kind for number, kind in kinds):
         return Match.no("the first message has other fields than a plane")
     name = _name_of(plane)

@@ -1,4 +1,4 @@
-"""The dump folder of the TVM debugger: its graph and its output tensors, for what lies beside them.
+"""The dump folder of the TVM debugger: its graph and its output tensors, for the files beside them.
 
     dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json        (up to 0.7 _tvmdbg_ctx_CPU_0)
     dump/_tvmdbg_device_CPU_0/_tvmdbg_execution_trace.json
@@ -9,7 +9,7 @@ inputs as names and `param` or the name of the function as op. Shapes, dtypes an
 which `node_row_ptr` relates to nodes; the `shape` of a node itself is another node's before 0.12 if a node before it
 has several outputs, and is not used when the lists are there.
 
-Facts from python/tvm/contrib/debugger and src/runtime/graph_executor/debug of tags v0.5 to v0.19, and from recordings.
+Source: python/tvm/contrib/debugger and src/runtime/graph_executor/debug of tags v0.5 to v0.19, and from recordings.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BAD_DUMP = lost("tvm.bad_dump", "a file of the dump folder cannot be read: the t
 
 UNKNOWN_INPUT = absent(
     "tvm.unknown_input",
-    "an input of a node is no node before it in the graph: it is neither in the args nor drawn as an arrow",
+    "an input of a node is not a node before it in the graph: neither in the args nor drawn as a flow",
 )
 
 _FOLDER = re.compile(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
@@ -79,7 +79,7 @@ class Output(msgspec.Struct, frozen=True):
         """Return the text of the column Argument Shapes: "float32[1, 10]"."""
         return f"{self.dtype}[{self.shape.strip('(),')}]" if self.shape else self.dtype
 
-    def facts(self) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """Return the members for args, without what is not known."""
         known = {"shape": self.shape, "dtype": self.dtype, "storage_id": self.storage_id}
         return {key: value for key, value in known.items() if value not in ("", None)}
@@ -125,16 +125,16 @@ class Graph(msgspec.Struct):
     nodes: list[Node]
     strangers: int = 0
 
-    def facts_of(self, node: Node) -> dict[str, Any]:
+    def args_of(self, node: Node) -> dict[str, Any]:
         """Return what the graph says about a node, for args."""
-        facts: dict[str, Any] = {}
+        info: dict[str, Any] = {}
         if not node.is_parameter:
-            facts = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
+            info = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
         if len(node.outputs) == 1:
-            facts |= node.outputs[0].facts()
+            info |= node.outputs[0].info()
         else:
-            facts["outputs"] = [output.facts() for output in node.outputs]
-        return facts | {key: value for key, value in node.attrs.items() if key not in (*_PLAIN_ATTRS, *facts)}
+            info["outputs"] = [output.info() for output in node.outputs]
+        return info | {key: value for key, value in node.attrs.items() if key not in (*_PLAIN_ATTRS, *info)}
 
     def _input(self, index: int, output: int) -> str:
         producer = self.nodes[index]
@@ -243,15 +243,15 @@ class Dump(msgspec.Struct):
     device: str
     _tensors: dict[int | str, list[Tensor]] = msgspec.field(default_factory=dict)
 
-    def facts_of(self, node: Node) -> dict[str, Any]:
+    def args_of(self, node: Node) -> dict[str, Any]:
         """Return what graph and output tensors say about a node, for args."""
-        facts = self.graph.facts_of(node)
+        info = self.graph.args_of(node)
         written = self._tensors.get(node.index) or self._tensors.get(node.name)
         if written:
-            facts["output_tensors"] = [
+            info["output_tensors"] = [
                 {"shape": tensor.shape, "dtype": tensor.dtype, "bytes": tensor.size} for tensor in written
             ]
-        return facts
+        return info
 
     def draw_flows(self, out: Builder, slices: dict[int, SliceId]) -> None:
         """Add flows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
@@ -359,11 +359,11 @@ def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
 
 def summary(listed: list[Tensor]) -> dict[str, Any]:
     """Return how many tensors, how large, and which; the last is limited."""
-    facts: dict[str, Any] = {"count": len(listed), "bytes": sum(tensor.size for tensor in listed)}
-    facts["tensors"] = [f"{tensor.name} {tensor.describe()}" for tensor in listed[:_LISTED_TENSORS]]
+    info: dict[str, Any] = {"count": len(listed), "bytes": sum(tensor.size for tensor in listed)}
+    info["tensors"] = [f"{tensor.name} {tensor.describe()}" for tensor in listed[:_LISTED_TENSORS]]
     if len(listed) > _LISTED_TENSORS:
-        facts["not_listed"] = len(listed) - _LISTED_TENSORS
-    return facts
+        info["not_listed"] = len(listed) - _LISTED_TENSORS
+    return info
 
 
 def node_of(name: str) -> tuple[int | str, str]:

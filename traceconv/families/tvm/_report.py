@@ -20,8 +20,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
+from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
-from traceconv.families.chrome.facts import misread_backslashes
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.tvm import _text as text
@@ -281,7 +281,7 @@ class _Columns(msgspec.Struct):
     """Where the columns of a table end, in bytes.
 
     Attributes:
-        prefix: what stands before the header on its line: of a logger, mostly on the first line only.
+        prefix: the text before the header on its line: of a logger, mostly on the first line only.
     """
 
     titles: list[str]
@@ -476,7 +476,7 @@ def _type_columns(report: Report) -> None:
 
 
 def _sign(number: str) -> str:
-    """Return the decimal sign: what stands before the last digits; a point if nothing does."""
+    """Return the decimal sign: the character before the last digits; a point if nothing does."""
     return next((char for char in reversed(number) if not char.isdigit()), ".")
 
 

@@ -67,7 +67,7 @@ class Row(msgspec.Struct, eq=False):
 
     @property
     def dur(self) -> int | None:
-        """The mean time of the node in ns; None when that is no length. Known once all lines are read."""
+        """The mean time of the node in ns; None when that is not a length. Known once all lines are read."""
         if self._dur is None:
             self._dur = (length_ns(self.time) if self.time or not self.measured else self._mean(),)
         return self._dur[0]
@@ -114,7 +114,7 @@ class Table(msgspec.Struct, eq=False):
     Attributes:
         at: the number of its first line.
         is_log: whether these are measurement lines.
-        prefix: what stands before the header on its line, without times: a rank, a logger.
+        prefix: the text before the header on its line, without times: a rank, a logger.
         total: Total_time in us as printed; only tables that are sorted by time have it.
     """
 
@@ -154,7 +154,7 @@ def as_json(number: bytes) -> msgspec.Raw | str:
 
 
 def length_ns(number: bytes) -> int | None:
-    """Return nanoseconds of microseconds as text; None for what is no length."""
+    """Return nanoseconds of microseconds as text; None for what is not a length."""
     try:
         found = parse_ns(number, US)
     except ValueError:

@@ -13,7 +13,7 @@ OTHER_LINE = skipped(
 CUT_ROW = lost("tvm.cut_row", "a row of a table is cut, wrapped or otherwise incomplete, and was left out")
 BAD_DURATION = repaired(
     "tvm.bad_duration",
-    "a duration is no number, below zero or too large: drawn as an instant, the text is kept in the args",
+    "a duration is not a number, below zero or too large: drawn as an instant, the text is kept in the args",
 )
 SUM_DIFFERS = noted(
     "tvm.sum_differs",
@@ -48,5 +48,5 @@ def is_dashes(text: bytes) -> bool:
 
 
 def prefix_key(prefix: bytes) -> bytes:
-    """Return what tells the prefixes of two loggers or ranks apart; times in them do not."""
+    """Return the part of a prefix that differs between two loggers or ranks; times do not count."""
     return _TIMES.sub(b"#", prefix).strip()

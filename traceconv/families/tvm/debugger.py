@@ -19,7 +19,7 @@ On standard error stand the single measurements, in order of execution:
     [07:21:54] .../graph_executor_debug.cc:95: Op #0 fused_conv:
     [07:21:54] .../graph_executor_debug.cc:98: Iteration: 0: 36.0865 us/iter
 
-Facts from python/tvm/contrib/debugger/debug_result.py of tags v0.5 to v0.19 and from recordings; described at
+Source: python/tvm/contrib/debugger/debug_result.py of tags v0.5 to v0.19 and from recordings; described at
 https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
 """
 
@@ -233,12 +233,12 @@ class _Writer:
         args = row.args()
         if drawing.dump is None:
             return args
-        facts = drawing.dump.facts_of(drawing.dump.nodes[index])
+        info = drawing.dump.args_of(drawing.dump.nodes[index])
         printed = args.get("shape")
-        if printed is not None and facts.get("shape") not in (None, printed):
+        if printed is not None and info.get("shape") not in (None, printed):
             args["table_shape"] = printed
-            self._out.problem(OTHER_SHAPE, row.at, f"{printed} instead of {facts['shape']}")
-        return args | facts
+            self._out.problem(OTHER_SHAPE, row.at, f"{printed} instead of {info['shape']}")
+        return args | info
 
     def _check_total(self, table: Table) -> None:
         if not table.total:
@@ -273,7 +273,7 @@ class TvmDebugger:
     """Importer of the tables and measurement lines of the TVM debugger.
 
     Attributes:
-        dump: the dump folder (`dump_root`) or its graph file; without it, what lies beside the log is used if it fits.
+        dump: the dump folder (`dump_root`) or its graph file; without it, the one beside the log is used if it fits.
         date: the day of the first Start Time (0.5), as 2018-10-26: the table has times of day only.
         utc_offset: the time zone of the machine that recorded, as +02:00; for `date`.
     """
@@ -361,13 +361,13 @@ class TvmDebugger:
             raise UsageError(f"option date of {self.name} is a day such as 2018-10-26, not {self.date!r}") from None
 
     def _say(self, found: list[Table], runs: list[Table], out: Builder) -> None:
-        """Add notes about what the times mean, and facts of each table."""
-        facts = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in found]
-        for fact, table in zip(facts, found, strict=True):
+        """Add notes about what the times mean, and info of each table."""
+        info = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in found]
+        for fact, table in zip(info, found, strict=True):
             if table.total:
                 fact["total_time_us"] = table.total.decode()
-        if facts:
-            out.metadata["tvm_tables"] = facts
+        if info:
+            out.metadata["tvm_tables"] = info
         if any(not table.rows for table in found):
             out.note("a table has no rows: the run failed, or its output was cut")
         if any(table.is_sorted and not table.total and not table.has_clock for table in found):

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from traceconv.families.chrome import facts
+from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -65,7 +65,7 @@ class _Node(Struct):
 
 
 class _Open(Struct):
-    """A begin whose end has not come yet."""
+    """A start whose end has not come yet."""
 
     event: Event
     ts: int
@@ -73,7 +73,7 @@ class _Open(Struct):
 
 
 class _NodeEvents(ChromeEvents):
-    """Pairs each begin with the end right behind it; anything else is read as in any Chrome trace."""
+    """Pairs each start with the end right behind it; anything else is read as in any Chrome trace."""
 
     def __init__(self, out: Builder, nodes: list[_Node]) -> None:
         super().__init__(out)
@@ -96,7 +96,7 @@ class _NodeEvents(ChromeEvents):
         self._nodes.append(_Node(event.name, begun.ts, ts, begun.at))
 
     def give_up(self) -> None:
-        """Read a begin without its own end as any other."""
+        """Read a start without its own end as any other."""
         if self._open is not None:
             super().begin(self._open.event, self._open.ts, self._open.at)
             self._open = None
@@ -111,7 +111,7 @@ class TvmExecutionTrace:
     """Importer of the execution trace of the TVM debugger.
 
     Attributes:
-        dump: the dump folder (`dump_root`) or its graph file; without it, what lies beside is used if it fits.
+        dump: the dump folder (`dump_root`) or its graph file; without it, the one beside the input is used if it fits.
     """
 
     dump: str = ""
@@ -157,7 +157,7 @@ class TvmExecutionTrace:
         events = _NodeEvents(out, nodes)
         for batch in reader.batches():
             events.add(batch)
-        facts.top_level(reader, out)
+        document.top_level(reader, out)
         events.give_up()
         events.finish()
         _draw(source, out, self.dump, nodes)
@@ -185,7 +185,7 @@ def _first_events(text: str) -> list[dict[str, Any]]:
 
 
 def _leading_nodes(events: list[dict[str, Any]]) -> int:
-    """Return how many nodes the events begin with: each a begin and its end, starting where the one before ends."""
+    """Return how many nodes the events begin with: each a start and its end, starting where the one before ends."""
     count, last = 0, 0.0
     for begin, end in zip(events[::2], events[1::2], strict=False):
         if not (_is_node_event(begin) and _is_node_event(end)):
@@ -223,10 +223,10 @@ def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None
         if known.is_parameter if known else node.end == node.start:
             out.skip(PARAMETER, node.at, node.name, 2)
             continue
-        args = dump.facts_of(known) if dump and known else {}
+        args = dump.args_of(known) if dump and known else {}
         row = out.slice(track, node.start, node.end - node.start, node.name, "node", args, node.at)
         balance.written += 1
-        balance.merged["ends joined to their begin"] += 1
+        balance.merged["ends joined to their start"] += 1
         if known:
             slices[known.index] = row
     if dump is not None:

@@ -39,7 +39,7 @@ class TvmGraph:
     )
     lost: ClassVar[tuple[str, ...]] = ("A graph has no times.",)
     line_up: ClassVar[str] = (
-        "Leave it beside the debugger's table or execution trace: these join it by themselves, with arrows."
+        "Leave it beside the debugger's table or execution trace: these join it by themselves, with flows."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -68,6 +68,6 @@ class TvmGraph:
             out.balance.read += 1
             out.balance.written += 1
             category = "parameter" if node.is_parameter else "operator"
-            out.totals(track, node.name, category, {"node": node.index} | graph.facts_of(node), node.index + 1)
+            out.totals(track, node.name, category, {"node": node.index} | graph.args_of(node), node.index + 1)
         parameters = sum(node.is_parameter for node in graph.nodes)
         out.metadata["tvm_graph"] = {"operators": len(graph.nodes) - parameters, "parameters": parameters}

@@ -69,5 +69,5 @@ class TvmOutputTensors:
         if listing.cut:
             missing = listing.names - len(listing.tensors)
             out.skip(CUT_TENSORS, f"{out.info.name}: {listing.cut}", count=missing)
-        facts = dumps.summary(listing.tensors)
-        out.metadata["tvm_output_tensors"] = {"count": facts["count"], "bytes": facts["bytes"]}
+        info = dumps.summary(listing.tensors)
+        out.metadata["tvm_output_tensors"] = {"count": info["count"], "bytes": info["bytes"]}

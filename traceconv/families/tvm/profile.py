@@ -16,7 +16,7 @@ hold each call, in order of completion; the text is mostly aggregated (Count cal
 by duration. Total is the time of the whole run on a device, more than the sum of its calls. Calls of functions of the
 Relax VM contain the calls before them. The VM profiler of 0.6 and 0.7 printed sums of each function only.
 
-Facts from src/runtime/profiling.cc of tags v0.8 to v0.23 and from recordings; described at
+Source: src/runtime/profiling.cc of tags v0.8 to v0.23 and from recordings; described at
 https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runtime.profiling.Report).
 """
 
@@ -49,7 +49,7 @@ NO_READING = absent(
 
 _NUMERIC = frozenset(("count", "ratio", "percent"))
 _OWN = frozenset((NAME, DURATION, PERCENT, DEVICE, COUNT))
-_COUNTER_HELP = "from the begin of each call to its end; positions are invented"
+_COUNTER_HELP = "from the start of each call to its end; positions are invented"
 #: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
 _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17

@@ -48,7 +48,7 @@ BAD_ROW = lost(
     "vtune.bad_row",
     "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
 )
-NO_NUMBER = lost("vtune.no_number", "a value of the timeline is no number: its counter was not drawn there")
+NO_NUMBER = lost("vtune.no_number", "a value of the timeline is not a number: its counter was not drawn there")
 SHARES_ONLY = (
     "the report holds shares of the whole in per cent and no seconds: they are args of rows without times; "
     '`-column="CPU Time:Self"` adds the seconds'
@@ -110,7 +110,7 @@ class Report(msgspec.Struct, frozen=True):
     """A heading, taken apart.
 
     Attributes:
-        delimiter: what separates the columns; empty where they are aligned.
+        delimiter: the separator of the columns; empty where they are aligned.
         starts: where the columns begin in a line, if they are aligned.
         has_shares: whether columns that end with :Total are per cent of the whole, known from the rows.
     """

@@ -1,6 +1,6 @@
 """Samples of `perf script` whose lines have occurred before: found by their bytes, but for times and periods.
 
-What precedes the time on the line of a sample names a thread and a CPU, what follows the period an event, and lines of
+The text before the time on the line of a sample names a thread and a CPU, that after the period an event, and lines of
 frames repeat. `families.common._lines` finds them and puts stacks together; what they stand for is kept here.
 """
 
@@ -29,7 +29,7 @@ _CPU_SHIFT, _THREAD_MASK = 32, (1 << 32) - 1
 Written = Callable[[I64], None]
 
 
-class AlikeSamples:
+class RepeatedSamples:
     """Reads the samples that are known, and writes them.
 
     Args:
@@ -115,7 +115,7 @@ class AlikeSamples:
         event: str,
         frame: tuple[str, str] | None,
     ) -> None:
-        """Learn a line of a sample that is no tracepoint; `frame` stands on it if it has more than the event."""
+        """Learn a line of a sample that is not a tracepoint; `frame` stands on it if it has more than the event."""
         time, name = match.start(6), match.start(10)
         is_plain = match[5] is None and name >= 0 and line.endswith(b"\n") and (time == 0 or line[time - 1] in b" \t")
         if not is_plain or (match[11] and frame is None) or len(self._heads) + len(self._tails) >= _MOST_KNOWN:

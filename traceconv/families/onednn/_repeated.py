@@ -1,4 +1,4 @@
-"""Lines of a oneDNN log that are alike but for their timestamps: read once, then found by their bytes.
+"""Lines of a oneDNN log that repeat themselves but for their timestamps: read once, then found by their bytes.
 
 A network runs the same primitives again and again, and durations are printed with few digits, so that most lines have
 occurred before. `families.common._lines` finds them; what they become is kept here, their args once for all of them.
@@ -48,7 +48,7 @@ class Rows(NamedTuple):
     origin: I64
 
 
-class AlikeLines:
+class RepeatedLines:
     """Reads the lines that are known, and writes them.
 
     Args:

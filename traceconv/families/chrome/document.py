@@ -1,4 +1,4 @@
-"""What a Chrome trace says beside its events: its clock, its stack frames, facts about the recording."""
+"""What a Chrome trace says beside its events: its clock, its stack frames, metadata of the recording."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_l
 from traceconv.model.diagnostics import lost
 
 LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larger than 16 MB and was left out")
-NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is no object, and was skipped")
+NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is not an object, and was skipped")
 BAD_BASE = lost(
     "chrome.bad_base_time",
-    "baseTimeNanoseconds is no whole number, so it is not exact and was left out; --offset can say it",
+    "baseTimeNanoseconds is not a whole number, so it is not exact and was left out; --offset can say it",
 )
 NOT_READ = lost("chrome.not_read", "ftrace or ETW text inside a Chrome trace is not read")
 
@@ -51,7 +51,7 @@ def looks_like_chrome(head: Head) -> Match:
 
 
 def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
-    """Return the top-level values, decoded; facts about the recording also go to the metadata."""
+    """Return the top-level values, decoded; metadata of the recording also goes to the metadata."""
     values: dict[str, Any] = {}
     for key, raw in reader.top.items():
         if key in _EMBEDDED:
@@ -102,7 +102,7 @@ def base_time(top: dict[str, Any]) -> int | None:
 
 
 def _note_bad_base(top: dict[str, Any], out: Builder) -> None:
-    """Count base times that are no whole number: a double cannot hold the nanoseconds since 1970."""
+    """Count base times that are not a whole number: a double cannot hold the nanoseconds since 1970."""
     for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
         value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
         if value is not None:

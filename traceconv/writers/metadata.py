@@ -8,7 +8,7 @@ from traceconv import __version__
 from traceconv.model.trace import Trace
 
 
-def facts(trace: Trace) -> dict[str, Any]:
+def recording_metadata(trace: Trace) -> dict[str, Any]:
     """Return the tool, the clock, and the inputs with their notes; `Trace.metadata` stands beside it."""
     return {
         "version": __version__,
