@@ -343,6 +343,21 @@ def test_recorded_broadcasts_and_reduces_place_nothing(name: str, tmp_path: Path
     assert (line.two_hosts, line.bound_ns) == (True, None)
 
 
+def test_calls_of_the_host_and_messages_of_gloo_place_nothing(tmp_path: Path) -> None:
+    """They return, or end, before all are there: `c10d::*`, `nccl:*`, `record_param_comms`, gloo's send and receive."""
+    moved_apart("gloo_mixed_4", [0, 3700], tmp_path)
+    paths = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
+    for path in paths:
+        document = json.loads(path.read_text())
+        calls = [event for event in document["traceEvents"] if event["name"] not in GLOO]
+        of_nccl = [{**event, "name": event["name"].replace("c10d::", "nccl:"), "tid": 1} for event in calls]
+        of_params = [{**event, "name": "record_param_comms", "tid": 2} for event in calls if event["ph"] == "X"]
+        document["traceEvents"] = calls + of_nccl + of_params
+        path.write_text(json.dumps(document))
+    line = align([read(path) for path in paths]).receipt[1]
+    assert (line.two_hosts, line.bound_ns) == (True, None)
+
+
 def test_simulated_jobs_are_within_their_bounds_or_refused() -> None:
     """As `python -m tests.benchmarks.alignment.hosts`, of fewer jobs."""
     for job in jobs(80):
