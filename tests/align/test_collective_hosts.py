@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Sequence
@@ -12,8 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.benchmarks.alignment.hosts import errors, jobs
+from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.host_intervals import HostIntervals, host_intervals
+from traceconv.align.collective_hosts import placed_hosts
+from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks
@@ -22,6 +26,8 @@ from traceconv.model.trace import Trace
 US, MS, SECOND = 10**3, 10**6, 10**9
 BASE = 1_790_857_026_000_000_000
 Json = dict[str, Any]
+#: What waits for all.
+GLOO = ("gloo:all_reduce", "gloo:all_gather", "gloo:barrier")
 
 
 # -- the mathematics --------------------------------------------------------------------------------------------------
@@ -57,10 +63,10 @@ def simulated(seed: int, hosts: int, ranks: int, count: int, ahead: int = 5 * MS
     return Job(entered, left, offset, drift)
 
 
-def intervals(job: Job) -> tuple[HostLines, HostIntervals]:
+def intervals(job: Job, rates: tuple[float, ...] = RATES) -> tuple[HostLines, HostIntervals]:
     lines = lines_of_hosts(job.entered, job.left)
     came, went = lines.apply(job.entered), lines.apply(job.left)
-    return lines, host_intervals(came, went, (float(np.nanmin(came)), float(np.nanmax(went))))
+    return lines, host_intervals(came, went, (float(np.nanmin(came)), float(np.nanmax(went))), rates)
 
 
 @pytest.mark.parametrize("pairs", [False, True])
@@ -74,7 +80,7 @@ def test_the_truth_is_within(seed: int, count: int, hosts: int, ranks: int, pair
     for host in range(1, hosts):
         assert found.known(host) == bool(np.any(np.isfinite(found.most[:, host])))
         if found.known(host):
-            way = map_of_host(found, lines, host)
+            way = map_of_host(found, intervals(job, (0.0,))[1], lines, host)
             at = np.linspace(*(lines.base + found.instants[[0, -1]]), 7)
             here, there = (at + job.ahead[one] + job.drift[one] * at for one in (host, 0))
             off = np.abs(way.apply(np.round(here).astype(np.int64)) - there)
@@ -210,6 +216,7 @@ def test_what_no_offset_explains_is_refused_and_named(more: Json, tmp_path: Path
     traces = recorded(tmp_path, [0, 3_700_000], **more)
     with pytest.raises(InconsistentClocks, match=r"ncclDevKernel_AllReduce_?.*' \(number \d+\)"):
         align(traces)
+    assert InconsistentClocks.exit_code == 4
     left = align(traces, policy=Policy(on_ambiguous="best"))
     assert left.receipt[1].two_hosts
 
@@ -266,6 +273,98 @@ def test_without_numbers_one_that_was_not_recorded_places_nothing(without: Seque
 
 def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None:
     assert align(recorded(tmp_path, [0, 3600 * SECOND])).receipt[1].two_hosts
+
+
+# -- recordings of gloo, of one machine, and simulated jobs -----------------------------------------------------------
+
+
+def moved_apart(name: str, ahead: Sequence[int], folder: Path) -> list[Trace]:
+    """A recording of one machine as that of several hosts, whose clocks are ahead by some us."""
+    traces = []
+    for rank, by in enumerate(ahead):
+        document = json.loads(gzip.decompress((FOLDER / name / f"rank{rank}.json.gz").read_bytes()))
+        document["host_name"] = f"node{rank}"
+        document["baseTimeNanoseconds"] += by * US
+        path = folder / f"rank{rank}.json"
+        path.write_text(json.dumps(document))
+        traces.append(read(path))
+    return traces
+
+
+def left_open(traces: Sequence[Trace]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """By how much the clock of each rank is ahead of that of each other one at most, ns, if none drifts."""
+    columns: list[dict[Any, tuple[int, int]]] = []
+    for trace in traces:
+        seen: dict[Any, tuple[int, int]] = {}
+        start = trace.slices.ts + trace.snapshots[0].other_ts - trace.snapshots[0].ts
+        for row in np.argsort(start).tolist():
+            name = trace.strings[trace.slices.name[row]]
+            args = (
+                trace.args.get(int(trace.slices.args_at[row]), int(trace.slices.args_len[row])) if name in GLOO else b""
+            )
+            if name in GLOO:
+                key = (name, str(json.loads(args).get("Input Dims")))
+                nth = sum(one[:2] == key for one in seen)
+                seen[*key, nth] = (int(start[row]), int(start[row] + trace.slices.dur[row]))
+        columns.append(seen)
+    most = np.array([[min(a[key][1] - b[key][0] for key in a) for b in columns] for a in columns])
+    np.fill_diagonal(most, 0)
+    for by in range(len(most)):
+        most = np.minimum(most, most[:, by, None] + most[by])
+    return most
+
+
+@pytest.mark.parametrize(
+    ("name", "ahead", "count"),
+    [
+        ("gloo_mixed_4", [0, -2500, 4000, 900], 98),
+        ("gloo_mixed_4", [0, 7000, -9000, 0], 98),
+        ("gloo_async_2", [0, 3700], 80),
+    ],
+)
+def test_recorded_ranks_are_within_what_their_collectives_leave_open(
+    name: str, ahead: Sequence[int], count: int, tmp_path: Path
+) -> None:
+    traces = moved_apart(name, ahead, tmp_path)
+    alignment = align(traces)
+    most = left_open(traces)
+    for rank, line in enumerate(alignment.receipt[1:], 1):
+        assert line.verdict == "ok"
+        assert f"{count} collectives of 1 group" in line.method
+        placed = BASE + ahead[rank] * US - line.offset_ns
+        assert -most[0, rank] - US <= placed <= most[rank, 0] + US
+        assert line.bound_ns is not None
+        assert abs(line.offset_ns - BASE) <= line.bound_ns
+
+
+@pytest.mark.parametrize("name", ["gloo_broadcast_2", "gloo_reduce_2"])
+def test_recorded_broadcasts_and_reduces_place_nothing(name: str, tmp_path: Path) -> None:
+    line = align(moved_apart(name, [0, 3700], tmp_path)).receipt[1]
+    assert (line.two_hosts, line.bound_ns) == (True, None)
+
+
+def test_calls_of_the_host_and_messages_of_gloo_place_nothing(tmp_path: Path) -> None:
+    """They return, or end, before all are there: `c10d::*`, `nccl:*`, `record_param_comms`, gloo's send and receive."""
+    moved_apart("gloo_mixed_4", [0, 3700], tmp_path)
+    paths = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
+    for path in paths:
+        document = json.loads(path.read_text())
+        calls = [event for event in document["traceEvents"] if event["name"] not in GLOO]
+        of_nccl = [{**event, "name": event["name"].replace("c10d::", "nccl:"), "tid": 1} for event in calls]
+        of_params = [{**event, "name": "record_param_comms", "tid": 2} for event in calls if event["ph"] == "X"]
+        document["traceEvents"] = calls + of_nccl + of_params
+        path.write_text(json.dumps(document))
+    line = align([read(path) for path in paths]).receipt[1]
+    assert (line.two_hosts, line.bound_ns) == (True, None)
+
+
+def test_simulated_jobs_are_within_their_bounds_or_refused() -> None:
+    """As `python -m tests.benchmarks.alignment.hosts`, of fewer jobs."""
+    for job in jobs(80):
+        placed = placed_hosts(job.seen, job.host_of, job.spans())
+        assert all(error <= bound for error, bound in errors(job, placed).values()), job.name
+        assert job.damage or len(placed.hosts) == len(job.ahead) - 1
+        assert not placed.contradicting or job.damage in ("shuffled", "stepped clock")
 
 
 def test_what_the_user_places_stays_there(tmp_path: Path) -> None:

@@ -110,14 +110,17 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
         return PlacedHosts()
     lines = lines_of_hosts(entered, left)
     came, went, ends = (lines.apply(times) for times in (entered, left, spans[:, used]))
-    found = host_intervals(came, went, (float(np.min(ends)), float(np.max(ends))))
+    span = float(np.min(ends)), float(np.max(ends))
+    found = host_intervals(came, went, span)
     if found.contradicting:
         return PlacedHosts(contradicting=found.contradicting if numbered else (), seen=matched)
+    exact = columns_of_hosts(replace(matched, bound=matched.bound * 0), host_of[matched.input], spans.shape[1])
+    level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number and found.known(number):
             mine = matched.where(between[matched.number, at])
-            way = map_of_host(found, lines, number)
+            way = map_of_host(found, level, lines, number)
             way = replace(way, verdict=Verdict.ASSUMED) if by_wall_clocks else way
             hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
     return PlacedHosts(hosts, seen=matched, intervals=found)

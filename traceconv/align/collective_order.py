@@ -13,14 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceconv.align.collectives import Occurrences
+from traceconv.align.host_intervals import can_agree
 from traceconv.model.clocks import I64, SLEWED_DRIFT
 
 #: How well the wall clocks of hosts of a job are taken to agree where several shifts are possible, ns: NTP does better.
 _WALL_CLOCKS_AGREE = 10 * 10**6
 #: So many collectives have to fit: fewer fit by chance. So many at least tell that a shift is wrong.
 _LEAST, _LEAST_TRIED = 8, 4
-#: For what it costs: so many collectives of each shift are tried first, and of shifts that fit so many in full.
-_TRIED_FIRST, _MOST_SHIFTS = 32, 24
+#: For what it costs: so many collectives of each shift are tried first, and all of them until so many shifts fit: one,
+#: and those a step before and after it.
+_TRIED_FIRST, _MOST_SHIFTS = 32, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +49,74 @@ class Shift:
 def ordered_collectives(seen: Occurrences, host: I64) -> tuple[Occurrences, bool]:
     """Return the collectives without numbers as far as they are certain, and whether wall clocks had to settle any.
 
+    Where ranks do not agree in the order of all that a group did, as of asynchronous calls, that of each kind and size
+    counts.
+
     Args:
         seen: what the ranks recorded.
         host: the host of each of these.
     """
     order = np.lexsort((seen.start, seen.rank, seen.group))
     seen, host = seen.where(order), host[order]
-    begins = np.flatnonzero((np.diff(seen.group, prepend=-1) != 0) | (np.diff(seen.rank, prepend=-1) != 0))
-    ranks = np.split(np.arange(len(order)), begins[1:]) if len(order) else []
-    rows: list[I64] = []
-    number: list[I64] = []
-    settled = False
-    first = 0
-    reference: I64 | None = None
-    for mine in ranks:
-        if reference is None or seen.group[mine[0]] != seen.group[reference[0]]:
-            first += 0 if reference is None else len(reference)
-            reference = mine
-            rows.append(mine)
-            number.append(first + np.arange(len(mine)))
-            continue
+    matched: list[_Ordered] = []
+    for group in np.unique(seen.group).tolist():
+        rows = np.flatnonzero(seen.group == group)
+        every = _ordered(seen, host, rows)
+        if every.complete:
+            matched.append(every)
+        else:
+            matched += [_ordered(seen, host, rows[seen.what[rows] == what]) for what in np.unique(seen.what[rows])]
+    begins = np.cumsum([0, *(one.count for one in matched)]).tolist()
+    rows = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in matched)])
+    number = [begin + one.number for begin, one in zip(begins[:-1], matched, strict=True)]
+    found = seen.where(rows).numbered(np.concatenate([np.zeros(0, np.int64), *number]))
+    return found, any(one.by_wall_clocks for one in matched)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Collectives of one group by their order.
+
+    Attributes:
+        rows: of the ranks that took part.
+        number: of the collective, for each of these.
+        count: how many numbers there are.
+        by_wall_clocks: whether wall clocks had to settle which is which.
+        complete: whether this is known of all ranks.
+    """
+
+    rows: I64
+    number: I64
+    count: int
+    by_wall_clocks: bool
+    complete: bool
+
+
+def _ordered(seen: Occurrences, host: I64, rows: I64) -> _Ordered:
+    """Return which collectives of some ranks are one; each rank is held against the first.
+
+    Args:
+        seen: what the ranks recorded.
+        host: the host of each of these.
+        rows: those that are asked, by rank and time.
+    """
+    reference, *others = np.split(rows, np.flatnonzero(np.diff(seen.rank[rows])) + 1)
+    taken, number = [reference], [np.arange(len(reference))]
+    by_wall_clocks, complete = False, True
+    for mine in others:
         of_one_host = bool(host[mine[0]] == host[reference[0]])
-        shift, by_wall_clocks = _chosen(possible_shifts(seen, reference, mine), seen, reference, mine, of_one_host)
+        shift, settled = _chosen(possible_shifts(seen, reference, mine), seen, reference, mine, of_one_host)
+        complete &= shift is not None
         if shift is not None:
             begin = max(shift.by, 0)
-            rows.append(mine[begin - shift.by : begin - shift.by + shift.count])
-            number.append(first + begin + np.arange(shift.count))
-            settled |= by_wall_clocks
-    empty = np.zeros(0, np.int64)
-    found = seen.where(np.concatenate([empty, *rows])).numbered(np.concatenate([empty, *number]))
-    return found, settled
+            taken.append(mine[begin - shift.by : begin - shift.by + shift.count])
+            number.append(begin + np.arange(shift.count))
+            by_wall_clocks |= settled
+    return _Ordered(np.concatenate(taken), np.concatenate(number), len(reference), by_wall_clocks, complete)
 
 
 def possible_shifts(seen: Occurrences, one: I64, other: I64) -> list[Shift]:
-    """Return the shifts that let all collectives happen, with whatever offset, those of the least offset first.
+    """Return the shifts that let all collectives happen, with whatever offset, those of the least offset.
 
     Args:
         seen: what the ranks recorded.
@@ -99,12 +135,23 @@ def possible_shifts(seen: Occurrences, one: I64, other: I64) -> list[Shift]:
     found: list[Shift] = []
     for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
         here = first[at] + np.arange(count[at])
-        lows, highs, equal = _offsets(seen, one[None, here], other[None, here - by[at]])
-        if equal[0] and lows[0] <= highs[0]:
+        here_one, here_other = one[here], other[here - by[at]]
+        lows, highs, equal = _offsets(seen, here_one[None], here_other[None])
+        if equal[0] and lows[0] <= highs[0] and _agree(seen, here_one, here_other, int(lows[0] + highs[0]) // 2):
             found.append(Shift(int(by[at]), int(count[at]), int(lows[0]), int(highs[0])))
             if len(found) >= _MOST_SHIFTS:
                 break
     return found
+
+
+def _agree(seen: Occurrences, one: I64, other: I64, ahead: int) -> bool:
+    """Return whether two clocks can be such that rows are of one collective each, the one ahead by some ns, about."""
+    moved = np.array([0, ahead]) - seen.start[one[0]]
+    entered, left = (
+        np.stack((times[one], times[other]), axis=1) + moved
+        for times in (seen.start - seen.bound, seen.end + seen.bound)
+    )
+    return can_agree(entered.astype(np.float64), left.astype(np.float64))
 
 
 def _offsets(seen: Occurrences, one: I64, other: I64) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

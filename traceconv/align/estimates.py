@@ -104,7 +104,7 @@ def _asked(
     rough = there.between(a, b)
     if rough is not None:
         rough = a.correction.then(rough).then(b.correction.inverse())
-    of_hosts = a.wall != b.wall and rough is not None and not rough.by_user  # they do similar work at one time
+    of_hosts = a.wall != b.wall and rough is not None and not rough.by_user  # they do the same at one time
     if (rough is not None and (of_hosts or rough.two_hosts or of_one_tool(a, b))) or _of_other_processes(a, b, clocks):
         return None, ()
     exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS

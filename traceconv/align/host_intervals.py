@@ -52,7 +52,9 @@ class HostIntervals:
         return bool(np.all(np.isfinite(self.least[:, host]) & np.isfinite(self.most[:, host])))
 
 
-def host_intervals(entered: F64, left: F64, span: tuple[float, float]) -> HostIntervals:
+def host_intervals(
+    entered: F64, left: F64, span: tuple[float, float], rates: tuple[float, ...] = RATES
+) -> HostIntervals:
     """Return between what the clocks of hosts differ.
 
     Args:
@@ -60,25 +62,26 @@ def host_intervals(entered: F64, left: F64, span: tuple[float, float]) -> HostIn
             the host, ns; not a number where none took part. Clocks agree roughly already.
         left: when the first of its members left, at the latest.
         span: the first and the last time that bounds are asked for.
+        rates: how fast two clocks run apart at most; the first of these that explains all counts.
     """
-    for rate in RATES:
-        found = _intervals(entered, left, span, rate)
+    many = entered.shape[1] > _MANY
+    at = np.linspace(*span, _INSTANTS_OF_MANY if many else _INSTANTS)
+    for rate in rates:
+        found = _intervals(entered, left, at if rate else at[:1], rate)
         if not found.contradicting:
             break
     return found
 
 
-def _intervals(entered: F64, left: F64, span: tuple[float, float], rate: float) -> HostIntervals:
-    """Return the intervals where clocks run apart by a rate at most; the others as in `host_intervals`."""
+def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
+    """Return the intervals at some instants for a rate by which clocks run apart; those without one do not wander."""
     hosts = entered.shape[1]
-    many = hosts > _MANY
-    at = np.linspace(*span, _INSTANTS_OF_MANY if many else _INSTANTS)
-    limits = _Limits(entered, left, _PARTS_OF_MANY if many else _PARTS, rate)
+    limits = _Limits(entered, left, _PARTS_OF_MANY if hosts > _MANY else _PARTS, rate)
     most = np.full((len(at), hosts, hosts), np.inf)
     for host in range(hosts):
         for number, instant in enumerate(at.tolist()):
             most[number, host] = limits.most(host, instant)
-    most += WANDER * float(np.max(np.diff(at))) / 2
+    most += limits.wander * float(np.max(np.diff(at), initial=0)) / 2
     most[:, np.arange(hosts), np.arange(hosts)] = 0
     around = most + most.transpose(0, 2, 1)
     worst = np.unravel_index(int(np.argmin(around)), around.shape)
@@ -88,6 +91,11 @@ def _intervals(entered: F64, left: F64, span: tuple[float, float], rate: float) 
     behind, _ = _shortest(most.transpose(0, 2, 1))
     wrong = {limits.tightest(host, other, at[number]) for number, host, other in steps}
     return HostIntervals(at, -behind, ahead, tuple(sorted(wrong)))
+
+
+def can_agree(entered: F64, left: F64) -> bool:
+    """Return whether the clocks of two hosts can be such that all collectives happen; the columns as above."""
+    return not _intervals(entered, left, np.array([np.nanmin(entered)]), RATES[-1]).contradicting
 
 
 def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
@@ -126,10 +134,11 @@ class _Limits:
         when: at which time, ns.
         row: by which collective.
         rate: how fast two clocks run apart at most.
+        wander: by how much this changes at most.
     """
 
     def __init__(self, entered: F64, left: F64, parts: int, rate: float) -> None:
-        self.rate = rate
+        self.rate, self.wander = rate, WANDER if rate else 0.0
         hosts = entered.shape[1]
         order = np.argsort(np.nanmin(np.where(np.isnan(entered), np.inf, entered), axis=1), kind="stable")
         begins = np.unique(np.arange(parts) * len(order) // parts)
@@ -153,7 +162,7 @@ class _Limits:
         others = np.flatnonzero(np.any(np.isfinite(self.ahead[host]), axis=0))
         most, least = self.ahead[host][:, others].T, -self.ahead[others][:, :, host]
         away, away_back = (self.when[host][:, others] - instant).T, self.when[others][:, :, host] - instant
-        most, least = most + WANDER * np.abs(away), least - WANDER * np.abs(away_back)
+        most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
         found = np.full(self.ahead.shape[2], np.inf)
         with np.errstate(invalid="ignore"):  # where nothing tells, bounds are infinite
             closest = [

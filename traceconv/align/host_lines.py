@@ -85,17 +85,21 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
     return HostLines(base, ahead, drift)
 
 
-def map_of_host(found: HostIntervals, lines: HostLines, host: int) -> ClockMap:
+def map_of_host(found: HostIntervals, level: HostIntervals, lines: HostLines, host: int) -> ClockMap:
     """Return the way of a host to the first one: along its line, moved or turned as far as it would lie outside.
 
     Args:
         found: between what the host is ahead of its line.
+        level: the same if it does not drift beside its line, and if what was recorded is exact, for all times; what
+            contradicts itself tells nothing.
         lines: where it is, about.
         host: which host.
     """
     least, most, at = found.least[:, host], found.most[:, host], found.instants
     drawn = np.zeros(len(at))
-    if np.max(least) > np.min(most):
+    if not level.contradicting:
+        drawn += min(max(0.0, float(level.least[0, host])), float(level.most[0, host]))
+    elif np.max(least) > np.min(most):
         first, last = np.clip(np.zeros(2), least[[0, -1]], most[[0, -1]]).tolist()
         drawn = np.linspace(first, last, len(at))
     low, high = float(np.max(least - drawn)), float(np.min(most - drawn))

@@ -31,7 +31,7 @@ US, MS, SECOND = 10**3, 10**6, 10**9
 #: Unix time of the start of each job.
 BASE = 1_790_857_026 * SECOND
 #: What a job may have been through. A clock that was set is wrong wherever it is placed.
-DAMAGES = ("missing head", "dropped", "shuffled", "stepped clock")
+DAMAGES = ("missing head", "both lack some", "dropped", "shuffled", "stepped clock", "clocks far off")
 _STEEPEST = 300e-6
 
 
@@ -113,7 +113,8 @@ def simulated(seed: int, ranks: int, hosts: int, count: int, named: Mapping[str,
                 counts[number] += 1
                 ready[group] = leaves
     rank, group, what, seq, start, end = map(np.array, zip(*columns, strict=True))
-    ahead, drift = random.uniform(-5 * MS, 5 * MS, hosts), random.uniform(-50e-6, 50e-6, hosts)
+    most = (300 if named["damage"] == "clocks far off" else 5) * MS
+    ahead, drift = random.uniform(-most, most, hosts), random.uniform(-50e-6, 50e-6, hosts)
     start, end = (BASE + np.round(ahead[host_of[rank]] + (1 + drift[host_of[rank]]) * at) for at in (start, end))
     raw = np.arange(len(rank))
     seen = Occurrences(
@@ -140,6 +141,10 @@ def _damaged(job: Job, random: np.random.Generator) -> Job:
     mine = np.flatnonzero(seen.rank == rank)
     if damage == "missing head":
         return replace(job, seen=seen.where(np.delete(np.arange(len(seen.row)), mine[: len(mine) // 5])))
+    if damage == "both lack some":
+        other = np.flatnonzero(seen.rank != rank)
+        late = other[seen.start[other] > np.quantile(seen.start[other], 0.8)]
+        return replace(job, seen=seen.where(np.delete(np.arange(len(seen.row)), [*mine[: len(mine) // 5], *late])))
     if damage == "dropped":
         return replace(job, seen=seen.where(np.delete(np.arange(len(seen.row)), mine[len(mine) // 2])))
     if damage == "shuffled":
@@ -262,21 +267,36 @@ def main(count: int = 1000) -> int:
 def _timed() -> Iterator[tuple[int, int, float, float]]:
     """Print and yield how long jobs with many collectives take: ranks, collectives, limit and seconds of one core."""
     for ranks, hosts, count, most in ((64, 8, 1000, 2.0), (64, 64, 1000, 2.0), (1000, 125, 200, 10.0)):
-        random = np.random.default_rng(0)
-        enters = np.arange(count)[:, None] * 20 * MS + random.integers(0, 10 * MS, (count, ranks))
-        leaves = enters.max(axis=1, keepdims=True) + random.integers(100 * US, 5 * MS, (count, 1))
-        seq, rank = (at.ravel() for at in np.indices((count, ranks)))
-        nothing = seq * 0
-        times = ((BASE + at).ravel() for at in (enters, np.broadcast_to(leaves, enters.shape)))
-        seen = Occurrences(nothing, rank, nothing, rank, *times, nothing, nothing, nothing, nothing, seq)
-        host_of = np.arange(ranks) * hosts // ranks
-        spans = np.repeat([[BASE], [BASE + 20 * MS * count]], hosts, axis=1)
-        began = time.process_time()
-        placed = placed_hosts(seen, host_of, spans)
-        took = time.process_time() - began
-        assert len(placed.hosts) == hosts - 1
-        print(f"{ranks} ranks on {hosts} hosts, {count} collectives each: {took:.2f} s of a core")
-        yield ranks, count, most, took
+        for numbered in (True, False):
+            random = np.random.default_rng(0)
+            enters = np.cumsum(random.integers(15 * MS, 25 * MS, count))[:, None] + random.integers(
+                0, 10 * MS, (count, ranks)
+            )
+            leaves = enters.max(axis=1, keepdims=True) + random.integers(100 * US, 5 * MS, (count, 1))
+            seq, rank = (at.ravel() for at in np.indices((count, ranks)))
+            nothing = seq * 0
+            times = ((BASE + at).ravel() for at in (enters, np.broadcast_to(leaves, enters.shape)))
+            seen = Occurrences(
+                nothing,
+                rank,
+                nothing,
+                rank,
+                *times,
+                nothing,
+                nothing,
+                nothing,
+                nothing,
+                seq if numbered else nothing - 1,
+            )
+            host_of = np.arange(ranks) * hosts // ranks
+            spans = np.repeat([[BASE], [BASE + 20 * MS * count]], hosts, axis=1)
+            began = time.process_time()
+            placed = placed_hosts(seen, host_of, spans)
+            took = time.process_time() - began
+            assert len(placed.hosts) == hosts - 1
+            how = "with numbers" if numbered else "by order"
+            print(f"{ranks} ranks on {hosts} hosts, {count} collectives each, {how}: {took:.2f} s of a core")
+            yield ranks, count, most, took
 
 
 if __name__ == "__main__":
