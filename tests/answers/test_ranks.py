@@ -148,13 +148,16 @@ def test_a_missing_rank_may_be_the_last(tmp_path: Path) -> None:
 
 
 def test_hosts_whose_clocks_are_not_related_name_nobody(tmp_path: Path) -> None:
-    """Two collectives are too few to place a host by."""
-    events = [collective(0, 2 * MS, 1), collective(5 * MS, MS, 2)]
-    paths = write(tmp_path, {0: events}, hosts="node7") + write(tmp_path, {1: events}, hosts="node8")
+    paths = write(tmp_path, {0: [collective(n * MS, 500 * US, n) for n in range(3)]})
+    paths += write(tmp_path, {1: [collective(n * MS + 400 * US, 100 * US, n) for n in range(3)]}, hosts="node8")
     found = tables(*paths)
-    assert {row["last"] for row in found["collectives"].records()} == {"not known (no bound)"}
-    assert {row["lead_ns"] for row in found["collectives"].records()} == {None}
-    assert [row["bound_ns"] for row in found["hosts"].records()] == [21 * US, None]
+    rows = found["collectives"].records()
+    assert [(row["last"], row["lead_ns"], row["last_rank"]) for row in rows] == [
+        ("not known (no bound)", None, None)
+    ] * 3
+    assert [(row["longest_wait_ns"], row["longest_wait_rank"]) for row in rows] == [(400 * US, 0)] * 3
+    assert [row["caused_ns"] for row in found["ranks"].records()] == [None, None]
+    assert [row["bound_ns"] for row in found["hosts"].records()] == [21_000, None]
     assert any("not known (clocks of two hosts)" in note for note in found["hosts"].notes)
 
 
@@ -265,3 +268,8 @@ def test_clocks_of_hosts_are_those_that_their_collectives_tell(tmp_path: Path) -
     found = judged(write_job(tmp_path, Scene(4, 40, skew_ns=MS, clock_ns=0, hosts=4, host_ns=5 * MS), 1))
     assert found.collectives == 40
     assert found.right == found.named
+
+
+def test_clocks_of_hosts_that_only_seem_to_agree_name_nobody(tmp_path: Path) -> None:
+    found = judged(write_job(tmp_path, Scene(4, 7, skew_ns=MS, clock_ns=0, hosts=4, host_ns=5 * MS), 1))
+    assert (found.collectives, found.named) == (7, 0)

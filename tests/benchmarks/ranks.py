@@ -147,7 +147,7 @@ SCENES = {
     "the same 8 on 2 hosts, related by the user within 200 µs": replace(
         _HOST, hosts=2, host_ns=200 * _US, stated_ns=200 * _US
     ),
-    "the same 8 on 8 hosts, up to 5 ms apart, not related": replace(_HOST, hosts=8, host_ns=5 * _MS),
+    "the same 8 on 8 hosts, up to 5 ms apart, related by nobody": replace(_HOST, hosts=8, host_ns=5 * _MS),
 }
 
 

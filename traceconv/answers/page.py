@@ -245,11 +245,11 @@ def _ranks(section: Section) -> list[Plot]:
 
 def _collectives(section: Section) -> list[Plot]:
     kinds = (("transfer_ns", "one", "transfer"), ("longest_wait_ns", "two", "waited"))
-    caption = "The collectives with the longest waits, and who came last to them; all bars have one scale."
-    came = section.place("last")
+    caption = "The collectives with the longest waits, and the rank that came last to them; all bars have one scale."
+    last = section.place("last_rank")
 
     def label(row: Sequence[Cell]) -> str:
-        return f"{one_line(str(row[0]))} at {format_short(int(row[1] or 0))}: last {one_line(str(row[came]))}"
+        return f"{row[0]} at {format_short(int(row[1] or 0))}, last: {'not known' if row[last] is None else row[last]}"
 
     return _stacked(section, kinds, "Transfer and waiting", caption, label)
 
