@@ -157,6 +157,15 @@ def test_overlapping_kernels_leave_no_gap_twice(tmp_path: Path) -> None:
     assert (row["idle_ns"], row["busy_ns"], row["compute_ns"]) == (100_000, 1_010_000, 1_010_000)
 
 
+@pytest.mark.parametrize(("category", "name"), [("async_cpu_to_gpu", "async_gpu"), ("async_gpu", "async_gpu")])
+def test_launches_of_older_versions_are_launches(tmp_path: Path, category: str, name: str) -> None:
+    events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
+    for one in events:
+        if one["ph"] != "X":
+            one |= {"cat": category, "name": name}
+    assert parts(gap(tmp_path, events)) == (30_000, 3_000, 7_000, 0, 0)
+
+
 def test_without_a_launch_a_gap_is_unknown(tmp_path: Path) -> None:
     row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (30, 33), (140, 150))[1:2])
     assert parts(row) == (0, 0, 0, 0, 40_000)

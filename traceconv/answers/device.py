@@ -147,7 +147,7 @@ def _work(table: SliceTable) -> _Work:
         copies |= work & table.of_categories(marks.copies_work)
         communication |= work & table.naming(marks.communication) if marks.communication else False
         pattern = re.compile(info.marks.launch_flows)
-        texts = [bool(info.marks.launch_flows) and pattern.fullmatch(text) is not None for text in trace.strings]
+        texts = [bool(info.marks.launch_flows) and pattern.search(text) is not None for text in trace.strings]
         says = np.array(texts, bool)
         launches = (says[flows.name] | says[flows.category]) & work[flows.to_slice]
         launched_by[flows.to_slice[launches]] = flows.from_slice[launches]

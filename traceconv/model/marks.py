@@ -121,7 +121,7 @@ GPU_LAUNCHES: Final = LaunchMarks(
     to_host=r"DtoH|DEVICE_TO_HOST",
 )
 #: What launches of a GPU are drawn as: "launch" of databases and ONNX Runtime, "ac2g" and its kin of Kineto.
-GPU_FLOWS: Final = r"launch|ac2g|async_[cn]pu"
+GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"
 
 #: Of a GPU's profiler.
 GPU_MARKS: Final = FormatMarks(
