@@ -15,7 +15,7 @@ from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.input_warnings import local_time_of, same_recording, zone_behind, zone_text
-from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed
+from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed, of_other_pids
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
@@ -227,6 +227,8 @@ def doubts(
     new: list[PairEstimate] = []
     for a, b in combinations(placed, 2):
         if a.index == b.index or not (ways[a.key].by_user or ways[b.key].by_user) or of_one_tool(a, b):
+            continue
+        if of_other_pids(a, b, inputs.clocks):
             continue
         found = doubt(
             a, b, ways[a.key].then(ways[b.key].inverse()), policy.names, [*pairs, *new], inputs.stated.instants

@@ -18,7 +18,7 @@ from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
 from traceconv.align.input_warnings import same_recording
-from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed
+from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed, of_other_pids
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
@@ -39,7 +39,8 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         alone = [one for one in inputs.of(index) if one.domain.run is Run.NONE]
         if not alone or is_related(inputs, placed.ways, index):
             continue
-        tried = _tried(alone[0], hosts, policy.names, same_run=policy.same_run)
+        around = {one: way for one, way in hosts.items() if not of_other_pids(alone[0], one, inputs.clocks)}
+        tried = _tried(alone[0], around, policy.names, same_run=policy.same_run)
         best, placement = _best(tried)
         accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
         if best is not None and placement is not None and (accepted or policy.on_ambiguous == "best"):

@@ -12,7 +12,7 @@ from itertools import combinations, product
 from traceconv.align.contradictions import contradiction, leaves_anchor_out, of_one_tool, refuse_early_work
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimators import estimate_pair
-from traceconv.align.inputs import ClockInput, Inputs, Policy
+from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted
@@ -170,13 +170,13 @@ def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph
 
 
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
-    """Return whether two recordings are of two ranks, or of two hosts of which either has another recording.
+    """Return whether two recordings are of two ranks or pids, or of two hosts of which either has another recording.
 
     What ranks of a job do is similar, and not the same. Two hosts by name may be one, where one of two tools runs in a
     container: only where nothing else is of their hosts their events may tell.
     """
     ranks = {clock.trace.sources[0].rank for clock in (one, other)} - {None}
-    if len(ranks) > 1:
+    if len(ranks) > 1 or of_other_pids(one, other, clocks):
         return True
     if one.wall.owner == other.wall.owner:
         return False

@@ -28,7 +28,7 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
-from traceconv.model.trace import I64, Layer, Trace
+from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
 #: How clocks become times of trace time.
 Ways = Mapping[Key, ClockMap]
@@ -93,6 +93,13 @@ class ClockInput:
         """Where in a stack of software its slices were written down, if its format says so."""
         return self.trace.sources[0].layer
 
+    @cached_property
+    def pids(self) -> frozenset[int]:
+        """The numbers of the processes that its input is of; none if the input does not tell those of all."""
+        numbers = {track.pid for track in self.trace.tracks if track.kind is TrackKind.PROCESS}
+        is_known = self.trace.sources[0].real_ids and None not in numbers
+        return frozenset(pid for pid in numbers if is_known and pid is not None)
+
     def span(self) -> tuple[int, int]:
         """Return the first and the last time on this clock, ns."""
         return self._span
@@ -108,6 +115,25 @@ class ClockInput:
         slices = self.trace.slices
         ends = (slices.ts + slices.dur)[rows_on(self.trace, self.clock, slices.track)]
         return np.concatenate([*(table.ts[at] for table, at in zip(tables, rows, strict=True)), ends])
+
+
+def of_other_pids(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
+    """Return whether pids tell that two recordings are of different processes, so that they share no events.
+
+    Containers number processes anew, so that one process may have two pids. They count where each of the two shares its
+    own with the recording of another tool on its host.
+    """
+    if not one.pids or not other.pids or one.pids & other.pids:
+        return False
+    others = [its for its in clocks if its.index not in (one.index, other.index)]
+    return all(any(_of_one_process(side, its) for its in others) for side in (one, other))
+
+
+def _of_one_process(one: ClockInput, other: ClockInput) -> bool:
+    """Return whether recordings by two tools name a common process of one host."""
+    if not one.pids & other.pids or one.wall.owner != other.wall.owner:
+        return False
+    return one.trace.sources[0].format != other.trace.sources[0].format
 
 
 def is_timed(clock: ClockInput, ways: Ways) -> bool:

@@ -3,7 +3,8 @@
 Each process writes a Kineto profile, which says its host, pid and wall time, and a oneDNN log that says neither host
 nor process. All run the same network, and begin each iteration together, as ranks that wait for each other do.
 `--clock` says what the logs tell of time: `boot`, times of a clock that nothing relates; `wall`, Unix times; or `none`,
-no times at all. Of several hosts (`--hosts`) the user says on which one each log was written, since no log does.
+no times at all. Of several hosts (`--hosts`) the user says on which one each log was written, since no log
+does; with `--pids`, by which process, too.
 
 Printed is the CPU time of reading and of aligning, in a process of its own for each size, with how many pairs of clocks
 were compared and what became of the logs.
@@ -150,12 +151,13 @@ class Measured:
     wrong: int = 0
 
 
-def measure(processes: int, hosts: int, clock: str) -> Measured:
+def measure(processes: int, hosts: int, clock: str, pids: bool) -> Measured:
     """Read and align a job."""
     with tempfile.TemporaryDirectory() as name:
         paths = write_job(Path(name), processes, hosts=hosts, clock=clock)
         began = time.process_time()
-        traces = [read(path) for path in paths]
+        options = [{}] * processes + [{"pid": str(_FIRST_PID + at)} if pids else {} for at in range(processes)]
+        traces = [read(path, options=its) for path, its in zip(paths, options, strict=True)]
     have_read = time.process_time()
     compared = Counter[str]()
     kind = ClockKind.PERF if clock == "boot" else ClockKind.REALTIME
@@ -197,16 +199,17 @@ def main() -> None:
     parser.add_argument("processes", nargs="*", type=int, default=[2, 8, 32], help="how many processes")
     parser.add_argument("--hosts", type=int, default=1, help="on how many hosts they run")
     parser.add_argument("--clock", choices=("boot", "wall", "none"), default="boot", help="what logs tell of time")
+    parser.add_argument("--pids", action="store_true", help="the user says of which process each log is")
     parser.add_argument("--profile", metavar="FILE", help="also write the profile of cProfile, of the one size given")
     args = parser.parse_args()
     if args.profile:
         (processes,) = args.processes
-        cProfile.runctx("measure(processes, args.hosts, args.clock)", globals(), locals(), args.profile)
+        cProfile.runctx("measure(processes, args.hosts, args.clock, args.pids)", globals(), locals(), args.profile)
         return
     rows = [("files", "read", "align", "compared", "wrong", "logs")]
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         for processes in args.processes:
-            one = pool.submit(measure, processes, min(args.hosts, processes), args.clock).result()
+            one = pool.submit(measure, processes, min(args.hosts, processes), args.clock, args.pids).result()
             files = f"{processes} + {processes}"
             rows.append(
                 (files, f"{one.read_s:.1f} s", f"{one.align_s:.1f} s", str(one.compared), str(one.wrong), one.outcome)
