@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.device import DISPATCH_LIMIT, device
+from traceconv.answers.layers import layers
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
 from traceconv.answers.operations import check_key, operations, sorted_by
@@ -64,6 +65,7 @@ _SECTIONS: dict[str, Callable[[SliceTable, Sequence[ReceiptLine], Questions], Se
     "memory": lambda table, *_: memory(table),
     "logs": lambda table, *_: logs(table),
     "primitives": lambda table, *_: primitives(table),
+    "layers": lambda table, _, asked: layers(table, asked.by),
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections whose rows are slices that a condition can choose.

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from traceconv.answers.section import Cell, Section, Unit
+from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.io.shown import one_line
 from traceconv.model.times import format_short
 
-#: A table of more columns is shown as a block of lines for each row.
-_MOST_COLUMNS = 11
+#: A table of more columns is shown as a block of lines for each row; one without its details may have more.
+_MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
 _LONGEST_TEXT = 60
 
 
@@ -23,16 +23,16 @@ def text(sections: Sequence[Section], top: int) -> str:
 
 
 def _text(section: Section, top: int) -> list[str]:
-    rows = section.rows[:top] if top else section.rows
-    cells = [[shown_cell(cell, column.unit) for cell, column in zip(row, section.columns, strict=True)] for row in rows]
-    titles = [column.title for column in section.columns]
+    columns, rows = _in_short(section, section.rows[:top] if top else section.rows)
+    cells = [[shown_cell(cell, column.unit) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    titles = [column.title for column in columns]
     lines = [section.name]
-    if len(titles) > _MOST_COLUMNS:
+    if len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
         width = max(map(len, titles))
         for row in cells:
             lines += ["", *(f"  {title:<{width}}  {cell}" for title, cell in zip(titles, row, strict=True) if cell)]
     elif cells:
-        is_text = [column.unit is Unit.TEXT for column in section.columns]
+        is_text = [column.unit is Unit.TEXT for column in columns]
         widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
         for row in [titles, *cells]:
             parts = zip(row, widths, is_text, strict=True)
@@ -43,6 +43,15 @@ def _text(section: Section, top: int) -> list[str]:
     hidden = len(section.rows) - len(rows)
     lines += [f"  {hidden} more rows: --top {len(section.rows)}"] if hidden else []
     return lines + [f"  {one_line(note)}" for note in section.notes]
+
+
+def _in_short(section: Section, rows: Sequence[tuple[Cell, ...]]) -> tuple[list[Column], Sequence[tuple[Cell, ...]]]:
+    """Return the columns that a terminal shows, and the rows with these cells."""
+    columns = list(section.columns)
+    if not any(column.detail for column in columns):
+        return columns, rows
+    kept = [at for at, column in enumerate(columns) if not column.detail and any(row[at] for row in rows)]
+    return [columns[at] for at in kept], [tuple(row[at] for at in kept) for row in rows]
 
 
 def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:

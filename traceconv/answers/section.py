@@ -27,11 +27,15 @@ class Unit(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name in data, which ends in `_ns` for times, and its title for people."""
+    """One column: its name in data, which ends in `_ns` for times, and its title for people.
+
+    A terminal does not show `detail`, nor what is nothing but that in all rows, of a table that has such columns.
+    """
 
     name: str
     title: str
     unit: Unit
+    detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)

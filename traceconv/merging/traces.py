@@ -35,6 +35,7 @@ from traceconv.model.trace import (
     TrackId,
     TrackKind,
     column_types,
+    occurring,
 )
 from traceconv.model.tracks import Tracks
 
@@ -47,6 +48,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment) -> Trace:
         alignment: how their clocks are put on trace time, and which of their processes and threads are one.
     """
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
+    for trace in traces:
+        trace.sources[0].sampled = tuple(trace.strings[name] for name in occurring(trace.samples.name))
     for index, notes in alignment.notes.items():
         traces[index].sources[0].notes += map(str, notes)
     timed = [

@@ -1,0 +1,242 @@
+"""The section on layers, against brute force over every instant, and against moved clocks."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceconv.answers.layers import NO_LAYER, layers
+from traceconv.answers.tables import SliceTable
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.marks import FormatMarks
+from traceconv.model.trace import Layer, SourceInfo, Trace
+
+END = 40
+
+
+class Slice(NamedTuple):
+    thread: int
+    name: str
+    start: int
+    end: int
+
+
+class Sample(NamedTuple):
+    thread: int
+    at: int
+    event: str = "cpu-clock"
+    period: int = 1
+    frames: tuple[str, ...] = ()
+
+
+class Count(NamedTuple):
+    start: int
+    end: int
+    value: float
+
+
+def made(slices: list[Slice], samples: list[Sample], counts: list[Count] = (), bound: int | None = 0) -> Trace:
+    """A process with threads 1, 2, ..., of which a profile has slices, and another input samples and counts."""
+    info = SourceInfo("profile", "test", layer=Layer.FRAMEWORK)
+    out = Builder(info, ClockDomain("test", Zero.UNKNOWN, Run.MONOTONIC))
+    process = out.tracks.process("p", pid=1)
+    threads = {thread: out.tracks.thread(process, thread) for thread in range(1, 6)}
+    for one in slices:
+        out.slice(threads[one.thread], one.start, one.end - one.start, one.name)
+    for sample in samples:
+        stack = -1
+        for frame in sample.frames:
+            stack = out.frame(frame, "lib", stack)
+        out.sample(threads[sample.thread], sample.at, stack, sample.event, sample.period)
+    counter = out.tracks.counter("page-faults", process)
+    for count in counts:
+        out.counter(counter, count.start, count.value)
+        out.counter(counter, count.end, 0)
+    trace = lay_out(out.finish())
+    other = SourceInfo("perf", "test", sampled=tuple({sample.event for sample in samples}))
+    other.marks = FormatMarks(interval_counts="page-faults")
+    tracks = [replace(track, source=1) if track.name == "page-faults" else track for track in trace.tracks]
+    alignment = [{"file": name, "bound_ns": bound, "verdict": "ok"} for name in ("profile", "perf")]
+    return trace.with_tables(sources=[info, other], tracks=tracks, metadata={"alignment": alignment})
+
+
+@st.composite
+def nested(draw: st.DrawFn, thread: int) -> list[Slice]:
+    found = []
+    windows = [(0, END)]
+    while windows and len(found) < 12:
+        start, end = windows.pop()
+        while start < end and draw(st.booleans()):
+            begin = draw(st.integers(start, end - 1))
+            stop = draw(st.integers(begin + 1, end))
+            found.append(Slice(thread, draw(st.sampled_from("abc")), begin, stop))
+            windows.append((begin, stop))
+            start = stop
+    return found
+
+
+@st.composite
+def crossing(draw: st.DrawFn, thread: int) -> list[Slice]:
+    """Slices that may cross: the trace has them on lanes of the thread."""
+    # In steps of 5: the layout cuts what crosses by 1 ns, the resolution of the clock.
+    spans = st.tuples(st.integers(0, 7), st.integers(1, 8)).map(lambda one: (5 * min(one), 5 * max(one[1], one[0] + 1)))
+    names = draw(st.lists(st.sampled_from("abc"), max_size=8))
+    return [Slice(thread, name, *span) for name, span in zip(names, draw(st.sets(spans, min_size=8)), strict=False)]
+
+
+@st.composite
+def threads_with_slices(draw: st.DrawFn) -> list[Slice]:
+    kinds = (crossing, nested)
+    return [one for thread in range(1, draw(st.integers(1, 4))) for one in draw(draw(st.sampled_from(kinds))(thread))]
+
+
+SAMPLES = st.lists(
+    st.builds(
+        Sample, st.integers(1, 5), st.integers(-3, END + 3), st.sampled_from(["cpu-clock", "cycles"]), st.integers(0, 9)
+    ),
+    max_size=30,
+)
+
+
+def running(slices: list[Slice], thread: int, at: int) -> list[Slice]:
+    """What runs on a thread, the innermost one last."""
+    found = [one for one in slices if one.thread == thread and one.start <= at < one.end]
+    return sorted(found, key=lambda one: (one.start, -one.end))
+
+
+def rows_of(trace: Trace) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in layers(SliceTable(trace)).records()}
+
+
+@given(threads_with_slices(), SAMPLES)
+def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample]) -> None:
+    with_slices = {one.thread for one in slices}
+    own: dict[str, Counter[str]] = defaultdict(Counter)
+    inside: dict[str, Counter[str]] = defaultdict(Counter)
+    of_workers = [one for one in samples if one.thread not in with_slices and with_slices]
+    shared = 0
+    several: list[list[str]] = []
+    for sample in sorted(samples, key=lambda one: one.at):
+        where = [sample.thread] if sample.thread in with_slices else sorted(with_slices)
+        found = [stack for thread in where if (stack := running(slices, thread, sample.at))]
+        if len(found) > 1:
+            shared += 1
+            several.append([stack[-1].name for stack in found])
+            continue
+        names = [one.name for one in found[0]] if found else [NO_LAYER]
+        for event, amount in ((sample.event, sample.period), ("samples", 1)):
+            own[names[-1]][event] += amount
+            for name in set(names):
+                inside[name][event] += amount
+    if not samples:
+        return
+    rows = rows_of(made(slices, samples))
+    assert sum(row["samples"] for row in rows.values()) == len(samples)
+    assert sum(row["worker_samples"] for row in rows.values()) == len(of_workers)
+    for event in {sample.event for sample in samples}:
+        assert sum(row[event] for row in rows.values()) == sum(one.period for one in samples if one.event == event)
+    more = 0
+    for name, row in rows.items():
+        assert row["uncertain_samples"] == row["uncertain_samples_total"] == 0
+        assert row["samples_total"] >= row["samples"] >= own[name]["samples"]
+        more += row["samples"] - own[name]["samples"]
+        if not shared:
+            for event in ("samples", *{sample.event for sample in samples}):
+                assert (row[event], row[f"{event}_total"]) == (own[name][event], inside[name][event])
+    assert more == shared
+    assert {name for name in rows if name != NO_LAYER} == {one.name for one in slices}
+    for name in {one.name for one in slices}:
+        assert rows[name]["calls"] == sum(one.name == name for one in slices)
+        stacks = [running(slices, thread, at) for thread in with_slices for at in range(END)]
+        assert rows[name]["self_ns"] == sum(bool(stack) and stack[-1].name == name for stack in stacks)
+        assert rows[name]["total_ns"] == sum(name in {one.name for one in stack} for stack in stacks)
+
+
+def test_samples_that_several_threads_share_take_turns() -> None:
+    slices = [Slice(1, "a", 0, 30), Slice(2, "b", 10, 40), Slice(3, "c", 20, 25)]
+    rows = rows_of(made(slices, [Sample(5, at) for at in range(40)]))
+    # a 0..9; a, b in turn 10..19; b, c, a, b, c 20..24; b, a, b, a, b 25..29; b 30..39: the count of turns goes on.
+    assert {name: row["samples"] for name, row in rows.items()} == {
+        "a": 10 + 5 + 1 + 2,
+        "b": 5 + 2 + 3 + 10,
+        "c": 2,
+        NO_LAYER: 0,
+    }
+
+
+@given(
+    threads_with_slices(),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 10**6)), min_size=1, max_size=6),
+)
+def test_counts_of_intervals_are_divided_by_overlap(slices: list[Slice], parts: list[tuple[int, int, int]]) -> None:
+    counts, at = [], -3
+    for gap, length, value in parts:
+        counts.append(Count(at + gap, at + gap + length, value))
+        at += gap + length
+    expected: dict[str, Fraction] = defaultdict(Fraction)
+    inside: dict[str, Fraction] = defaultdict(Fraction)
+    for count in counts:
+        for instant in range(count.start, count.end):
+            each = Fraction(int(count.value), count.end - count.start)
+            stacks = [stack for thread in range(1, 6) if (stack := running(slices, thread, instant))]
+            for stack in stacks:
+                expected[stack[-1].name] += each / len(stacks)
+                for name in {one.name for one in stack}:
+                    inside[name] += each / len(stacks)
+            expected[NO_LAYER] += 0 if stacks else each
+    rows = rows_of(made(slices, [], counts))
+    assert sum(row["page-faults"] for row in rows.values()) == sum(count.value for count in counts)
+    for name, row in rows.items():
+        assert isinstance(row["page-faults"], int)
+        assert row["page-faults"] == pytest.approx(float(expected[name]), abs=200)
+        if name != NO_LAYER:
+            assert row["page-faults_total"] == pytest.approx(float(inside[name]), abs=200)
+
+
+@given(threads_with_slices(), SAMPLES.filter(bool), st.integers(0, 6), st.integers(-12, 12))
+def test_the_truth_lies_within_what_is_uncertain(
+    slices: list[Slice], samples: list[Sample], bound: int, by: int
+) -> None:
+    """Samples were taken at most 2 bounds (of both inputs) from where they are drawn."""
+    by = max(-2 * bound, min(by, 2 * bound))
+    with_slices = {one.thread for one in slices}
+    samples = [one for one in samples if one.thread in with_slices or len(with_slices) < 2]
+    if not samples:
+        return
+    true = rows_of(made(slices, samples))
+    rows = rows_of(made(slices, [one._replace(at=one.at + by) for one in samples], bound=bound))
+    edges = [edge for one in slices for edge in (one.start, one.end)]
+    for name, row in rows.items():
+        for column in ("samples", "samples_total"):
+            assert abs(row[column] - true[name][column]) <= row[f"uncertain_{column}"]
+        near = sum(any(abs(one.at + by - edge) <= 2 * bound for edge in edges) for one in samples)
+        assert row["uncertain_samples"] <= near
+
+
+def test_what_nobody_states_is_not_known() -> None:
+    rows = rows_of(made([Slice(1, "a", 0, 10)], [Sample(1, 5)], bound=None))
+    assert [row["uncertain_samples"] for row in rows.values()] == [None, None]
+
+
+def test_ratios_need_both_parts() -> None:
+    samples = [Sample(1, 5, "cycles", 500), Sample(1, 5, "instructions", 1000), Sample(1, 15, "cycles", 10)]
+    samples += [Sample(1, 5, "cache-misses", 3), Sample(1, 5, "cycles:u", 7)]
+    row, none = (rows_of(made([Slice(1, "a", 0, 10)], samples))[name] for name in ("a", NO_LAYER))
+    assert (row["ipc"], row["ipc_total"], row["cache-misses_per_1000_instructions"]) == (2.0, 2.0, 3.0)
+    assert none["ipc"] == 0
+    assert none["cache-misses_per_1000_instructions"] is None
+    assert "ipc:u" not in row
+
+
+def test_functions_with_the_most_samples() -> None:
+    samples = [Sample(1, at, frames=("main", "f" if at < 6 else "g")) for at in range(8)] + [Sample(1, 20)]
+    rows = rows_of(made([Slice(1, "a", 0, 10)], samples))
+    assert (rows["a"]["symbols"], rows[NO_LAYER]["symbols"]) == ("f 75 %, g 25 %", "")
