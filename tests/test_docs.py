@@ -134,6 +134,11 @@ def test_the_alignment_by_activity_of_the_guide(update_golden: bool) -> None:
     check_block(guide, "activity", printed(command_in(guide, "traceconv align tests/")), update_golden)
 
 
+def test_the_table_of_layers(update_golden: bool) -> None:
+    page = DOCS / "answers.md"
+    check_block(page, "layers", printed(command_in(page, "traceconv report tests/")), update_golden)
+
+
 def test_the_readme_is_short_and_shows_every_command_and_format() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 180

@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import traceconv
+from tests.golden import Case, cases
+from traceconv import Facts
+from traceconv.answers import Questions
 from traceconv.answers.layers import NO_LAYER, layers
+from traceconv.answers.primitives import primitives
+from traceconv.answers.section import Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import FormatMarks
-from traceconv.model.trace import Layer, SourceInfo, Trace
+from traceconv.model.trace import Layer, SourceInfo, Trace, TrackKind
 
 END = 40
+RECORDED = Path(__file__).parents[1] / "data" / "layers"
+MERGED = [
+    case
+    for case in cases()
+    if (case.folder / "expect.txt").exists()
+    and any(
+        word in (case.folder / "expect.txt").read_text(encoding="utf-8") for word in ("\nsample", "perf stat", "exec")
+    )
+]
 
 
 class Slice(NamedTuple):
@@ -219,6 +238,52 @@ def test_the_truth_lies_within_what_is_uncertain(
             assert abs(row[column] - true[name][column]) <= row[f"uncertain_{column}"]
         near = sum(any(abs(one.at + by - edge) <= 2 * bound for edge in edges) for one in samples)
         assert row["uncertain_samples"] <= near
+
+
+def test_a_process_whose_cpu_time_and_page_faults_are_known() -> None:
+    """Two workers without slices do most of it; `record_layers` recorded it, with the kernel's counts as truth."""
+    truth = json.loads((RECORDED / "truth.json").read_text(encoding="utf-8"))
+    inputs = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
+    (section,) = traceconv.report(inputs, Questions(["layers"]), facts=Facts(same_machine=True))
+    rows = {row["name"]: row for row in section.records()}
+    assert sum(row["samples"] for row in rows.values()) == 15_613
+    assert sum(row["cpu-clock"] > 0 for row in rows.values()) == 6
+    clock, faults = "cpu-clock", "page-faults/period=10/"
+    for at, event in enumerate((clock, faults)):
+        known = sum(costs[at] for costs in truth.values())
+        found = sum(row[event] for name, row in rows.items() if name != NO_LAYER)
+        for name, costs in truth.items():
+            assert rows[name][event] / found == pytest.approx(costs[at] / known, abs=0.02)
+            if costs[at] > 0.01 * known:
+                assert rows[name][event] == pytest.approx(costs[at], rel=0.02)
+    assert rows["conv"]["worker_samples"] > 0.9 * rows["conv"]["samples"]
+    assert rows["pool"]["worker_samples"] == 0
+
+
+@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
+def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
+    trace = case.merged(case.traces(tmp_path))
+    section = layers(SliceTable(trace))
+    sums = {
+        column.name: sum(row[at] or 0 for row in section.rows)
+        for at, column in enumerate(section.columns)
+        if column.unit in (Unit.COUNT, Unit.RATE, Unit.NS)
+    }
+    samples = trace.samples
+    assert sums["samples"] == len(samples.ts)
+    for name in np.unique(samples.name).tolist():
+        assert sums[trace.strings[name]] == np.sum(samples.weight[samples.name == name])
+    known = sum(row["count"] for row in primitives(SliceTable(trace)).records())
+    has_layers = any(source.layer is Layer.FRAMEWORK for source in trace.sources)
+    assert sums["primitives"] == known or (not has_layers and not sums["primitives"])
+    counts: Counter[str] = Counter()
+    for number, one in enumerate(trace.tracks):
+        pattern = trace.sources[one.source].marks.interval_counts
+        if pattern and one.kind is TrackKind.COUNTER and re.fullmatch(pattern, one.name):
+            counts[one.name] += float(np.sum(trace.counters.value[trace.counters.track == number]))
+    for name, value in counts.items():
+        names = {name} | {f"{name} ({source.name})" for source in trace.sources}
+        assert sum(sums[column] for column in names & sums.keys()) == pytest.approx(value)
 
 
 def test_what_nobody_states_is_not_known() -> None:

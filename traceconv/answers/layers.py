@@ -206,13 +206,12 @@ class _Calls:
         parts, gflop = [np.empty(0, np.int64)], [np.empty(0)]
         what = [np.empty(0, np.int64)]
         known: dict[str, int] = {}
-        is_layer = np.zeros(len(slices.ts), bool)
-        is_layer[sums.owners.rows] = True
         for number, source in enumerate(trace.sources):
             marks = source.marks.primitives
-            if marks is None:
+            mine = table.of_source(number)
+            if marks is None or np.any(mine[sums.owners.rows]):
                 continue
-            calls = table.of_source(number) & table.of_categories(marks.calls) & ~is_layer
+            calls = mine & table.of_categories(marks.calls)
             rows = table.recorded[calls[table.recorded]]
             args = slices.args_at[rows], slices.args_len[rows]
             numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop])
@@ -258,8 +257,13 @@ def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[
     found = []
     count = len(sampled.rows)
     if count:
-        none = cells["samples"][-1]
-        found.append(f"{none} of {count} samples belong to no layer: nothing was running on their thread")
+        none, foreign = cells["samples"][-1], int(np.count_nonzero(sampled.line == NONE))
+        found.append(f"{none - foreign} of {count} samples belong to no layer: none was running where they were taken")
+        if foreign:
+            found.append(
+                f"{foreign} of {count} samples are of processes without layers, as far as the inputs tell: "
+                "if pids of all inputs are those of one machine, say --same-machine"
+            )
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
             found.append("± samples is empty: nobody states how far the clocks of the inputs can be apart")
