@@ -12,17 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
-from tests.golden import Case, cases
+from tests.golden import ROOT, Case, cases
 from traceconv import Facts
 from traceconv.answers import Questions
 from traceconv.answers.layers import NO_LAYER, layers
 from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Unit
+from traceconv.answers.stacks import stacks
 from traceconv.answers.tables import SliceTable
+from traceconv.cli.report_command import command
+from traceconv.errors import UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
@@ -305,3 +309,61 @@ def test_functions_with_the_most_samples() -> None:
     samples = [Sample(1, at, frames=("main", "f" if at < 6 else "g")) for at in range(8)] + [Sample(1, 20)]
     rows = rows_of(made([Slice(1, "a", 0, 10)], samples))
     assert (rows["a"]["symbols"], rows[NO_LAYER]["symbols"]) == ("f 75 %, g 25 %", "")
+
+
+def test_counts_of_a_profile_belong_to_its_layers() -> None:
+    (path,) = (ROOT / "onnxruntime" / "perf-counters-hw").glob("input.*")
+    events = [
+        event for event in json.loads(path.read_text(encoding="utf-8")) if "instructions" in event.get("args", {})
+    ]
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    for row in section.records():
+        mine = [event["args"] for event in events if event["name"].removesuffix("_kernel_time") == row["name"]]
+        for name in ("instructions", "cycles"):
+            assert row[name] == sum(int(args[name]) for args in mine)
+            assert row[f"{name}_total"] == row[name] or not mine
+        if mine:
+            assert row["ipc"] == row["instructions"] / row["cycles"]
+
+
+def test_counts_inside_counts_are_counted_once(tmp_path: Path) -> None:
+    def node(name: str, ts: int, dur: int, **args: str) -> dict[str, Any]:
+        return {"cat": "Node", "pid": 1, "tid": 1, "dur": dur, "ts": ts, "ph": "X", "name": f"{name}_kernel_time"} | {
+            "args": {"op_name": name, "provider": "CPUExecutionProvider", **args}
+        }
+
+    path = tmp_path / "ort.json"
+    run = {"cat": "Session", "pid": 1, "tid": 1, "dur": 100, "ts": 0, "ph": "X", "name": "model_run", "args": {}}
+    loop = [node("Loop", 10, 80, cycles="100"), node("If", 20, 40), node("Add", 20, 30, cycles="70")]
+    path.write_text(json.dumps([run, *loop]))
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    found = {row["name"]: (row["cycles"], row["cycles_total"]) for row in section.records()}
+    assert found == {NO_LAYER: (0, 0), "model_run": (0, 100), "Loop": (30, 100), "If": (0, 70), "Add": (70, 70)}
+
+
+def test_the_call_tree_of_a_layer() -> None:
+    slices = [Slice(1, "outer", 0, 20), Slice(1, "inner", 5, 10)]
+    samples = [
+        Sample(1, 1, frames=("main", "f")),
+        Sample(1, 6, frames=("main", "f", "g")),
+        Sample(1, 7, frames=("main",)),
+    ]
+    table = SliceTable(
+        made(slices, [*samples, Sample(1, 8, frames=("other",)), Sample(1, 9), Sample(1, 30, frames=("x",))])
+    )
+    found = [(row["tree"], row["samples"], row["self_samples"]) for row in stacks(table, "outer").records()]
+    assert found == [("main", 3, 1), ("  f", 2, 1), ("    g", 1, 1), ("other", 1, 1), ("(no call stack)", 1, 1)]
+    inner = [(row["depth"], row["frame"], row["share"]) for row in stacks(table, "inner").records()]
+    assert inner == [(0, "main", 0.5), (1, "f", 0.25), (2, "g", 0.25), (0, "other", 0.25), (0, "(no call stack)", 0.25)]
+    assert [row["frame"] for row in stacks(table, NO_LAYER).records()] == ["x"]
+    with pytest.raises(UsageError, match="there is no layer 'none'"):
+        stacks(table, "none")
+
+
+def test_the_command_prints_the_call_tree() -> None:
+    asked = ["--section", "layers", "--stacks", "conv", "--same-machine", "--format", "json", "--top", "0"]
+    files = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
+    result = CliRunner().invoke(command, [*map(str, files), *asked])
+    document = json.loads(result.stdout)
+    (conv,) = [row for row in document["layers"] if row["name"] == "conv"]
+    assert sum(row["self_samples"] for row in document["stacks"]) == conv["samples_total"]

@@ -17,6 +17,7 @@ from traceconv.answers.operations import check_key, operations, sorted_by
 from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Section
+from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.where import holds, parse
@@ -35,6 +36,7 @@ class Questions:
         dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
         sort: the column that operations are sorted by.
         where: a condition for the slices that are counted; "" for all.
+        stacks: the layer whose call tree follows the sections; "" for none.
     """
 
     sections: Sequence[str] = ()
@@ -43,6 +45,7 @@ class Questions:
     dispatch_limit: int = DISPATCH_LIMIT
     sort: str = "self_ns"
     where: str = ""
+    stacks: str = ""
 
     def check(self) -> None:
         """Raise UsageError if a section, key or column is not known, or a pattern or condition cannot be read."""
@@ -81,7 +84,7 @@ def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> l
         asked: what to answer.
 
     Raises:
-        UsageError: a section or key is not known, or a pattern or condition cannot be read.
+        UsageError: a section, key or layer is not known, or a pattern or condition cannot be read.
     """
     asked.check()
     if not asked.where:
@@ -92,6 +95,7 @@ def answers(trace: Trace, receipt: Sequence[ReceiptLine], asked: Questions) -> l
     found = [
         answer(table, receipt, asked) for name, answer in _SECTIONS.items() if name in (asked.sections or SECTIONS)
     ]
+    found += [stacks(table, asked.stacks, asked.by)] if asked.stacks else []
     for section in found if asked.where else ():
         section.notes.append(
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.answers.arg_values import arg_values
 from traceconv.answers.attribution import BEHIND, NONE, distinct, grouped
+from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.owners import Owners, Pool
 from traceconv.answers.tables import Rows
-from traceconv.model.trace import I32, I64
+from traceconv.model.trace import I32, I64, NO_TRACK, TrackKind
 
 
 class Sampled(NamedTuple):
@@ -79,6 +81,17 @@ class Layers:
         np.add.at(sums, group, before[high] - before[low])
         np.add.at(sums, self.groups, np.sum(values[self.of_segment == self.groups]))
         found: list[Any] = sums.tolist()
+        return found
+
+    def during(self, groups: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return in which segments one of some layers ran, with all inside; for no layer, in which none did."""
+        group, low, high = self._inside
+        mine = np.isin(group, groups)
+        edges = np.zeros(self.nowhere + 2, np.int64)
+        np.add.at(edges, low[mine], 1)
+        np.add.at(edges, high[mine], -1)
+        of_none = (self.of_segment == self.groups) & (self.groups in groups)
+        found: npt.NDArray[np.bool_] = (np.cumsum(edges)[:-1] > 0) | of_none
         return found
 
     def by_segment(self, segments: I64, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -205,6 +218,53 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
         key = one.name, one.source
         found[key] = found[key] + values if key in found else values
     return found
+
+
+def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
+    """Return for each event that an input counts in its layers how many lie in each segment.
+
+    A count of a layer has those of the layers directly inside it in it.
+    """
+    table = layers.owners.table
+    trace, slices = table.trace, table.trace.slices
+    lines = layers.owners.timelines
+    found: dict[tuple[str, int], npt.NDArray[Any]] = {}
+    # A layer that others fill has no segment of its own: what it counted itself goes where it starts.
+    segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
+    segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
+    segment[lines.rows[::-1]] = np.arange(len(lines.rows))[::-1]
+    for number, source in enumerate(trace.sources):
+        if not source.marks.layer_counts:
+            continue
+        events = {
+            track.name
+            for track in trace.tracks
+            if track.source == number
+            and track.kind is TrackKind.COUNTER
+            and track.parent != NO_TRACK
+            and trace.tracks[track.parent].kind is TrackKind.THREAD
+        }
+        rows = layers.owners.rows[table.of_source(number)[layers.owners.rows]]
+        for event in sorted(events):
+            at, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], [event])
+            known = np.array([isinstance(one, int) for (one,) in values], bool)[at]
+            counts = np.array([one if isinstance(one, int) else 0 for (one,) in values], np.int64)[at]
+            own = np.zeros(len(slices.ts), np.int64)
+            own[rows] = counts
+            outer = _nearest_above(table.nesting.parent, rows[known])
+            np.subtract.at(own, outer[outer != NO_PARENT], counts[known][outer != NO_PARENT])
+            found[event, number] = layers.by_segment(segment[rows], own[rows])
+    return found
+
+
+def _nearest_above(parent: I64, rows: I64) -> I64:
+    """Return for each of some rows the nearest one of them around it; NO_PARENT if there is none."""
+    is_one = np.zeros(len(parent), bool)
+    is_one[rows] = True
+    above = parent[rows]
+    while np.any(others := (above != NO_PARENT) & ~is_one[above]):
+        above[others] = parent[above[others]]
+    return above
 
 
 def _divided(layers: Layers, pool: Pool, times: I64, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:

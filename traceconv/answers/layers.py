@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Layers, Sampled, interval_counts
+from traceconv.answers.layer_sums import Layers, Sampled, interval_counts, slice_counts
 from traceconv.answers.operations import combined, key_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
@@ -62,7 +62,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     """
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     sums, names = layers_of(table, by)
-    sampled, counts = sums.samples(), interval_counts(sums)
+    sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
     calls = _Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append("no input has samples, counts of intervals, or primitives that ran inside of layers")

@@ -31,8 +31,9 @@ _ENDINGS = {
 _ROWS, _PAGE_ROWS = 20, 500
 
 
-def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_name: str) -> Questions:
-    return Questions(sections, tuple(key.strip() for key in by.split(",")), step_name, sort=sort, where=where)
+def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_name: str, stacks: str) -> Questions:
+    keys = tuple(key.strip() for key in by.split(","))
+    return Questions(sections, keys, step_name, sort=sort, where=where, stacks=stacks)
 
 
 @click.command("report")
@@ -51,7 +52,7 @@ def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_n
         default="name",
         show_default=True,
         metavar="KEY,...",
-        help="Group operations by name, category, track, thread, process, rank, arg:KEY, or several of them.",
+        help="Group operations and layers by name, category, track, thread, process, rank, arg:KEY, or several.",
     ),
     click.option(
         "--sort",
@@ -67,6 +68,7 @@ def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, step_n
         help="Count only slices for which it holds, such as 'name~conv and dur>1ms and args.device=1'.",
     ),
     click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
+    click.option("--stacks", metavar="LAYER", default="", help="Print the call tree of the samples of a layer, too."),
 )
 @click.option(
     "--top",
