@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -288,6 +289,64 @@ def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
     for name, value in counts.items():
         names = {name} | {f"{name} ({source.name})" for source in trace.sources}
         assert sum(sums[column] for column in names & sums.keys()) == pytest.approx(value)
+
+
+def simulated(folder: Path, seed: int) -> tuple[dict[str, Counter[str]], list[traceconv.Input | Path]]:
+    """A profile and samples whose clock is off and runs off by less than what is stated.
+
+    Returns the true numbers of samples by layer (own, and with all inside), and the inputs.
+    """
+    chance = random.Random(seed)
+    epoch, tid, length = 1_790_000_000 * 10**9, 100, 50_000_000
+    stated = chance.choice([2_000, 20_000, 100_000])
+    error, drift = stated * chance.uniform(-0.5, 0.5), stated / length * chance.uniform(-0.5, 0.5)
+    slices, at = [], 0
+    while at < length:
+        inner = [chance.randrange(1_000, 900_000) for _ in range(chance.randrange(4))]
+        end = at + sum(inner) + 1_000 * (len(inner) + 1)
+        slices.append(Slice(tid, chance.choice(["block", "head"]), at, end))
+        start = at + 1_000
+        for dur in inner:
+            slices.append(Slice(tid, chance.choice("abcd"), start, start + dur))
+            start += dur + 1_000
+        at = end + chance.randrange(500_000)
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": one.name, "pid": tid, "tid": tid, "ts": one.start / 1000}
+        | {"dur": (one.end - one.start) / 1000}
+        for one in slices
+    ]
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": epoch, "traceEvents": events}
+    (folder / "kineto.json").write_text(json.dumps(profile), encoding="utf-8")
+    own: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    lines = []
+    offset = chance.randrange(10**9)
+    for true in sorted(chance.randrange(length) for _ in range(2_000)):
+        names = [one.name for one in running(slices, tid, true)] or [NO_LAYER]
+        own[names[-1]] += 1
+        inside.update(set(names))
+        shown = epoch + true + round(error + drift * true) - offset
+        lines.append(f"python {tid}/{tid} {shown // 10**9}.{shown % 10**9:09}: 250000 cpu-clock: 401000 f+0x0 (a)\n")
+    (folder / "perf.script.txt").write_text("".join(lines), encoding="utf-8")
+    samples = traceconv.Input(folder / "perf.script.txt", "perf-script", offset_ns=offset, offset_within_ns=stated)
+    return {"samples": own, "samples_total": inside}, [folder / "kineto.json", samples]
+
+
+def test_the_truth_of_simulated_merges(tmp_path: Path) -> None:
+    """Offsets, drifts and bounds: it lies within n ± k in at least 95 % of all rows."""
+    within, shares = [], []
+    for seed in range(12):
+        truth, inputs = simulated(tmp_path, seed)
+        (section,) = traceconv.report(inputs, Questions(["layers"]), facts=Facts(same_machine=True))
+        rows = section.records()
+        assert sum(row["samples"] for row in rows) == 2_000
+        for row in rows:
+            for column, true in truth.items():
+                within.append(abs(row[column] - true[row["name"]]) <= row[f"uncertain_{column}"])
+                shares.append(row[f"uncertain_{column}"] / max(row[column], 1))
+    assert len(within) > 150
+    assert np.mean(within) >= 0.95
+    assert 0 < np.median(shares) < 0.25, "the bound tells something"
 
 
 def test_what_nobody_states_is_not_known() -> None:
