@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import lines, record
+from tests.benchmarks import layers, lines, record
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -283,3 +283,8 @@ def test_the_cost_of_short_lines_is_shown(monkeypatch: pytest.MonkeyPatch, capsy
     assert head.startswith("main work: 5.00 ns a byte")
     assert columns.split() == ["varied", "rows"]
     assert len(row.split()) == 5
+
+
+def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    layers.main(4_000)  # which of the two costs more is not judged here
+    assert "4000 samples, 2000 slices, 79 rows\nCPU: reading " in capsys.readouterr().out

@@ -141,6 +141,11 @@ def test_the_output_below_a_question_is_as_printed(update_golden: bool) -> None:
     )
 
 
+def test_the_table_of_layers(update_golden: bool) -> None:
+    page = DOCS / "answers.md"
+    check_block(page, "layers", printed(command_in(page, "traceconv report tests/")), update_golden)
+
+
 def test_the_readme_is_short_and_shows_every_command_and_format() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 180

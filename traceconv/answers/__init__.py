@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from traceconv.align.receipt import Aligned
 from traceconv.answers.between import check_between, window_of
 from traceconv.answers.device import DISPATCH_LIMIT, device
+from traceconv.answers.layers import layers
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
 from traceconv.answers.operations import check_key, operations, sorted_by
@@ -18,6 +19,7 @@ from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
 from traceconv.answers.ranks import ranks
 from traceconv.answers.section import Section
+from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.where import holds, parse
@@ -37,6 +39,7 @@ class Questions:
         sort: the column that operations are sorted by.
         where: a condition for the slices that are counted; "" for all.
         between: the window of time that is asked about, by names or times; "" for all of it.
+        stacks: the layer whose call tree follows the sections; "" for none.
     """
 
     sections: Sequence[str] = ()
@@ -46,6 +49,7 @@ class Questions:
     sort: str = "self_ns"
     where: str = ""
     between: str = ""
+    stacks: str = ""
 
     def check(self) -> None:
         """Raise UsageError if a section, key or column is not known, or a pattern, condition or time cannot be read."""
@@ -70,11 +74,12 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     "memory": lambda table, *_: [memory(table)],
     "logs": lambda table, *_: [logs(table)],
     "primitives": lambda table, *_: [primitives(table)],
+    "layers": lambda table, _, asked: [layers(table, asked.by)],
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections whose rows are slices that a condition can choose, and those that are not about a window of time.
 _OF_CHOSEN = ("operations", "steps", "primitives")
-_OF_ALL_TIMES = ("overview", "ranks", "collectives", "hosts")
+_OF_ALL_TIMES = ("overview", "ranks", "collectives", "hosts", "layers", "stacks")
 
 
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
@@ -88,7 +93,8 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
         asked: what to answer.
 
     Raises:
-        UsageError: a section or key is not known, a pattern or condition cannot be read, or there is no such window.
+        UsageError: a section, key or layer is not known, a pattern or condition cannot be read, or there is no such
+            window.
     """
     asked.check()
     window = window_of(SliceTable(trace), asked.between) if asked.between else None
@@ -103,6 +109,7 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not asked.sections:
         found[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
+    found += [stacks(table, asked.stacks, asked.by)] if asked.stacks else []
     for section in found if asked.where else ():
         section.notes.append(
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"

@@ -44,7 +44,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     columns = _columns(by)
     at = sorted_by(sort, by)
     section = Section("operations", columns)
-    codes, values = _combined([key_of(table, key) for key in by])
+    codes, values = combined([key_of(table, key) for key in by])
     if not len(table.counted):
         section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
@@ -136,7 +136,7 @@ def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype
     return found
 
 
-def _combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int], tuple[str, ...]]]:
+def combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int], tuple[str, ...]]]:
     """Return one number for each slice and combination of keys, and what the texts of a number are."""
     codes = np.zeros(len(keys[0][0]), np.int64)
     for numbers, texts in keys:

@@ -13,8 +13,8 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.io.shown import one_line
 from traceconv.model.times import format_short
 
-#: A table of more columns is shown as a block of lines for each row.
-_MOST_COLUMNS = 11
+#: A table of more columns is shown as a block of lines for each row; one without its details may have more.
+_MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
 _LONGEST_TEXT = 60
 
 
@@ -34,7 +34,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
     columns, cells = _shown(section, rows)
     titles = [column.title for column in columns]
     lines = [section.heading]
-    if len(titles) > _MOST_COLUMNS:
+    if len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
         longest = max(map(len, titles))
         for row in cells:
             lines += ["", *(f"  {title:<{longest}}  {cell}" for title, cell in zip(titles, row, strict=True) if cell)]
@@ -57,8 +57,13 @@ def _text(section: Section, top: int, width: int) -> list[str]:
 
 
 def _shown(section: Section, rows: Sequence[Sequence[Cell]]) -> tuple[list[Column], list[list[str]]]:
-    """Return the columns that are no details, and their cells of some rows for people."""
-    shown = [(at, column) for at, column in enumerate(section.columns) if not column.detail]
+    """Return the columns that people see, and their cells of some rows."""
+    has_details = any(column.detail for column in section.columns)
+    shown = [
+        (at, column)
+        for at, column in enumerate(section.columns)
+        if not has_details or (not column.detail and any(row[at] for row in rows))
+    ]
     return [column for _, column in shown], [[shown_cell(row[at], column.unit) for at, column in shown] for row in rows]
 
 

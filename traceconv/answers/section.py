@@ -39,7 +39,8 @@ class Column:
         name: in data; it ends in `_ns` for times.
         title: for people.
         unit: what its numbers count.
-        detail: whether text and Markdown leave it out, so that the table fits a terminal.
+        detail: whether text and Markdown leave it out, so that the table fits a terminal. A table that has such columns
+            is also shown without those that hold nothing but zeros.
     """
 
     name: str

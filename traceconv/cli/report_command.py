@@ -36,9 +36,11 @@ _BRIEF = ("text", "markdown")
 _WIDEST_NOTE = 80  # columns, on a terminal
 
 
-def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, between: str, step_name: str) -> Questions:
+def _questions(
+    sections: tuple[str, ...], by: str, sort: str, where: str, between: str, step_name: str, stacks: str
+) -> Questions:
     keys = tuple(key.strip() for key in by.split(","))
-    return Questions(sections, keys, step_name, sort=sort, where=where, between=between)
+    return Questions(sections, keys, step_name, sort=sort, where=where, between=between, stacks=stacks)
 
 
 @click.command("report")
@@ -57,7 +59,7 @@ def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, betwee
         default="name",
         show_default=True,
         metavar="KEY,...",
-        help="Group operations by name, category, track, thread, process, rank, arg:KEY, or several of them.",
+        help="Group operations and layers by name, category, track, thread, process, rank, arg:KEY, or several.",
     ),
     click.option(
         "--sort",
@@ -80,6 +82,7 @@ def _questions(sections: tuple[str, ...], by: str, sort: str, where: str, betwee
         "the start, such as 'ProfilerStep#2..ProfilerStep#4' or 1.5ms..20ms.",
     ),
     click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
+    click.option("--stacks", metavar="LAYER", default="", help="Print the call tree of the samples of a layer, too."),
 )
 @click.option(
     "--top",

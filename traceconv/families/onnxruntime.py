@@ -126,6 +126,7 @@ class OnnxRuntime:
         libraries="onnxruntime",
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
+        layer_counts=True,
     )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
     line_up = (

@@ -36,6 +36,7 @@ from traceconv.model.trace import (
     TrackId,
     TrackKind,
     column_types,
+    occurring,
 )
 from traceconv.model.tracks import Tracks
 
@@ -50,6 +51,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
     """
     recorded = traces
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
+    for trace in traces:
+        trace.sources[0].sampled = tuple(trace.strings[name] for name in occurring(trace.samples.name))
     for index, notes in alignment.notes.items():
         traces[index].sources[0].notes += map(str, notes)
     timed = [

@@ -90,6 +90,9 @@ class FormatMarks(Struct, frozen=True):
         memory: a pattern of the names of counters that tell how many bytes of memory are held; "" if there are none.
         primitives: how calls of primitives of a library are told; None if there are none.
         totals: how rows of sums are told, if the file is a table of those.
+        interval_counts: a pattern of the names of counters whose value is a count of events up to the next value; "" if
+            there are none.
+        layer_counts: whether counters of threads count events in each slice, which has them as args of the same names.
     """
 
     launches: LaunchMarks | None = None
@@ -103,6 +106,8 @@ class FormatMarks(Struct, frozen=True):
     memory: str = ""
     primitives: PrimitiveMarks | None = None
     totals: TotalsMarks | None = None
+    interval_counts: str = ""
+    layer_counts: bool = False
 
 
 NO_MARKS: Final = FormatMarks()

@@ -334,6 +334,7 @@ class SourceInfo:
         world_size: how many processes that job has; None if the input does not say.
         layer: where its slices were written down; None if the format does not say.
         marks: what its format says of slices and flows.
+        sampled: the names of its samples, in a trace of several inputs: those may stand on threads of other ones.
     """
 
     name: str
@@ -352,6 +353,7 @@ class SourceInfo:
     world_size: int | None = None
     layer: Layer | None = None
     marks: FormatMarks = NO_MARKS
+    sampled: tuple[str, ...] = ()
 
     @property
     def place_in_job(self) -> str:

@@ -35,6 +35,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.diagnostics import absent, lost, noted, skipped
+from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, S, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
@@ -458,6 +459,8 @@ class PerfStat:
         ("counts of the whole run, --summary", "slice as long as the run, or table without timeline"),
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
+    #: Beside the counts of an event stands the share of time in which it was on a counter.
+    marks: ClassVar[FormatMarks] = FormatMarks(interval_counts=r"(?!.* running$).*")
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Metrics without counts (--metric-only) are not read.",

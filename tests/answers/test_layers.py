@@ -1,0 +1,428 @@
+"""The section on layers, against brute force over every instant, and against moved clocks."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import traceconv
+from tests.golden import ROOT, Case, cases
+from traceconv import Constraints
+from traceconv.answers import Questions
+from traceconv.answers.layers import NO_LAYER, layers
+from traceconv.answers.primitives import primitives
+from traceconv.answers.section import Unit
+from traceconv.answers.stacks import stacks
+from traceconv.answers.tables import SliceTable
+from traceconv.cli.report_command import command
+from traceconv.errors import UsageError
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.layout import lay_out
+from traceconv.model.marks import FormatMarks
+from traceconv.model.trace import Layer, SourceInfo, Trace, TrackKind
+
+END = 40
+RECORDED = Path(__file__).parents[1] / "data" / "layers"
+MERGED = [
+    case
+    for case in cases()
+    if (case.folder / "expect.txt").exists()
+    and any(
+        word in (case.folder / "expect.txt").read_text(encoding="utf-8") for word in ("\nsample", "perf stat", "exec")
+    )
+]
+
+
+class Slice(NamedTuple):
+    thread: int
+    name: str
+    start: int
+    end: int
+
+
+class Sample(NamedTuple):
+    thread: int
+    at: int
+    event: str = "cpu-clock"
+    period: int = 1
+    frames: tuple[str, ...] = ()
+
+
+class Count(NamedTuple):
+    start: int
+    end: int
+    value: float
+
+
+def made(slices: list[Slice], samples: list[Sample], counts: list[Count] = (), bound: int | None = 0) -> Trace:
+    """A process with threads 1, 2, ..., of which a profile has slices, and another input samples and counts."""
+    info = SourceInfo("profile", "test", layer=Layer.FRAMEWORK)
+    out = Builder(info, ClockDomain("test", Zero.UNKNOWN, Run.MONOTONIC))
+    process = out.tracks.process("p", pid=1)
+    threads = {thread: out.tracks.thread(process, thread) for thread in range(1, 6)}
+    for one in slices:
+        out.slice(threads[one.thread], one.start, one.end - one.start, one.name)
+    for sample in samples:
+        stack = -1
+        for frame in sample.frames:
+            stack = out.frame(frame, "lib", stack)
+        out.sample(threads[sample.thread], sample.at, stack, sample.event, sample.period)
+    counter = out.tracks.counter("page-faults", process)
+    for count in counts:
+        out.counter(counter, count.start, count.value)
+        out.counter(counter, count.end, 0)
+    trace = lay_out(out.finish())
+    other = SourceInfo("perf", "test", sampled=tuple({sample.event for sample in samples}))
+    other.marks = FormatMarks(interval_counts="page-faults")
+    tracks = [replace(track, source=1) if track.name == "page-faults" else track for track in trace.tracks]
+    alignment = [{"file": name, "bound_ns": bound, "verdict": "ok"} for name in ("profile", "perf")]
+    return trace.with_tables(sources=[info, other], tracks=tracks, metadata={"alignment": alignment})
+
+
+@st.composite
+def nested(draw: st.DrawFn, thread: int) -> list[Slice]:
+    found = []
+    windows = [(0, END)]
+    while windows and len(found) < 12:
+        start, end = windows.pop()
+        while start < end and draw(st.booleans()):
+            begin = draw(st.integers(start, end - 1))
+            stop = draw(st.integers(begin + 1, end))
+            found.append(Slice(thread, draw(st.sampled_from("abc")), begin, stop))
+            windows.append((begin, stop))
+            start = stop
+    return found
+
+
+@st.composite
+def crossing(draw: st.DrawFn, thread: int) -> list[Slice]:
+    """Slices that may cross: the trace has them on lanes of the thread."""
+    # In steps of 5: the layout cuts what crosses by 1 ns, the resolution of the clock.
+    spans = st.tuples(st.integers(0, 7), st.integers(1, 8)).map(lambda one: (5 * min(one), 5 * max(one[1], one[0] + 1)))
+    names = draw(st.lists(st.sampled_from("abc"), max_size=8))
+    return [Slice(thread, name, *span) for name, span in zip(names, draw(st.sets(spans, min_size=8)), strict=False)]
+
+
+@st.composite
+def threads_with_slices(draw: st.DrawFn) -> list[Slice]:
+    kinds = (crossing, nested)
+    return [one for thread in range(1, draw(st.integers(1, 4))) for one in draw(draw(st.sampled_from(kinds))(thread))]
+
+
+SAMPLES = st.lists(
+    st.builds(
+        Sample, st.integers(1, 5), st.integers(-3, END + 3), st.sampled_from(["cpu-clock", "cycles"]), st.integers(0, 9)
+    ),
+    max_size=30,
+)
+
+
+def running(slices: list[Slice], thread: int, at: int) -> list[Slice]:
+    """What runs on a thread, the innermost one last."""
+    found = [one for one in slices if one.thread == thread and one.start <= at < one.end]
+    return sorted(found, key=lambda one: (one.start, -one.end))
+
+
+def rows_of(trace: Trace) -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in layers(SliceTable(trace)).records()}
+
+
+@given(threads_with_slices(), SAMPLES)
+def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample]) -> None:
+    with_slices = {one.thread for one in slices}
+    own: dict[str, Counter[str]] = defaultdict(Counter)
+    inside: dict[str, Counter[str]] = defaultdict(Counter)
+    of_workers = [one for one in samples if one.thread not in with_slices and with_slices]
+    shared = 0
+    several: list[list[str]] = []
+    for sample in sorted(samples, key=lambda one: one.at):
+        where = [sample.thread] if sample.thread in with_slices else sorted(with_slices)
+        found = [stack for thread in where if (stack := running(slices, thread, sample.at))]
+        if len(found) > 1:
+            shared += 1
+            several.append([stack[-1].name for stack in found])
+            continue
+        names = [one.name for one in found[0]] if found else [NO_LAYER]
+        for event, amount in ((sample.event, sample.period), ("samples", 1)):
+            own[names[-1]][event] += amount
+            for name in set(names):
+                inside[name][event] += amount
+    if not samples:
+        return
+    rows = rows_of(made(slices, samples))
+    assert sum(row["samples"] for row in rows.values()) == len(samples)
+    assert sum(row["worker_samples"] for row in rows.values()) == len(of_workers)
+    for event in {sample.event for sample in samples}:
+        assert sum(row[event] for row in rows.values()) == sum(one.period for one in samples if one.event == event)
+    more = 0
+    for name, row in rows.items():
+        assert row["uncertain_samples"] == row["uncertain_samples_total"] == 0
+        assert row["samples_total"] >= row["samples"] >= own[name]["samples"]
+        more += row["samples"] - own[name]["samples"]
+        if not shared:
+            for event in ("samples", *{sample.event for sample in samples}):
+                assert (row[event], row[f"{event}_total"]) == (own[name][event], inside[name][event])
+    assert more == shared
+    assert {name for name in rows if name != NO_LAYER} == {one.name for one in slices}
+    for name in {one.name for one in slices}:
+        assert rows[name]["calls"] == sum(one.name == name for one in slices)
+        stacks = [running(slices, thread, at) for thread in with_slices for at in range(END)]
+        assert rows[name]["self_ns"] == sum(bool(stack) and stack[-1].name == name for stack in stacks)
+        assert rows[name]["total_ns"] == sum(name in {one.name for one in stack} for stack in stacks)
+
+
+def test_samples_that_several_threads_share_take_turns() -> None:
+    slices = [Slice(1, "a", 0, 30), Slice(2, "b", 10, 40), Slice(3, "c", 20, 25)]
+    rows = rows_of(made(slices, [Sample(5, at) for at in range(40)]))
+    # a 0..9; a, b in turn 10..19; b, c, a, b, c 20..24; b, a, b, a, b 25..29; b 30..39: the count of turns goes on.
+    assert {name: row["samples"] for name, row in rows.items()} == {
+        "a": 10 + 5 + 1 + 2,
+        "b": 5 + 2 + 3 + 10,
+        "c": 2,
+        NO_LAYER: 0,
+    }
+
+
+@given(
+    threads_with_slices(),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 10**6)), min_size=1, max_size=6),
+)
+def test_counts_of_intervals_are_divided_by_overlap(slices: list[Slice], parts: list[tuple[int, int, int]]) -> None:
+    counts, at = [], -3
+    for gap, length, value in parts:
+        counts.append(Count(at + gap, at + gap + length, value))
+        at += gap + length
+    expected: dict[str, Fraction] = defaultdict(Fraction)
+    inside: dict[str, Fraction] = defaultdict(Fraction)
+    for count in counts:
+        for instant in range(count.start, count.end):
+            each = Fraction(int(count.value), count.end - count.start)
+            stacks = [stack for thread in range(1, 6) if (stack := running(slices, thread, instant))]
+            for stack in stacks:
+                expected[stack[-1].name] += each / len(stacks)
+                for name in {one.name for one in stack}:
+                    inside[name] += each / len(stacks)
+            expected[NO_LAYER] += 0 if stacks else each
+    rows = rows_of(made(slices, [], counts))
+    assert sum(row["page-faults"] for row in rows.values()) == sum(count.value for count in counts)
+    for name, row in rows.items():
+        assert isinstance(row["page-faults"], int)
+        assert row["page-faults"] == pytest.approx(float(expected[name]), abs=200)
+        if name != NO_LAYER:
+            assert row["page-faults_total"] == pytest.approx(float(inside[name]), abs=200)
+
+
+@given(threads_with_slices(), SAMPLES.filter(bool), st.integers(0, 6), st.integers(-12, 12))
+def test_the_truth_lies_within_what_is_uncertain(
+    slices: list[Slice], samples: list[Sample], bound: int, by: int
+) -> None:
+    """Samples were taken at most 2 bounds (of both inputs) from where they are drawn."""
+    by = max(-2 * bound, min(by, 2 * bound))
+    with_slices = {one.thread for one in slices}
+    samples = [one for one in samples if one.thread in with_slices or len(with_slices) < 2]
+    if not samples:
+        return
+    true = rows_of(made(slices, samples))
+    rows = rows_of(made(slices, [one._replace(at=one.at + by) for one in samples], bound=bound))
+    edges = [edge for one in slices for edge in (one.start, one.end)]
+    for name, row in rows.items():
+        for column in ("samples", "samples_total"):
+            assert abs(row[column] - true[name][column]) <= row[f"uncertain_{column}"]
+        near = sum(any(abs(one.at + by - edge) <= 2 * bound for edge in edges) for one in samples)
+        assert row["uncertain_samples"] <= near
+
+
+def test_a_process_whose_cpu_time_and_page_faults_are_known() -> None:
+    """Two workers without slices do most of it; `record_layers` recorded it, with the kernel's counts as truth."""
+    truth = json.loads((RECORDED / "truth.json").read_text(encoding="utf-8"))
+    inputs = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
+    (section,) = traceconv.report(inputs, Questions(["layers"]), constraints=Constraints(same_machine=True))
+    rows = {row["name"]: row for row in section.records()}
+    assert sum(row["samples"] for row in rows.values()) == 15_613
+    assert sum(row["cpu-clock"] > 0 for row in rows.values()) == 6
+    clock, faults = "cpu-clock", "page-faults/period=10/"
+    for at, event in enumerate((clock, faults)):
+        known = sum(costs[at] for costs in truth.values())
+        found = sum(row[event] for name, row in rows.items() if name != NO_LAYER)
+        for name, costs in truth.items():
+            assert rows[name][event] / found == pytest.approx(costs[at] / known, abs=0.02)
+            if costs[at] > 0.01 * known:
+                assert rows[name][event] == pytest.approx(costs[at], rel=0.02)
+    assert rows["conv"]["worker_samples"] > 0.9 * rows["conv"]["samples"]
+    assert rows["pool"]["worker_samples"] == 0
+
+
+@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
+def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
+    trace = case.merged(case.traces(tmp_path))
+    section = layers(SliceTable(trace))
+    sums = {
+        column.name: sum(row[at] or 0 for row in section.rows)
+        for at, column in enumerate(section.columns)
+        if column.unit in (Unit.COUNT, Unit.RATE, Unit.NS)
+    }
+    samples = trace.samples
+    assert sums["samples"] == len(samples.ts)
+    for name in np.unique(samples.name).tolist():
+        assert sums[trace.strings[name]] == np.sum(samples.weight[samples.name == name])
+    known = sum(row["count"] for row in primitives(SliceTable(trace)).records())
+    has_layers = any(source.layer is Layer.FRAMEWORK for source in trace.sources)
+    assert sums["primitives"] == known or (not has_layers and not sums["primitives"])
+    counts: Counter[str] = Counter()
+    for number, one in enumerate(trace.tracks):
+        pattern = trace.sources[one.source].marks.interval_counts
+        if pattern and one.kind is TrackKind.COUNTER and re.fullmatch(pattern, one.name):
+            counts[one.name] += float(np.sum(trace.counters.value[trace.counters.track == number]))
+    for name, value in counts.items():
+        names = {name} | {f"{name} ({source.name})" for source in trace.sources}
+        assert sum(sums[column] for column in names & sums.keys()) == pytest.approx(value)
+
+
+def simulated(folder: Path, seed: int) -> tuple[dict[str, Counter[str]], list[traceconv.Input | Path]]:
+    """A profile and samples whose clock is off and runs off by less than what is stated.
+
+    Returns the true numbers of samples by layer (own, and with all inside), and the inputs.
+    """
+    chance = random.Random(seed)
+    epoch, tid, length = 1_790_000_000 * 10**9, 100, 50_000_000
+    stated = chance.choice([2_000, 20_000, 100_000])
+    error, drift = stated * chance.uniform(-0.5, 0.5), stated / length * chance.uniform(-0.5, 0.5)
+    slices, at = [], 0
+    while at < length:
+        inner = [chance.randrange(1_000, 900_000) for _ in range(chance.randrange(4))]
+        end = at + sum(inner) + 1_000 * (len(inner) + 1)
+        slices.append(Slice(tid, chance.choice(["block", "head"]), at, end))
+        start = at + 1_000
+        for dur in inner:
+            slices.append(Slice(tid, chance.choice("abcd"), start, start + dur))
+            start += dur + 1_000
+        at = end + chance.randrange(500_000)
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": one.name, "pid": tid, "tid": tid, "ts": one.start / 1000}
+        | {"dur": (one.end - one.start) / 1000}
+        for one in slices
+    ]
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": epoch, "traceEvents": events}
+    (folder / "kineto.json").write_text(json.dumps(profile), encoding="utf-8")
+    own: Counter[str] = Counter()
+    inside: Counter[str] = Counter()
+    lines = []
+    offset = chance.randrange(10**9)
+    for true in sorted(chance.randrange(length) for _ in range(2_000)):
+        names = [one.name for one in running(slices, tid, true)] or [NO_LAYER]
+        own[names[-1]] += 1
+        inside.update(set(names))
+        shown = epoch + true + round(error + drift * true) - offset
+        lines.append(f"python {tid}/{tid} {shown // 10**9}.{shown % 10**9:09}: 250000 cpu-clock: 401000 f+0x0 (a)\n")
+    (folder / "perf.script.txt").write_text("".join(lines), encoding="utf-8")
+    samples = traceconv.Input(folder / "perf.script.txt", "perf-script", offset_ns=offset, offset_within_ns=stated)
+    return {"samples": own, "samples_total": inside}, [folder / "kineto.json", samples]
+
+
+def test_the_truth_of_simulated_merges(tmp_path: Path) -> None:
+    """Offsets, drifts and bounds: it lies within n ± k in at least 95 % of all rows."""
+    within, shares = [], []
+    for seed in range(12):
+        truth, inputs = simulated(tmp_path, seed)
+        (section,) = traceconv.report(inputs, Questions(["layers"]), constraints=Constraints(same_machine=True))
+        rows = section.records()
+        assert sum(row["samples"] for row in rows) == 2_000
+        for row in rows:
+            for column, true in truth.items():
+                within.append(abs(row[column] - true[row["name"]]) <= row[f"uncertain_{column}"])
+                shares.append(row[f"uncertain_{column}"] / max(row[column], 1))
+    assert len(within) > 150
+    assert np.mean(within) >= 0.95
+    assert 0 < np.median(shares) < 0.25, "the bound tells something"
+
+
+def test_what_nobody_states_is_not_known() -> None:
+    rows = rows_of(made([Slice(1, "a", 0, 10)], [Sample(1, 5)], bound=None))
+    assert [row["uncertain_samples"] for row in rows.values()] == [None, None]
+
+
+def test_ratios_need_both_parts() -> None:
+    samples = [Sample(1, 5, "cycles", 500), Sample(1, 5, "instructions", 1000), Sample(1, 15, "cycles", 10)]
+    samples += [Sample(1, 5, "cache-misses", 3), Sample(1, 5, "cycles:u", 7)]
+    row, none = (rows_of(made([Slice(1, "a", 0, 10)], samples))[name] for name in ("a", NO_LAYER))
+    assert (row["ipc"], row["ipc_total"], row["cache-misses_per_1000_instructions"]) == (2.0, 2.0, 3.0)
+    assert none["ipc"] == 0
+    assert none["cache-misses_per_1000_instructions"] is None
+    assert "ipc:u" not in row
+
+
+def test_functions_with_the_most_samples() -> None:
+    samples = [Sample(1, at, frames=("main", "f" if at < 6 else "g")) for at in range(8)] + [Sample(1, 20)]
+    rows = rows_of(made([Slice(1, "a", 0, 10)], samples))
+    assert (rows["a"]["symbols"], rows[NO_LAYER]["symbols"]) == ("f 75 %, g 25 %", "")
+
+
+def test_counts_of_a_profile_belong_to_its_layers() -> None:
+    (path,) = (ROOT / "onnxruntime" / "perf-counters-hw").glob("input.*")
+    events = [
+        event for event in json.loads(path.read_text(encoding="utf-8")) if "instructions" in event.get("args", {})
+    ]
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    for row in section.records():
+        mine = [event["args"] for event in events if event["name"].removesuffix("_kernel_time") == row["name"]]
+        for name in ("instructions", "cycles"):
+            assert row[name] == sum(int(args[name]) for args in mine)
+            assert row[f"{name}_total"] == row[name] or not mine
+        if mine:
+            assert row["ipc"] == row["instructions"] / row["cycles"]
+
+
+def test_counts_inside_counts_are_counted_once(tmp_path: Path) -> None:
+    def node(name: str, ts: int, dur: int, **args: str) -> dict[str, Any]:
+        return {"cat": "Node", "pid": 1, "tid": 1, "dur": dur, "ts": ts, "ph": "X", "name": f"{name}_kernel_time"} | {
+            "args": {"op_name": name, "provider": "CPUExecutionProvider", **args}
+        }
+
+    path = tmp_path / "ort.json"
+    run = {"cat": "Session", "pid": 1, "tid": 1, "dur": 100, "ts": 0, "ph": "X", "name": "model_run", "args": {}}
+    loop = [node("Loop", 10, 80, cycles="100"), node("If", 20, 40), node("Add", 20, 30, cycles="70")]
+    path.write_text(json.dumps([run, *loop]))
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    found = {row["name"]: (row["cycles"], row["cycles_total"]) for row in section.records()}
+    assert found == {NO_LAYER: (0, 0), "model_run": (0, 100), "Loop": (30, 100), "If": (0, 70), "Add": (70, 70)}
+
+
+def test_the_call_tree_of_a_layer() -> None:
+    slices = [Slice(1, "outer", 0, 20), Slice(1, "inner", 5, 10)]
+    samples = [
+        Sample(1, 1, frames=("main", "f")),
+        Sample(1, 6, frames=("main", "f", "g")),
+        Sample(1, 7, frames=("main",)),
+    ]
+    table = SliceTable(
+        made(slices, [*samples, Sample(1, 8, frames=("other",)), Sample(1, 9), Sample(1, 30, frames=("x",))])
+    )
+    found = [(row["tree"], row["samples"], row["self_samples"]) for row in stacks(table, "outer").records()]
+    assert found == [("main", 3, 1), ("  f", 2, 1), ("    g", 1, 1), ("other", 1, 1), ("(no call stack)", 1, 1)]
+    inner = [(row["depth"], row["frame"], row["share"]) for row in stacks(table, "inner").records()]
+    assert inner == [(0, "main", 0.5), (1, "f", 0.25), (2, "g", 0.25), (0, "other", 0.25), (0, "(no call stack)", 0.25)]
+    assert [row["frame"] for row in stacks(table, NO_LAYER).records()] == ["x"]
+    with pytest.raises(UsageError, match="there is no layer 'none'"):
+        stacks(table, "none")
+
+
+def test_the_command_prints_the_call_tree() -> None:
+    asked = ["--section", "layers", "--stacks", "conv", "--same-machine", "--format", "json", "--top", "0"]
+    files = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
+    result = CliRunner().invoke(command, [*map(str, files), *asked])
+    document = json.loads(result.stdout)
+    (conv,) = [row for row in document["layers"] if row["name"] == "conv"]
+    assert sum(row["self_samples"] for row in document["stacks"]) == conv["samples_total"]

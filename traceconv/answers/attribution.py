@@ -1,0 +1,250 @@
+"""What each thread was running at each instant, and which of it events of other files belong to.
+
+The slices that things can belong to are called layers. A timeline is one thread with layers, cut into segments at the
+edges of its layers; each segment has the innermost layer, or none. The definitions are in docs/answers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.nesting import NO_PARENT, nesting_of
+from traceconv.model.trace import I64, Slices, take
+
+#: Before and behind all times, ns: a bound can be added to it.
+BEFORE, BEHIND = -(1 << 62), 1 << 62
+NONE = -1
+
+
+class Divided(NamedTuple):
+    """Parts of intervals: the number of the interval, the segment that a part lies in, and its share of the interval.
+
+    The parts of an interval follow each other. `outside` has for each interval the share in which nothing ran.
+    """
+
+    interval: I64
+    segment: I64
+    share: npt.NDArray[np.float64]
+    outside: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """The segments of all timelines, one timeline behind the other.
+
+    Attributes:
+        first: the number of the first segment of each timeline, and the number of all segments.
+        starts: when each segment starts, ns; it lasts until the next one of its timeline. The first one is BEFORE all.
+        rows: the innermost layer of each segment, a row of the slices; NONE if none is running.
+    """
+
+    first: I64
+    starts: I64
+    rows: I64
+
+    def __len__(self) -> int:
+        """Return the number of timelines."""
+        return len(self.first) - 1
+
+    @cached_property
+    def ends(self) -> I64:
+        """Return when each segment ends, ns; the last one of a timeline is BEHIND all."""
+        ends = np.append(self.starts[1:], BEHIND)
+        ends[self.first[1:] - 1] = BEHIND
+        return ends
+
+    def span(self, line: int) -> slice:
+        """Return where the segments of a timeline are."""
+        return slice(int(self.first[line]), int(self.first[line + 1]))
+
+    def locate(self, lines: I64, times: I64) -> I64:
+        """Return the segment at each time of a timeline."""
+        found = np.empty(len(times), np.int64)
+        for line, rows in grouped(lines):
+            own = self.span(line)
+            found[rows] = np.searchsorted(self.starts[own], times[rows], "right") - 1 + own.start
+        return found
+
+    def runs(self, line: int) -> tuple[I64, I64]:
+        """Return from when to when a timeline runs any layer, ns."""
+        own = self.span(line)
+        edges = np.diff((self.rows[own] != NONE).astype(np.int8), prepend=0, append=0)
+        starts, ends = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0) - 1
+        return self.starts[own][starts], self.ends[own][ends]
+
+    def chosen(self, pool: Sequence[int], times: I64) -> tuple[I64, int]:
+        """Return for sorted times one timeline each of a pool, and for how many of them several were running.
+
+        That is the one that runs a layer; if several do, they take turns. Where none does it is the one whose next or
+        last layer is nearest.
+        """
+        if len(pool) == 1:
+            return np.full(len(times), pool[0], np.int64), 0
+        at, line = _within(times, [self.runs(one) for one in pool])
+        order = np.lexsort((line, at))
+        at, line = at[order], line[order]
+        count = np.bincount(at, minlength=len(times))
+        several = count > 1
+        turn = np.where(several, (np.cumsum(several) - 1) % np.maximum(count, 1), 0)
+        found = np.full(len(times), NONE, np.int64)
+        running = np.flatnonzero(count)
+        found[running] = line[(np.cumsum(count) - count + turn)[running]]
+        idle = np.flatnonzero(found == NONE)
+        found[idle] = self._nearest(pool, times[idle])
+        return np.array(pool, np.int64)[found], int(np.count_nonzero(several))
+
+    def _nearest(self, pool: Sequence[int], times: I64) -> I64:
+        """Return for each time which of the pool has the nearest edge."""
+        edges = [np.concatenate(self.runs(one)) for one in pool]
+        at, line = np.concatenate(edges), np.repeat(np.arange(len(pool)), [len(one) for one in edges])
+        order = np.argsort(at, kind="stable")
+        at, line = at[order], line[order]
+        behind = np.minimum(np.searchsorted(at, times), len(at) - 1)
+        before = np.maximum(behind - 1, 0)
+        nearest: I64 = line[np.where(times - at[before] <= np.abs(at[behind] - times), before, behind)]
+        return nearest
+
+    def divided(self, pool: Sequence[int], starts: I64, ends: I64) -> Divided:
+        """Return the parts of sorted, disjoint intervals, none empty, in which a pool of timelines runs one layer each.
+
+        While several run, each has an equal share.
+        """
+        running = _Running(*(np.concatenate(edges) for edges in zip(*map(self.runs, pool), strict=True)))
+        parts = []
+        for line in pool:
+            own = self.span(line)
+            segments = np.flatnonzero(self.rows[own] != NONE) + own.start
+            low = np.searchsorted(ends, self.starts[segments], "right")
+            high = np.searchsorted(starts, self.ends[segments], "left")
+            which, interval = expanded(low, high)
+            segment = segments[which]
+            since = np.maximum(self.starts[segment], starts[interval])
+            until = np.minimum(self.ends[segment], ends[interval])
+            amount = running.turns(until) - running.turns(since)
+            parts.append((interval, segment, amount / (ends - starts)[interval]))
+        interval, segment, share = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.lexsort((segment, interval))
+        idle = (ends - starts) - (running.time(ends) - running.time(starts))
+        return Divided(interval[order], segment[order], share[order], idle / (ends - starts))
+
+
+class _Running:
+    """How many of some timelines run at each time, given from when to when each of them does."""
+
+    def __init__(self, starts: I64, ends: I64) -> None:
+        self._at, at = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+        change = np.repeat(np.array([1, -1]), len(starts))
+        steps = np.zeros(len(self._at), np.int64)
+        np.add.at(steps, at, change)
+        self._count = np.cumsum(steps)
+        lengths = np.diff(self._at)
+        busy = self._count[:-1] > 0
+        self._time = np.append(0, np.cumsum(np.where(busy, lengths, 0)))
+        self._turns = np.append(0, np.cumsum(np.where(busy, lengths / np.maximum(self._count[:-1], 1), 0)))
+
+    def _step(self, times: I64) -> tuple[I64, I64]:
+        """Return which step each time lies in, and how long that has lasted."""
+        step = np.maximum(np.searchsorted(self._at, times, "right") - 1, 0)
+        return step, np.maximum(times - self._at[step], 0)
+
+    def time(self, times: I64) -> I64:
+        """Return for how long any of them has run by each time, ns."""
+        step, past = self._step(times)
+        found: I64 = self._time[step] + np.where(self._count[step] > 0, past, 0)
+        return found
+
+    def turns(self, times: I64) -> npt.NDArray[np.float64]:
+        """Return for how long each has run by each time, ns, where time in which n run counts as 1/n."""
+        step, past = self._step(times)
+        count = self._count[step]
+        found: npt.NDArray[np.float64] = self._turns[step] + np.where(count > 0, past / np.maximum(count, 1), 0)
+        return found
+
+
+def grouped(numbers: I64) -> Iterator[tuple[int, I64]]:
+    """Yield each number that is not NONE with the rows that have it, in order."""
+    order = np.argsort(numbers, kind="stable")
+    first = np.flatnonzero(np.append(True, np.diff(numbers[order]) != 0)) if len(numbers) else order
+    for at, end in zip(first.tolist(), [*first[1:].tolist(), len(numbers)], strict=False):
+        if numbers[order[at]] != NONE:
+            yield int(numbers[order[at]]), order[at:end]
+
+
+def expanded(low: I64, high: I64) -> tuple[I64, I64]:
+    """Return all pairs of a row and a number of its range [low, high)."""
+    counts = np.maximum(high - low, 0)
+    which = np.repeat(np.arange(len(counts)), counts)
+    return which, np.arange(len(which)) - (np.cumsum(counts) - counts - low)[which]
+
+
+def distinct(group: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
+    """Return the same ranges [low, high) of each group, sorted, without what a range before has in the same group."""
+    order = np.lexsort((low, group))
+    group, low, high = group[order], low[order], np.maximum(high, low)[order]
+    scale = np.int64(int(np.max(high, initial=0)) + 1)
+    reach = np.maximum.accumulate(group * scale + high) if len(group) else high
+    before = np.append(0, reach[:-1])[: len(group)] - group * scale
+    low = np.minimum(np.maximum(low, before), high)
+    return group, low, high
+
+
+def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
+    """Return the timelines of layers.
+
+    Of the layers of a timeline that run on several tracks, that one is the innermost that started last.
+
+    Args:
+        slices: laid out.
+        rows: the layers, sorted.
+        line_of_track: the timeline of each track, from 0; NONE for tracks without layers.
+    """
+    rows = rows[slices.dur[rows] > 0]
+    layers = take(slices, rows)
+    count = len(rows)
+    parent = nesting_of(layers).parent
+    outer = np.where(parent == NO_PARENT, NONE, rows[parent]) if count else parent
+    times = np.concatenate([layers.ts + layers.dur, layers.ts])
+    inner = np.concatenate([outer, rows])
+    # At one time the inner layers end first, then the outer ones start first: the last one tells what is running.
+    rank = np.concatenate([-np.arange(count), count + np.arange(count)])
+    track = np.concatenate([layers.track, layers.track])
+    order = np.lexsort((rank, times, track))
+    times, inner, track = times[order], inner[order], track[order]
+    last = np.append((np.diff(times) != 0) | (np.diff(track) != 0), True)[: 2 * count]
+    times, inner, track = times[last], inner[last], track[last].astype(np.int64)
+    found = []
+    for _, on_line in grouped(line_of_track[track]):
+        tracks = [
+            (np.append(BEFORE, times[on_line[one]]), np.append(NONE, inner[on_line[one]]))
+            for _, one in grouped(track[on_line])
+        ]
+        while len(tracks) > 1:
+            tracks = [_latest(slices, tracks[at : at + 2]) for at in range(0, len(tracks), 2)]
+        found.append(tracks[0])
+    starts, inside = zip(*found, strict=True) if found else ((np.empty(0, np.int64),), (np.empty(0, np.int64),))
+    first = np.cumsum([0, *(len(one) for one, _ in found)])
+    return Timelines(first.astype(np.int64), np.concatenate(starts), np.concatenate(inside))
+
+
+def _latest(slices: Slices, tracks: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
+    """Return one or two tracks, as starts and rows of segments, as one: of two layers the one that started last."""
+    if len(tracks) == 1:
+        return tracks[0]
+    starts = np.union1d(tracks[0][0], tracks[1][0])
+    one, other = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
+    since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (one, other)]
+    # Of two that started at once, the shorter one.
+    is_other = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[other] < slices.dur[one]))
+    return starts, np.where(is_other, other, one)
+
+
+def _within(times: I64, intervals: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
+    """Return all pairs of a sorted time and a set of intervals that it lies in, by their numbers."""
+    found = [expanded(np.searchsorted(times, starts), np.searchsorted(times, ends))[1] for starts, ends in intervals]
+    return np.concatenate(found), np.repeat(np.arange(len(found)), [len(one) for one in found])

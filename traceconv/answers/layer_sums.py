@@ -1,0 +1,292 @@
+"""Which layer samples, counts of intervals and calls of libraries belong to, as sums over segments of timelines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.arg_values import arg_values
+from traceconv.answers.attribution import BEHIND, NONE, distinct, grouped
+from traceconv.answers.nesting import NO_PARENT
+from traceconv.answers.owners import Owners, Pool
+from traceconv.answers.tables import Rows
+from traceconv.model.trace import I32, I64, NO_TRACK, TrackKind
+
+
+class Sampled(NamedTuple):
+    """Samples in the order of the segments that they belong to.
+
+    Attributes:
+        rows: of the samples.
+        segment: the one that each belongs to; the number of segments for those that belong to none.
+        line: the timeline, NONE for those that belong to none.
+        worker: whether it is of a thread without layers of its own.
+    """
+
+    rows: Rows
+    segment: I64
+    line: I64
+    worker: npt.NDArray[np.bool_]
+
+
+@dataclass
+class Layers:
+    """All that belongs to the layers of a trace, by segments, and by layers.
+
+    Attributes:
+        owners: what are layers.
+        group: for each layer its number among the rows of the table, in the order of `owners.rows`.
+        groups: how many there are; what belongs to no layer has this number.
+        shared: how many events of workers came while several threads ran layers.
+    """
+
+    owners: Owners
+    group: I64
+    groups: int
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        lines, slices = self.owners.timelines, self.owners.table.trace.slices
+        of_row = np.full(len(slices.ts) + 1, self.groups, np.int64)
+        of_row[self.owners.rows] = self.group
+        #: The layer that each segment belongs to; behind them stands the segment of what belongs to no timeline.
+        self.of_segment = np.append(of_row[lines.rows], self.groups)
+        starts = slices.ts[self.owners.rows]
+        low = lines.locate(self.owners.line_of_layer, starts)
+        high = lines.locate(self.owners.line_of_layer, starts + slices.dur[self.owners.rows])
+        self._inside = distinct(self.group, low, high)
+
+    @property
+    def nowhere(self) -> int:
+        """The segment of what belongs to no timeline."""
+        return len(self.of_segment) - 1
+
+    def own(self, values: npt.NDArray[Any]) -> list[Any]:
+        """Return the sums over the segments of each layer, and of no layer."""
+        sums = np.zeros(self.groups + 1, values.dtype)
+        np.add.at(sums, self.of_segment, values)
+        found: list[Any] = sums.tolist()
+        return found
+
+    def total(self, values: npt.NDArray[Any]) -> list[Any]:
+        """Return the sums over the segments in which each layer ran, with all inside it, and of no layer."""
+        sums = np.zeros(self.groups + 1, values.dtype)
+        group, low, high = self._inside
+        before = np.append(np.zeros(1, values.dtype), np.cumsum(values))
+        np.add.at(sums, group, before[high] - before[low])
+        np.add.at(sums, self.groups, np.sum(values[self.of_segment == self.groups]))
+        found: list[Any] = sums.tolist()
+        return found
+
+    def during(self, groups: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return in which segments one of some layers ran, with all inside; for no layer, in which none did."""
+        group, low, high = self._inside
+        mine = np.isin(group, groups)
+        edges = np.zeros(self.nowhere + 2, np.int64)
+        np.add.at(edges, low[mine], 1)
+        np.add.at(edges, high[mine], -1)
+        of_none = (self.of_segment == self.groups) & (self.groups in groups)
+        found: npt.NDArray[np.bool_] = (np.cumsum(edges)[:-1] > 0) | of_none
+        return found
+
+    def by_segment(self, segments: I64, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sum of the values that lie in each segment."""
+        sums = np.zeros(self.nowhere + 1, values.dtype)
+        np.add.at(sums, segments, values)
+        return sums
+
+    # -- samples ----------------------------------------------------------------------------------------------------
+
+    def samples(self) -> Sampled:
+        """Return which segment each sample belongs to, sorted by timeline and time."""
+        samples = self.owners.table.trace.samples
+        segment, line, worker = self.placed(samples.track, samples.ts, self._inputs_of_samples)
+        order = np.lexsort((samples.ts, line))
+        return Sampled(order, segment[order], line[order], worker[order])
+
+    def placed(
+        self, track: I32, times: I64, inputs_of: Callable[[int, I64], list[tuple[int, I64]]]
+    ) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
+        """Return of events their segment, their timeline, and whether it is that of another thread.
+
+        Args:
+            track: where they are.
+            times: when they are, ns.
+            inputs_of: gives rows of a track by the input that they come from.
+        """
+        lines = self.owners.timelines
+        line = np.full(len(times), NONE, np.int64)
+        worker = np.zeros(len(times), bool)
+        pools: dict[Pool, list[I64]] = {}
+        for one, rows in grouped(track.astype(np.int64)):
+            for source, mine in inputs_of(one, rows):
+                pool, own = self.owners.pool(one, source)
+                if own and pool:
+                    line[mine] = pool[0]
+                elif pool:
+                    pools.setdefault(pool, []).append(mine)
+        for pool, parts in pools.items():
+            rows = np.concatenate(parts)
+            rows = rows[np.argsort(times[rows], kind="stable")]
+            line[rows], several = lines.chosen(pool, times[rows])
+            worker[rows] = True
+            self.shared += several
+        segment = np.full(len(times), self.nowhere, np.int64)
+        found = line != NONE
+        segment[found] = lines.locate(line[found], times[found])
+        return segment, line, worker
+
+    def _inputs_of_samples(self, track: int, rows: I64) -> list[tuple[int, I64]]:
+        names = self.owners.table.trace.samples.name[rows]
+        return [(self.sources_of(name, track)[0], rows[of_name]) for name, of_name in grouped(names.astype(np.int64))]
+
+    def sources_of(self, name: int, track: int) -> list[int]:
+        """Return the inputs that samples of an event on a track can come from."""
+        trace = self.owners.table.trace
+        known = [at for at, source in enumerate(trace.sources) if trace.strings[name] in source.sampled]
+        own = trace.tracks[track].source
+        return [own] if own in known or not known else known
+
+    def uncertain(self, sampled: Sampled) -> tuple[list[int], list[int]] | None:
+        """Return of each layer by how many samples it can be wrong, itself and with all inside; None: not known.
+
+        That is the larger number of two: samples of the layer within the clock bound of an edge, and samples that are
+        not of it within the bound.
+        """
+        trace, owners = self.owners.table.trace, self.owners
+        lines, slices = owners.timelines, trace.slices
+        of_line = dict(grouped(owners.line_of_layer))
+        kinds = (
+            trace.samples.name[sampled.rows].astype(np.int64) * len(trace.tracks) + trace.samples.track[sampled.rows]
+        )
+        sources = {kind: self.sources_of(*divmod(kind, len(trace.tracks))) for kind in np.unique(kinds).tolist()}
+        wrong = np.zeros((2, 2, self.groups + 1), np.int64)
+        for line, rows in grouped(sampled.line):
+            span = lines.span(line)
+            group = self.of_segment[span]
+            opens = np.append(True, np.diff(group) != 0)
+            starts = lines.starts[span][opens]
+            own = group[opens], starts, np.append(starts[1:], BEHIND)
+            mine = of_line[line]
+            of_layers = owners.rows[mine]
+            whole = self.group[mine], slices.ts[of_layers], owners.table.ends[of_layers]
+            bounds = {kind: owners.bound(sources[kind], line) for kind in np.unique(kinds[rows]).tolist()}
+            for bound in set(bounds.values()):
+                if bound is None:
+                    return None
+                of_bound = np.isin(kinds[rows], [kind for kind, other in bounds.items() if other == bound])
+                times = trace.samples.ts[sampled.rows[rows[of_bound]]]
+                for which, (codes, since, until) in enumerate((own, whole)):
+                    sure, found, possible = (
+                        self._within(times, codes, since + by, until - by) for by in (bound, 0, -bound)
+                    )
+                    wrong[which] += found - sure, possible - found
+        of_own, of_all = np.max(wrong, axis=1).tolist()
+        return of_own, of_all[:-1] + of_own[-1:]
+
+    def _within(self, times: I64, group: I64, starts: I64, ends: I64) -> I64:
+        """Return how many of the sorted times lie in the intervals of each layer."""
+        counts = np.zeros(self.groups + 1, np.int64)
+        group, low, high = distinct(group, np.searchsorted(times, starts), np.searchsorted(times, ends))
+        np.add.at(counts, group, high - low)
+        return counts
+
+
+# -- counts --------------------------------------------------------------------------------------------------------
+
+
+def interval_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
+    """Return for each event and input with counts of intervals how many lie in each segment."""
+    trace = layers.owners.table.trace
+    counters = trace.counters
+    found: dict[tuple[str, int], npt.NDArray[Any]] = {}
+    for track, rows in grouped(counters.track.astype(np.int64)):
+        one = trace.tracks[track]
+        pattern = trace.sources[one.source].marks.interval_counts
+        if not pattern or not re.fullmatch(pattern, one.name):
+            continue
+        rows = rows[np.argsort(counters.ts[rows], kind="stable")]
+        whole = bool(np.all(counters.is_integer[rows] == 1))
+        counts = counters.integer[rows] if whole else counters.value[rows]
+        pool, _ = layers.owners.pool(track, one.source)
+        values = _divided(layers, pool, counters.ts[rows], counts)
+        key = one.name, one.source
+        found[key] = found[key] + values if key in found else values
+    return found
+
+
+def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
+    """Return for each event that an input counts in its layers how many lie in each segment.
+
+    A count of a layer has those of the layers directly inside it in it.
+    """
+    table = layers.owners.table
+    trace, slices = table.trace, table.trace.slices
+    lines = layers.owners.timelines
+    found: dict[tuple[str, int], npt.NDArray[Any]] = {}
+    # A layer that others fill has no segment of its own: what it counted itself goes where it starts.
+    segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
+    segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
+    segment[lines.rows[::-1]] = np.arange(len(lines.rows))[::-1]
+    for number, source in enumerate(trace.sources):
+        if not source.marks.layer_counts:
+            continue
+        events = {
+            track.name
+            for track in trace.tracks
+            if track.source == number
+            and track.kind is TrackKind.COUNTER
+            and track.parent != NO_TRACK
+            and trace.tracks[track.parent].kind is TrackKind.THREAD
+        }
+        rows = layers.owners.rows[table.of_source(number)[layers.owners.rows]]
+        for event in sorted(events):
+            at, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], [event])
+            known = np.array([isinstance(one, int) for (one,) in values], bool)[at]
+            counts = np.array([one if isinstance(one, int) else 0 for (one,) in values], np.int64)[at]
+            own = np.zeros(len(slices.ts), np.int64)
+            own[rows] = counts
+            outer = _nearest_above(table.nesting.parent, rows[known])
+            np.subtract.at(own, outer[outer != NO_PARENT], counts[known][outer != NO_PARENT])
+            found[event, number] = layers.by_segment(segment[rows], own[rows])
+    return found
+
+
+def _nearest_above(parent: I64, rows: I64) -> I64:
+    """Return for each of some rows the nearest one of them around it; NO_PARENT if there is none."""
+    is_one = np.zeros(len(parent), bool)
+    is_one[rows] = True
+    above = parent[rows]
+    while np.any(others := (above != NO_PARENT) & ~is_one[above]):
+        above[others] = parent[above[others]]
+    return above
+
+
+def _divided(layers: Layers, pool: Pool, times: I64, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return by segment counts, each up to the next time, divided by what ran meanwhile; whole ones stay whole numbers.
+
+    Their sum stays the same. What has no length belongs to no layer.
+    """
+    lasting = np.append(np.diff(times) > 0, False) & bool(pool)
+    sums = layers.by_segment(np.full(int(np.sum(~lasting)), layers.nowhere), counts[~lasting])
+    starts, counts = times[lasting], counts[lasting]
+    if not len(starts):
+        return sums
+    interval, segment, share, outside = layers.owners.timelines.divided(pool, starts, np.append(times, 0)[1:][lasting])
+    rounded = np.rint if counts.dtype == np.int64 else np.asarray
+    some = np.bincount(interval, minlength=len(starts)) > 0
+    of_none = np.where(some, rounded(counts * outside).astype(counts.dtype), counts)
+    first = np.append(True, np.diff(interval) != 0)[: len(interval)]
+    so_far = np.cumsum(share)
+    before = (so_far - share)[first][np.cumsum(first) - 1]
+    until = rounded(counts[interval] * np.minimum(outside[interval] + (so_far - before), 1)).astype(counts.dtype)
+    last = np.append(first[1:], True)[: len(first)]
+    until = np.where(last, counts[interval], until)
+    sums += layers.by_segment(segment, until - np.where(first, of_none[interval], np.append(until[:1], until)[:-1]))
+    sums[layers.nowhere] += np.sum(of_none)
+    return sums

@@ -1,0 +1,284 @@
+"""What each layer cost inside the machine: samples, counts and primitives of other files by the layer that ran.
+
+The definitions are in docs/answers.md; what belongs to which layer is decided in `owners`, `attribution` and
+`layer_sums`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import nan
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.attribution import NONE
+from traceconv.answers.layer_sums import Layers, Sampled, interval_counts, slice_counts
+from traceconv.answers.operations import combined, key_of
+from traceconv.answers.owners import Owners
+from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.tables import SliceTable
+from traceconv.model.trace import I64, occurring
+
+_COLUMNS = (
+    Column("calls", "calls", Unit.COUNT),
+    Column("self_ns", "self", Unit.NS),
+    Column("total_ns", "total", Unit.NS),
+    Column("samples", "samples", Unit.COUNT),
+    Column("uncertain_samples", "± samples", Unit.COUNT),
+    Column("samples_total", "samples, total", Unit.COUNT),
+    Column("uncertain_samples_total", "± samples, total", Unit.COUNT, detail=True),
+    Column("worker_samples", "samples of workers", Unit.COUNT, detail=True),
+    Column("primitives", "primitives", Unit.COUNT, detail=True),
+    Column("primitives_total", "primitives, total", Unit.COUNT, detail=True),
+    Column("primitives_ns", "time of primitives", Unit.NS),
+    Column("primitives_total_ns", "time of primitives, total", Unit.NS, detail=True),
+    Column("gflop_per_s", "GFLOP/s", Unit.RATE),
+)
+#: Behind those of the events.
+_TEXTS = (
+    Column("implementations", "implementations", Unit.TEXT),
+    Column("symbols", "top symbols", Unit.TEXT),
+)
+#: The row of what belongs to no layer.
+NO_LAYER = "(no layer)"
+_SHOWN = 3  # symbols and implementations of a row
+_CYCLES = ("cycles", "cpu-cycles")
+Values = npt.NDArray[Any]
+
+
+def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
+    """Return a row for each value of the keys among the layers, most samples first, and one for what is of no layer.
+
+    Args:
+        table: the slices.
+        by: what layers are grouped by, as in `operations`.
+
+    Raises:
+        UsageError: a key is not known.
+    """
+    section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
+    sums, names = layers_of(table, by)
+    sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
+    calls = _Calls(sums)
+    if not (len(sampled.rows) or counts or len(calls.rows)):
+        section.notes.append("no input has samples, counts of intervals, or primitives that ran inside of layers")
+        return section
+    cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
+    cells |= _times(sums) | _of_samples(sums, sampled) | calls.columns()
+    cells["symbols"] = _symbols(sums, sampled)
+    events = _events(sums, sampled, counts)
+    for name, values in events.items():
+        unit = Unit.COUNT if values.dtype == np.int64 else Unit.RATE
+        section.columns += (Column(name, name, unit), Column(f"{name}_total", f"{name}, total", unit, detail=True))
+        cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
+    for name, ratios in _ratios(list(events), cells).items():
+        title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
+        section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
+        cells[name] = ratios
+    section.columns += _TEXTS
+    rows = list(zip(*(cells[column.name] for column in section.columns), strict=True))
+    order = sorted(range(len(rows)), key=lambda at: (-cells["samples"][at], -(cells["self_ns"][at] or 0), names[at]))
+    section.rows = [rows[at] for at in order]
+    section.notes += _notes(sums, sampled, cells)
+    return section
+
+
+def layers_of(table: SliceTable, by: Sequence[str]) -> tuple[Layers, list[tuple[str, ...]]]:
+    """Return the layers of a trace by keys, and the texts of each row, the one of what is of no layer last."""
+    owners = Owners(table)
+    codes, texts_of = combined([key_of(table, key) for key in by])
+    used, group = np.unique(codes[owners.rows], return_inverse=True)
+    names = [texts_of(code) for code in used.tolist()]
+    return Layers(owners, group.reshape(-1), len(used)), [*names, (NO_LAYER, *[""] * (len(by) - 1))]
+
+
+def _times(sums: Layers) -> dict[str, list[Any]]:
+    """Return how often each layer ran and how long, ns."""
+    lines = sums.owners.timelines
+    lasting = np.append(np.where(lines.rows == NONE, 0, lines.ends - lines.starts), 0)
+    calls = np.bincount(sums.group, minlength=sums.groups).tolist()
+    return {
+        "calls": [*calls, None],
+        "self_ns": [*sums.own(lasting)[:-1], None],
+        "total_ns": [*sums.total(lasting)[:-1], None],
+    }
+
+
+def _of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
+    """Return how many samples each layer has, and by how many that can be wrong."""
+    count = sums.by_segment(sampled.segment, np.ones(len(sampled.rows), np.int64))
+    workers = sums.by_segment(sampled.segment, sampled.worker.astype(np.int64))
+    unknown: list[int | None] = [None] * (sums.groups + 1)
+    uncertain = sums.uncertain(sampled) or (unknown, unknown)
+    return {
+        "samples": sums.own(count),
+        "samples_total": sums.total(count),
+        "uncertain_samples": uncertain[0],
+        "uncertain_samples_total": uncertain[1],
+        "worker_samples": sums.own(workers),
+    }
+
+
+def _events(sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values]) -> dict[str, Values]:
+    """Return by the name of an event how many of them lie in each segment."""
+    trace = sums.owners.table.trace
+    names = trace.samples.name[sampled.rows]
+    found: dict[str, Values] = {}
+    for name in occurring(names):
+        mine = names == name
+        found[trace.strings[name]] = sums.by_segment(sampled.segment[mine], trace.samples.weight[sampled.rows[mine]])
+    for (event, source), values in counts.items():
+        found[f"{event} ({trace.sources[source].name})" if event in found else event] = values
+    return found
+
+
+def _ratios(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return instructions per cycle, and misses per 1,000 instructions, where both were counted in the same way."""
+    found: dict[str, list[Any]] = {}
+
+    def add(name: str, part: str, whole: str, scale: int) -> None:
+        for end in ("", "_total"):
+            pairs = zip(cells[part + end], cells[whole + end], strict=True)
+            found[name + end] = [scale * one / other if other > 0 else None for one, other in pairs]
+
+    for whole in events:
+        name, rest = _parts_of(whole)
+        for part in events if name == "instructions" else ():
+            other, how = _parts_of(part)
+            if how != rest:
+                continue
+            if other in _CYCLES:
+                add(f"ipc{rest}", whole, part, 1)
+            elif "miss" in other:
+                add(f"{part}_per_1000_instructions", part, whole, 1000)
+    return found
+
+
+def _parts_of(event: str) -> tuple[str, str]:
+    """Return the plain name of an event, and what else its name says: on which part of the CPU, of which privilege."""
+    match = re.fullmatch(r"(?:(\w+)/)?([\w.-]+)(?:,[^/:]*)?(?:/?([^ ]*))(?: .*)?", event)
+    if match is None:
+        return event, ""
+    unit = "" if match[1] in (None, "cpu") else f"{match[1]}/"
+    privilege = re.search(r"[:/]([ukhGHpP]+):?$", event)
+    return match[2], f":{unit}{privilege[1] if privilege else ''}" if unit or privilege else ""
+
+
+def _symbols(sums: Layers, sampled: Sampled) -> list[str]:
+    """Return the innermost functions of most of the samples of each layer, with their shares."""
+    trace = sums.owners.table.trace
+    numbers: dict[str, int] = {}
+    of_frame = [numbers.setdefault(frame.name, len(numbers)) for frame in trace.frames]
+    stack = trace.samples.stack[sampled.rows]
+    known = stack >= 0
+    leaf = np.array(of_frame, np.int64)[stack[known]]
+    ones = np.ones(len(leaf), np.int64)
+    return _most(sums.of_segment[sampled.segment[known]], leaf, ones, list(numbers), sums.groups)
+
+
+def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int) -> list[str]:
+    """Return for each row the texts with the largest sums of amounts, with their shares."""
+    pairs, at = np.unique(group * (len(texts) + 1) + what, return_inverse=True)
+    sums = np.zeros(len(pairs), np.int64)
+    np.add.at(sums, at.reshape(-1), amounts)
+    group, what = np.divmod(pairs, len(texts) + 1)
+    order = np.lexsort((what, -sums, group))
+    whole = np.zeros(groups + 1, np.int64)
+    np.add.at(whole, group, sums)
+    found: list[list[str]] = [[] for _ in range(groups + 1)]
+    for one, text, amount in zip(group[order].tolist(), what[order].tolist(), sums[order].tolist(), strict=True):
+        if len(found[one]) < _SHOWN and amount:
+            found[one].append(f"{texts[text]} {100 * amount / int(whole[one]):.0f} %")
+    return [", ".join(shown) for shown in found]
+
+
+class _Calls:
+    """The calls of primitives of libraries, by the layers that they ran in: where their middle lies."""
+
+    def __init__(self, sums: Layers) -> None:
+        self._sums = sums
+        table = sums.owners.table
+        slices, trace = table.trace.slices, table.trace
+        parts, gflop = [np.empty(0, np.int64)], [np.empty(0)]
+        what = [np.empty(0, np.int64)]
+        known: dict[str, int] = {}
+        for number, source in enumerate(trace.sources):
+            marks = source.marks.primitives
+            mine = table.of_source(number)
+            if marks is None or np.any(mine[sums.owners.rows]):
+                continue
+            calls = mine & table.of_categories(marks.calls)
+            rows = table.recorded[calls[table.recorded]]
+            args = slices.args_at[rows], slices.args_len[rows]
+            numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop])
+            of_value = np.array([nan if work is ABSENT else float(work) for _, work in values])
+            implementations = ["" if one is ABSENT else str(one) for one, _ in values]
+            texts = [
+                f"{trace.strings[name]} {implementations[at]}".strip()
+                for name, at in zip(slices.name[rows].tolist(), numbers.tolist(), strict=True)
+            ]
+            what.append(np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
+            gflop.append(of_value[numbers] if len(rows) else np.empty(0))
+            parts.append(rows)
+        self.rows = np.concatenate(parts)
+        self._what, self._gflop, self._texts = np.concatenate(what), np.concatenate(gflop), list(known)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the number of calls and their time for each layer, and what they are."""
+        sums, slices = self._sums, self._sums.owners.table.trace.slices
+        dur, track = slices.dur[self.rows], slices.track[self.rows]
+        source = self._sums.owners.table.trace.tracks
+        segment, _, _ = sums.placed(
+            track, slices.ts[self.rows] + dur // 2, lambda one, rows: [(source[one].source, rows)]
+        )
+        count = sums.by_segment(segment, np.ones(len(self.rows), np.int64))
+        lasting = sums.by_segment(segment, dur)
+        time = sums.own(lasting)
+        gflop = sums.own(sums.by_segment(segment, np.where(dur > 0, self._gflop, nan)))
+        group = sums.of_segment[segment]
+        return {
+            "primitives": sums.own(count),
+            "primitives_total": sums.total(count),
+            "primitives_ns": time,
+            "primitives_total_ns": sums.total(lasting),
+            "gflop_per_s": [
+                work * 1e9 / ns if ns and work == work else None for work, ns in zip(gflop, time, strict=True)
+            ],
+            "implementations": _most(group, self._what, dur, self._texts, sums.groups),
+        }
+
+
+def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[str]:
+    """Return what is to be said beside the table."""
+    found = []
+    count = len(sampled.rows)
+    if count:
+        none, foreign = cells["samples"][-1], int(np.count_nonzero(sampled.line == NONE))
+        found.append(f"{none - foreign} of {count} samples belong to no layer: none was running where they were taken")
+        if foreign:
+            found.append(
+                f"{foreign} of {count} samples are of processes without layers, as far as the inputs tell: "
+                "if pids of all inputs are those of one machine, say --same-machine"
+            )
+        uncertain = cells["uncertain_samples"]
+        if uncertain[0] is None:
+            found.append("± samples is empty: nobody states how far the clocks of the inputs can be apart")
+        else:
+            shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
+            middle = f", {100 * shares[(len(shares) - 1) // 2]:.1f} % in the median of the layers" if shares else ""
+            found.append(f"± samples: those that the clock bound can move over the edge of a layer{middle}")
+    workers = sum(cells["worker_samples"])
+    if workers:
+        found.append(
+            f"{workers} samples of workers: threads without layers, which belong to what the threads with layers ran"
+        )
+    if sums.shared:
+        found.append(f"{sums.shared} of these came while several threads ran layers, which take turns in having one")
+    found.append(
+        "self: of the layer itself, the innermost one; total: with all that ran inside; self adds up to the input"
+    )
+    return found

@@ -1,0 +1,184 @@
+"""Which slices are layers, and which threads events without a layer of their own thread can belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from traceconv.answers.attribution import NONE, Timelines, timelines
+from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.clocks import Verdict
+from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
+
+Pool = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """How an input was put on the time of the trace: how wrong that can be, None if nobody knows, and where it ran."""
+
+    bound_ns: int | None
+    apart: bool
+    host: str
+
+
+@dataclass(frozen=True)
+class Owners:
+    """The layers of a trace, and what belongs to them.
+
+    A layer is a slice of a framework on a thread; where no input has any, of a library. Tracks of a process that are
+    not threads of the system count as one thread.
+    """
+
+    table: SliceTable
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Return the rows of the slices that are layers."""
+        framework = self._slices_of((Layer.FRAMEWORK, None))
+        return framework if len(framework) else self._slices_of((Layer.LIBRARY,))
+
+    def _slices_of(self, layers: Iterable[Layer | None]) -> Rows:
+        trace = self.table.trace
+        found = np.zeros(len(trace.slices.ts), bool)
+        on_thread = np.array([self._thread_above(at) != NO_TRACK for at in range(len(trace.tracks))], bool)
+        for number, source in enumerate(trace.sources):
+            if source.layer not in layers:
+                continue
+            mine = self.table.of_source(number)
+            if source.layer is None:
+                mine &= on_thread[trace.slices.track]
+            if source.marks.launches is not None:
+                mine &= ~self.table.of_categories(source.marks.launches.work)
+            found |= mine
+        rows = self.table.recorded
+        return rows[found[rows] & (trace.slices.dur[rows] > 0)]
+
+    def _thread_above(self, track: int) -> int:
+        """Return the thread that a track with slices is, or is a lane of, or stands beside; NO_TRACK for others."""
+        tracks = self.table.trace.tracks
+        own = int(self.table.row_of_track[track])
+        above = tracks[own].parent
+        if (
+            tracks[own].kind is not TrackKind.THREAD
+            and above != NO_TRACK
+            and tracks[above].source != tracks[own].source
+        ):
+            own = int(above)
+        return own if tracks[own].kind is TrackKind.THREAD else NO_TRACK
+
+    @cached_property
+    def _lines(self) -> tuple[I64, list[int], list[set[int]]]:
+        """Return for each track its timeline, and of each timeline a track and the inputs of its layers."""
+        trace = self.table.trace
+        numbers: dict[tuple[int, int], int] = {}
+        line_of = np.full(len(trace.tracks), NONE, np.int64)
+        tracks: list[int] = []
+        sources: list[set[int]] = []
+        for track in np.unique(trace.slices.track[self.rows]).tolist():
+            thread, source = self._thread_above(track), trace.tracks[track].source
+            rest = (self.table.process_of(track), source)
+            line = line_of[track] = numbers.setdefault(rest if thread == NO_TRACK else (thread, NONE), len(numbers))
+            if line == len(tracks):
+                tracks.append(track if thread == NO_TRACK else thread)
+                sources.append(set())
+            sources[line].add(source)
+            if thread != NO_TRACK:
+                line_of[thread] = line
+        return line_of, tracks, sources
+
+    @cached_property
+    def timelines(self) -> Timelines:
+        """Return the timelines of the layers."""
+        return timelines(self.table.trace.slices, self.rows, self._lines[0])
+
+    @cached_property
+    def line_of_layer(self) -> I64:
+        """Return the timeline of each layer, in the order of `rows`."""
+        found: I64 = self._lines[0][self.table.trace.slices.track[self.rows]]
+        return found
+
+    def pool(self, track: int, source: int) -> tuple[Pool, bool]:
+        """Return the timelines that what an input has on a track can belong to, and whether it is of a thread of them.
+
+        A thread with layers is its own. Any other one, and what is known of a process only, belongs to the threads with
+        layers of the same process; what tells no process, to those of all. Nothing belongs to another host, or to
+        layers that are not on the same clock.
+        """
+        line_of, _, _ = self._lines
+        tracks = self.table.trace.tracks
+        while track != NO_TRACK and tracks[track].kind is TrackKind.COUNTER:
+            track = tracks[track].parent
+        thread = NO_TRACK if track == NO_TRACK else self._thread_above(track)
+        if thread != NO_TRACK and line_of[thread] != NONE:
+            return self._related(source, (int(line_of[thread]),)), True
+        process = NO_TRACK if track == NO_TRACK else self.table.process_of(track)
+        if process in self._of_process:
+            return self._related(source, self._of_process[process]), False
+        if process == NO_TRACK or tracks[process].kind is not TrackKind.PROCESS:
+            return self._related(source, tuple(range(len(self.timelines)))), False
+        return self._related(source, self._guessed(track, process)), False
+
+    @cached_property
+    def _of_process(self) -> dict[int, Pool]:
+        found: dict[int, list[int]] = {}
+        for line, track in enumerate(self._lines[1]):
+            found.setdefault(self.table.process_of(track), []).append(line)
+        return {process: tuple(lines) for process, lines in found.items()}
+
+    def _guessed(self, track: int, process: int) -> Pool:
+        """Return what a process that is not one with layers belongs to: to the only one, if either has no number.
+
+        A thread whose process is not told must be called as a thread of that one is, or as it is itself.
+        """
+        if len(self._of_process) != 1:
+            return ()
+        tracks = self.table.trace.tracks
+        ((framework, lines),) = self._of_process.items()
+        if tracks[process].unknown:
+            names = {one.name for one in tracks if one.kind is TrackKind.THREAD and one.parent == framework}
+            return lines if tracks[track].name in names | {tracks[framework].name} else ()
+        source = tracks[process].source
+        others = [one for one in tracks if one.kind is TrackKind.PROCESS and one.source == source and one.pid]
+        return lines if tracks[framework].pid is None and len(others) == 1 and tracks[process].pid else ()
+
+    # -- how certain it is ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _placed(self) -> list[_Placed]:
+        """Return how each input was placed."""
+        trace = self.table.trace
+        lines: dict[str, list[dict[str, Any]]] = {}
+        for line in trace.metadata.get("alignment", []):
+            lines.setdefault(line["file"], []).append(line)
+        found = []
+        for source in trace.sources:
+            own = lines.get(source.name, [])
+            bounds = [line["bound_ns"] for line in own]
+            bound = None if not bounds or None in bounds else max(bounds)
+            apart = any(line["verdict"] == Verdict.SEPARATE for line in own)
+            found.append(_Placed(bound, apart, next((line.get("host", "") for line in own), "")))
+        return found
+
+    def _related(self, source: int, pool: Pool) -> Pool:
+        """Return the timelines of a pool on the clock and the host of an input."""
+        return tuple(line for line in pool if all(self._is_related(source, other) for other in self._lines[2][line]))
+
+    def _is_related(self, one: int, other: int) -> bool:
+        a, b = self._placed[one], self._placed[other]
+        return one == other or not (a.apart or b.apart or (a.host and b.host and a.host != b.host))
+
+    def bound(self, sources: Iterable[int], line: int) -> int | None:
+        """Return how far events of one of the inputs can be from where they are on a timeline, ns; None: not known."""
+        most = 0
+        for one in sources:
+            for other in self._lines[2][line] - {one}:
+                bounds = self._placed[one].bound_ns, self._placed[other].bound_ns
+                if bounds[0] is None or bounds[1] is None:
+                    return None
+                most = max(most, bounds[0] + bounds[1])
+        return most
