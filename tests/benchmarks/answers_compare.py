@@ -3,8 +3,8 @@
     python -m tests.benchmarks.answers_compare --traces DIR --hta PYTHON --tracelens PYTHON
 
 PYTHON is an interpreter that can import `hta` (HolisticTraceAnalysis 0.5) or `TraceLens`. All files below DIR that end
-in .json or .json.gz are read. Each tool runs in a process of its own, from the file to its tables; the time is the least
-of several runs, once with starting Python and importing, once without. Times of the tables are in us.
+in .json or .json.gz are read. Each tool runs in a process of its own, from the file to its tables; the time is the
+least of several runs, once with starting Python and importing, once without. Times of the tables are in us.
 """
 
 from __future__ import annotations
