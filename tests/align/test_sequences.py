@@ -192,7 +192,7 @@ def test_two_runs_of_one_replayed_schedule_are_told_by_their_durations(seed: int
     assert align_sequences(*replayed_pair(seed, same=True), Prior()).verdict is Verdict.OK
     found = align_sequences(*replayed_pair(seed, same=False), Prior())
     assert found.verdict is Verdict.INSUFFICIENT
-    assert "these look like two different runs" in str(found.reason)
+    assert "these look like two runs" in str(found.reason)
 
 
 def test_durations_that_say_nothing_leave_it_open_whether_it_is_one_run() -> None:

@@ -129,7 +129,7 @@ def test_start_given_by_the_user(tmp_path: Path) -> None:
 def test_start_that_counts_from_boot(tmp_path: Path) -> None:
     trace = read(written(tmp_path, RUN), start_ns="2186782146266")
     assert trace.snapshots[0].other.zero is Zero.BOOT
-    assert "no time since 1970" in trace.sources[0].notes[0]
+    assert "not a time since 1970" in trace.sources[0].notes[0]
 
 
 @pytest.mark.parametrize("offset", ["2", "+25:00", "02:00", "+02:75", "Europe/Berlin"])

@@ -173,8 +173,8 @@ class Text(enum.Enum):
     EARLY_WORK = "{early} of {kernels} kernels begin before the calls that launched them, by up to {worst:time}"
     IDS_LEFT_OUT = "{reason} ({slices} slices with ids that are not their own are left out)"
     FEW_LAUNCH_IDS = "only {ids} ids of launches are in both files"
-    FEW_LAUNCHED = "only {share:.0%} of the work has a launch with its id: these look like two different runs"
-    WORK_OUT_OF_ORDER = "only {share:.0%} of the work is in the order of its launches: these look like different runs"
+    FEW_LAUNCHED = "only {share:.0%} of the work has a launch with its id: these look like two runs"
+    WORK_OUT_OF_ORDER = "only {share:.0%} of the work is in the order of its launches: these look like two runs"
     LAUNCHES_CONTRADICT_WAITS = "{launches} launches and {waits} waits contradict each other, {other_run}"
     LAUNCHES_CONTRADICT_CLOCKS = "{launches} launches and {waits} waits contradict what is known of the clocks"
     FEW_WAITS = (

@@ -106,7 +106,7 @@ class Owners:
         """Return the timelines that what an input has on a track can belong to, and whether it is of a thread of them.
 
         A thread with layers is its own. Any other one, and what is known of a process only, belongs to the threads with
-        layers of the same process; what tells no process, to those of all. Nothing belongs to another host, or to
+        layers of the same process; what names no process, to those of all. Nothing belongs to another host, or to
         layers that are not on the same clock.
         """
         line_of, _, _ = self._lines

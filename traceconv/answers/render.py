@@ -62,7 +62,7 @@ def _shown(section: Section, rows: Sequence[Sequence[Cell]]) -> tuple[list[Colum
     shown = [
         (at, column)
         for at, column in enumerate(section.columns)
-        if not has_details or (not column.detail and any(row[at] for row in rows))
+        if not has_details or (not column.detail and any(row[at] not in (None, "") for row in rows))
     ]
     return [column for _, column in shown], [[shown_cell(row[at], column.unit) for at, column in shown] for row in rows]
 

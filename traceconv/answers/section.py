@@ -40,7 +40,7 @@ class Column:
         title: for people.
         unit: what its numbers count.
         detail: whether text and Markdown leave it out, so that the table fits a terminal. A table that has such columns
-            is also shown without those that hold nothing but zeros.
+            is also shown without those that hold nothing.
     """
 
     name: str

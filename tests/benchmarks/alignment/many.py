@@ -32,7 +32,7 @@ import numpy as np
 from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, network, run
 from tests.benchmarks.record import laid_out
 from traceconv.align import Policy, align, contradictions, duration_placement, estimates
-from traceconv.align.constraint_parser import ClockFact, ClockKind, Facts
+from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints
 from traceconv.align.geometry import F64
 from traceconv.api import read
 from traceconv.errors import AlignmentError
@@ -161,8 +161,8 @@ def measure(processes: int, hosts: int, clock: str, pids: bool) -> Measured:
     have_read = time.process_time()
     compared = Counter[str]()
     kind = ClockKind.PERF if clock == "boot" else ClockKind.REALTIME
-    stated = {processes + at: ClockFact(kind, host_of(at, processes, hosts)) for at in range(processes)}
-    facts = Facts(clocks=stated if hosts > 1 and clock != "none" else {})
+    stated = {processes + at: ClockConstraint(kind, host_of(at, processes, hosts)) for at in range(processes)}
+    constraints = Constraints(clocks=stated if hosts > 1 and clock != "none" else {})
     wrong = 0
     with ExitStack() as patches:
         for module, name in (
@@ -172,7 +172,7 @@ def measure(processes: int, hosts: int, clock: str, pids: bool) -> Measured:
         ):
             patches.enter_context(patch.object(module, name, _counted(getattr(module, name), compared)))
         try:
-            found = align(traces, policy=Policy(same_run=clock == "none"), facts=facts)
+            found = align(traces, policy=Policy(same_run=clock == "none"), constraints=constraints)
         except AlignmentError as error:
             outcome = f"{type(error).__name__}: {error}"
         else:
