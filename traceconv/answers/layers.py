@@ -68,7 +68,8 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
         section.notes.append("no input has samples, counts of intervals, or primitives that ran inside of layers")
         return section
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
-    cells |= _times(sums) | _of_samples(sums, sampled) | calls.columns()
+    cells |= _times(sums) | _of_samples(sums, sampled)
+    cells |= calls.columns() if len(calls.rows) else {}
     cells["symbols"] = _symbols(sums, sampled)
     events = _events(sums, sampled, counts)
     for name, values in events.items():
@@ -80,7 +81,8 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
         section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
         cells[name] = ratios
     section.columns += _TEXTS
-    rows = list(zip(*(cells[column.name] for column in section.columns), strict=True))
+    nothing = [None] * (sums.groups + 1)
+    rows = list(zip(*(cells.get(column.name, nothing) for column in section.columns), strict=True))
     order = sorted(range(len(rows)), key=lambda at: (-cells["samples"][at], -(cells["self_ns"][at] or 0), names[at]))
     section.rows = [rows[at] for at in order]
     section.notes += _notes(sums, sampled, cells)
