@@ -123,7 +123,11 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     (pair,) = best.pairs
     assert pair.taken
     assert best.receipt[1].offset_ns == pair.way.inverse().offset_ns
-    assert best.receipt[1].warnings[0].startswith("it lies where it fits best, though that is ambiguous")
+    assert (
+        best.receipt[1]
+        .warnings[0]
+        .startswith("placed where it fits best (--on-ambiguous best), though that is ambiguous")
+    )
     assert str(pair.estimate.reason) in best.receipt[1].warnings[0]
     assert earlier_or_later(pair.rival_offsets()[0]) in best.receipt[1].warnings[0]
     separate = align(traces, policy=Policy(on_ambiguous="separate"))

@@ -79,7 +79,11 @@ def test_a_process_of_one_machine_is_one() -> None:
         ((VM, ASSUMED), Basis.OTHERS, "assumed: b names no machine, all others are of host vm"),
         ((ASSUMED, VM), Basis.OTHERS, "assumed: a names no machine, all others are of host vm"),
         ((Machine("boot 1", "c1", "1"), Machine("boot 1", "c2", "1")), Basis.BOOT, "c1 and c2 are of one boot"),
-        ((replace(VM, by_user=True), Machine("vm", "c", "", True)), Basis.USER, "the user says that it is one machine"),
+        (
+            (replace(VM, by_user=True), Machine("vm", "c", "", True)),
+            Basis.USER,
+            "--same-machine says that it is one machine",
+        ),
         ((VM, ELSEWHERE), None, "they are of the hosts vm and other"),
         ((VM, UNKNOWN), None, ""),
         ((UNKNOWN, UNKNOWN), None, ""),
@@ -263,7 +267,7 @@ def test_a_log_is_of_the_only_process_that_can_have_written_it(
     recordings = [recording("a", machines[0], format="kineto"), recording("log", machines[1], **LOG)]
     found = strays(recordings, [process(0)], stray(1))
     assert one(found) == ([(By.WRITER, basis, 0, 1)] if basis else [])
-    words = "pid 7: one process in a and log: no other one here can have written the log; "
+    words = "pid 7: one process in a and log: it is the only one here that can have written the log; "
     assert [line.startswith(words) for line in found.describe()] == [True] * (basis is not None)
 
 

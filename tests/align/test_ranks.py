@@ -72,7 +72,7 @@ def alignment_of(output: Path) -> list[Json]:
 def test_ranks_of_one_host_are_as_they_were(tmp_path: Path) -> None:
     result = run("merge", *gloo(tmp_path, 0), "-o", tmp_path / "out.json", "--strict")
     assert result.exit_code == 0
-    assert "98 collectives of ranks 0 and 1 checked: all can have happened as drawn" in result.stderr
+    assert "98 collectives of ranks 0 and 1 checked: all are possible with these offsets" in result.stderr
     assert [line["verdict"] for line in alignment_of(tmp_path / "out.json")] == ["ok", "ok"]
 
 
@@ -109,7 +109,7 @@ def test_collectives_that_cannot_have_happened_are_refused(
     assert type(found) is error
     assert found.exit_code == code
     assert not (tmp_path / "out.json").exists()
-    assert "of 98 cannot have happened as drawn, by up to" in found.message
+    assert "of 98 are impossible with these offsets, by up to" in found.message
     assert "'gloo:" in found.message
     assert found.message.startswith("rank1.json: ")
     assert "rank0.json" in found.message.partition(" contradict their collectives: ")[0]
@@ -136,7 +136,7 @@ def test_the_user_goes_on(tmp_path: Path) -> None:
     paths = gloo(tmp_path, 400 * MS, "node8")
     result = run("merge", *paths, "-o", tmp_path / "out.json", "--offset", "rank1.json=0ns")
     assert result.exit_code == 0
-    assert "98 cannot have happened as drawn, by up to 400 ms (rank 0 left 'gloo:" in result.stderr
+    assert "98 are impossible with these offsets, by up to 400 ms (rank 0 left 'gloo:" in result.stderr
     second = alignment_of(tmp_path / "out.json")[1]
     assert second["verdict"] == "assumed"
     (said,) = [text for text in second["warnings"] if "contradict their collectives" in text]
@@ -199,7 +199,7 @@ def test_a_refusal_has_its_report(host: str, verdict: str, tmp_path: Path) -> No
     found = json.loads(report.read_text())
     jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(found)
     assert found["verdict"] == verdict
-    assert "cannot have happened as drawn" in found["refusal"]["message"]
+    assert "are impossible with these offsets" in found["refusal"]["message"]
 
 
 # -- kernels of NCCL, as each version of torch writes them (written by hand) ------------------------------------------
@@ -522,7 +522,7 @@ def test_the_worst_of_many_ranks_is_named(tmp_path: Path) -> None:
     assert check.checked == check.after.count == 20
     assert "before rank 5 entered it" in str(check.describe())
     assert str(check.describe()).startswith(
-        "20 collectives of 8 ranks checked: 20 cannot have happened as drawn, by up to"
+        "20 collectives of 8 ranks checked: 20 are impossible with these offsets, by up to"
     )
 
 

@@ -168,7 +168,7 @@ def test_other_evidence_is_explained_in_its_own_words(method: str, traces: list[
     assert report["pairs"][0]["margin"] is None
     text = page(report)
     assert "No other place came close" in text
-    assert "begin together" not in text
+    assert "start together" not in text
     assert ("busy" in text) == (method == "activity")
 
 
@@ -246,7 +246,7 @@ def test_files_side_by_side_are_not_called_aligned() -> None:
     text = page(report)
     assert "These recordings are side by side, but not all of them are aligned" in text
     assert "it was not used" in text
-    assert "<strong>But not aligned: its times have nothing to do with those of the other files" in text
+    assert "<strong>But not aligned: do not compare its times with those of other files" in text
 
 
 def test_a_refusal_without_any_comparison() -> None:

@@ -319,7 +319,7 @@ def test_an_export_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
 
 
 def test_wrong_calls_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="no kind of table"):
+    with pytest.raises(UsageError, match="not of a kind of table"):
         traceconv.export([CUDA], tmp_path / "run.xlsx")
     with pytest.raises(UsageError, match="each given once"):
         traceconv.export([CUDA], tmp_path / "run.csv", args=["a", "a"])

@@ -51,7 +51,7 @@ def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
 
 def test_a_window_is_named_by_each_section() -> None:
     window = "from 14 µs to 17 µs after the start"
-    of_time = [f"--section={name}" for name in SECTIONS if name not in ("overview", "ranks")]
+    of_time = [f"--section={name}" for name in SECTIONS if name not in ("overview", "ranks", "layers")]
     text = run(CUDA, "--between", "cudaLaunchKernel[2]", "--section=overview", *of_time).stdout
     assert text.count(window) == len(of_time)
     assert "--between does not apply to this section" in text
@@ -117,7 +117,7 @@ def test_tables_without_rows_are_left_out_unless_asked_for(form: str) -> None:
     found = run(CUDA, "--format", form).stdout
     headings = [line.removeprefix("## ") for line in found.splitlines() if line and line[:2] not in ("  ", "| ", "- ")]
     assert headings == ["overview", "operations", "steps", "device", "memory"]
-    assert "nothing to show in ranks, logs, primitives: --section NAME says why" in found
+    assert "nothing to show in ranks, logs, primitives, layers: --section NAME says why" in found
     assert "no input holds log entries" in run(CUDA, "--format", form, "--section", "logs").stdout
     assert json.loads(run(CUDA, "--format", "json").stdout)["logs"] == []
 

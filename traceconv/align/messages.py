@@ -54,11 +54,11 @@ class Text(enum.Enum):
     COMPARED_SAMPLING_GAPS = "the gaps around sampling interrupts"
     COMPARED_DUPLICATE = "the same recording, given twice"
     ALL_EQUAL = "all {events} events are equal, to the ns"
-    OTHER_RUN = "as with two runs, two different parts of one run, or a clock that was set meanwhile"
-    OTHER_PLACES = "{reason}; other places, seen from the best one: {rivals:moves}"
+    OTHER_RUN = "perhaps of two runs, of two parts of one run, or of a clock that was set meanwhile"
+    OTHER_PLACES = "{reason}; other offsets, against the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
-    FEW_COMMON_EVENTS = "only {events} events of common kinds, {least} are needed"
+    FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, {least} are needed"
     TRACES_DO_NOT_MEET = "the events of both do not overlap where their clocks allow it"
     NO_PLACE_FITS = "no place was found where the events of both fit"
     BEGIN_FITS = (
@@ -104,13 +104,13 @@ class Text(enum.Enum):
     BOTH_LOGS = "both"
     OUTER_LOG = "the outer"
     INNER_LOG = "the inner"
-    FEW_DURATIONS = "only {known} events of common kinds have a duration, {least} are needed"
+    FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, {least} are needed"
     DURATIONS_FIT_ELSEWHERE = (
-        "the durations fit nearly as well in {others} other places; {settle}, or one that begins with the profile"
+        "the durations fit nearly as well in {others} other places; {settle}, or one that starts with the profile"
     )
     DURATIONS_FIT_ITERATIONS_AWAY = (
         "the durations fit nearly as well in {others} other places, {spacing:short} apart; {settle}, or one that "
-        "begins with the profile"
+        "starts with the profile"
     )
     LOG_WITH_TIMES_SETTLES = "a log with times would settle it"
     CERTAIN_MATCHES = "{used} of {total} events match with certainty"
@@ -423,13 +423,13 @@ class Text(enum.Enum):
     )
     CANNOT_BE_LINED_UP = "{a} and {b} cannot be lined up: {why}"
     SETTLE_AMBIGUITY = (
-        "`traceconv clocks {files:files}` says what would relate their clocks; or say it: --offset FILE=TIME, "
-        "--anchor; --on-ambiguous best takes the best place and says so beside it"
+        "`traceconv clocks {files:files}` lists what would help; if you know the offset: --offset FILE=TIME or "
+        "--anchor; --on-ambiguous best takes the best offset and marks it"
     )
-    BESIDE_OTHERS = "nothing: beside the others, from their start on"
-    TAKEN_AS_BEST = "it lies where it fits best, though that is {verdict}, since --on-ambiguous best asks for it: {why}"
-    NOT_ALIGNED = "not aligned: its times have nothing to do with those of the other files"
-    NOT_ALIGNED_BECAUSE = "not aligned: its times have nothing to do with those of the other files ({reason})"
+    BESIDE_OTHERS = "not aligned: starts with the others"
+    TAKEN_AS_BEST = "placed where it fits best (--on-ambiguous best), though that is {verdict}: {why}"
+    NOT_ALIGNED = "not aligned: do not compare its times with those of other files"
+    NOT_ALIGNED_BECAUSE = "not aligned: do not compare its times with those of other files ({reason})"
 
     # -- inputs, placement --------------------------------------------------------------------------------------------
     ONE_BOOT = "both count from the boot of one machine, as --same-machine says"
@@ -439,14 +439,12 @@ class Text(enum.Enum):
     IN_THE_SAME_SLICES = "it lies in the same slices as {other}, so one of the two must be of another run"
     TWO_CLOCKS_IN_ONE_FILE = "{file} holds times of two clocks that nothing relates: {one}, and {other}"
     SPLIT_IT = "split it where the second recording begins, and merge the parts with --offset"
-    CANNOT_BE_RELATED = (
-        "the clocks of {a} and {b} cannot be related: the first counts {one}, the second {other}{events}"
-    )
-    NOR_DO_EVENTS_TELL = "; nor do their events tell: {reason}"
+    CANNOT_BE_RELATED = "{a} and {b} have no common clock{events} ({a}: {one}; {b}: {other})"
+    NOR_DO_EVENTS_TELL = ", and their events do not tell the offset: {reason}"
     SAY_SAME_RUN = "if both are of one run: --same-run"
-    CLOCKS_COMMAND = "`traceconv clocks {files:files}` says what else would relate them"
+    CLOCKS_COMMAND = "`traceconv clocks {files:files}` lists what would help"
     SAY_OFFSET = "say how: --offset {file:file}=TIME adds TIME to all times of that file"
-    GUESS_OFFSET = "--offset {file:file}={move:option} would let both begin together, which is a guess"
+    GUESS_OFFSET = "--offset {file:file}={move:option} lets both start together (a guess)"
     ELSE = "{advice:; else }"
     WOULD_RUN_OFF = "{file}: what is known of its clock contradicts itself: it would run {drift:drift} off"
     LEAVE_OUT_OR_PLACE = "leave a file out, or say with --offset where this one belongs"
@@ -539,8 +537,8 @@ class Text(enum.Enum):
         "none of {count} records of collectives of {ranks}: no partner of another rank is certain, so none was checked"
     )
     COLLECTIVES_CHECKED = "{collectives} of {ranks} checked: {found}{alone}"
-    ALL_COLLECTIVES_POSSIBLE = "all can have happened as drawn"
-    COLLECTIVES_IMPOSSIBLE = "{count} cannot have happened as drawn, by up to {worst:short} ({place})"
+    ALL_COLLECTIVES_POSSIBLE = "all are possible with these offsets"
+    COLLECTIVES_IMPOSSIBLE = "{count} are impossible with these offsets, by up to {worst:short} ({place})"
     WITHOUT_PARTNER = "; of {count} more records no partner is certain"
 
     # -- identity -----------------------------------------------------------------------------------------------------
@@ -556,11 +554,11 @@ class Text(enum.Enum):
     ONE_PROCESS_OF_THREADS = "{name}: one process in {into} and {moved} ({threads}): {why}"
     ONE_THREAD = "{name}: one thread in {into} and {moved}: {why}"
     ITS_CALLS_INSIDE = "the calls of the log lie inside its slices"
-    ONLY_WRITER = "no other one here can have written the log; {machine}"
+    ONLY_WRITER = "it is the only one here that can have written the log; {machine}"
     BOTH_OF_HOST = "both are of host {host}"
     BOTH_OF_ONE_BOOT = "both are of one boot"
     HOSTS_OF_ONE_BOOT = "{one} and {other} are of one boot"
-    USER_SAYS_ONE_MACHINE = "the user says that it is one machine"
+    USER_SAYS_ONE_MACHINE = "--same-machine says that it is one machine"
     NO_INPUT_NAMES_A_MACHINE = "assumed: no input names its machine"
     NAMES_NO_MACHINE = "{file} names no machine"
     NEITHER_NAMES_A_MACHINE = "neither names a machine"

@@ -50,7 +50,7 @@ _KINDS: dict[str, Callable[[pyarrow.Table, Path], None]] = {
 def check_export(target: str, kind: str | None, *, force: bool) -> None:
     """Refuse what `write_frames` would refuse, before the work for it is done; the errors are those of it."""
     if _ending(target, kind) not in _KINDS:
-        raise UsageError(f"{target}: the ending tells no kind of table", hint=f"end it in {', '.join(_KINDS)}")
+        raise UsageError(f"{target}: the ending is not of a kind of table", hint=f"end it in {', '.join(_KINDS)}")
     needed("pyarrow", "arrow")
     check_folder(target, force=force)
 

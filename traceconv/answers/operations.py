@@ -88,8 +88,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     if table.chosen is None and table.window is None:
         section.notes += compared(table)
     section.notes.append(
-        "self: less the slices directly inside; total: without slices inside one of the same row; "
-        "of busy: self as a share of the time that the tracks are busy, all added up"
+        "self: duration less the slices directly inside; total: nested slices of one row count once; "
+        "of busy: share of the busy time of all tracks"
     )
     return section
 

@@ -41,7 +41,7 @@ def primitives(table: SliceTable) -> Section:
     if without_duration:
         section.notes.append(f"{without_duration} calls are not counted: the input states no duration of them")
     if not calls:
-        section.notes.append("no calls of primitives found: the inputs tell none, or not which implementation ran")
+        section.notes.append("no primitives found, or the inputs do not name their implementation")
         return section
     whole = sum(dur for found in calls.values() for dur, _ in found)
     rows: list[tuple[Cell, ...]] = []

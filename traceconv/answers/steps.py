@@ -43,7 +43,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     rows = step_rows(table, pattern)
     shown = set(table.counted.tolist())
     if not len(rows):
-        section.notes.append("no steps found: the input marks none, or name them by --step-name REGEX")
+        section.notes.append("no steps found; if slices of the input are steps, name them: --step-name REGEX")
         return section
     trace = table.trace
     slices = trace.slices

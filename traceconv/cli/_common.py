@@ -151,7 +151,7 @@ recordings = grouped(
         "offsets",
         multiple=True,
         metavar="FILE=TIME",
-        help="Add TIME, such as +1.5ms or -20us, to all times of FILE. Its last digit is its uncertainty.",
+        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit: +1.5ms is ±0.1 ms.",
     ),
     click.option(
         "--same-machine",
@@ -173,7 +173,7 @@ recordings = grouped(
         "drifts",
         multiple=True,
         metavar="FILE=PPM",
-        help="The clock of FILE runs slow by this rate: b.log=12ppm or b.log=-40ppb.",
+        help="The clock of FILE runs slow by this rate (negative: fast): b.log=12ppm or b.log=-40ppb.",
     ),
     click.option(
         "--clock",
@@ -214,14 +214,14 @@ policy_options = grouped(
     click.option(
         "--same-run",
         is_flag=True,
-        help="The files are recordings of one run. Without it, that has to show in the events.",
+        help="The files are recordings of one run. Otherwise the events must show it.",
     ),
     click.option(
         "--map",
         "classes",
         multiple=True,
         metavar="CLASS=PATTERN,...",
-        help="Names for the same kind of work in different files: convolution=Conv*,*FusedConv*.",
+        help="Match slices of different names: convolution=Conv*,*FusedConv*.",
     ),
 )
 

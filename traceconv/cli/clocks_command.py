@@ -60,5 +60,5 @@ def _pair(pair: PairLine) -> list[str]:
     if pair.way.two_hosts:
         within = f", bound {bound} (clocks of two hosts)"
     elif pair.way.bound_ns is None:
-        within = ", nobody knows how exactly"
+        within = ", uncertainty not known"
     return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]

@@ -21,7 +21,5 @@ def command(format: str) -> None:
     say(*cls.record.splitlines(), err=False)
     say(f"# {cls.line_up}", err=False)
     if cls.name != "clock-anchor":
-        words = (
-            "# Whatever the clocks: this reads all of them around the run, into a file to be merged with the others."
-        )
+        words = "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         say(words, "traceconv anchor -o anchor.json -- COMMAND", err=False)

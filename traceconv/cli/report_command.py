@@ -72,7 +72,7 @@ def _questions(
         "--where",
         default="",
         metavar="CONDITION",
-        help="Count only slices for which it holds, such as 'name~conv and dur>1ms and args.device=1'.",
+        help="Count only slices that meet CONDITION, such as 'name~conv and dur>1ms and args.device=1'.",
     ),
     click.option(
         "--between",
@@ -81,13 +81,13 @@ def _questions(
         help="Be about this time: the name of a slice, such as 'ProfilerStep#3', or an interval of names or times from "
         "the start, such as 'ProfilerStep#2..ProfilerStep#4' or 1.5ms..20ms.",
     ),
-    click.option("--step-name", metavar="REGEX", default="", help="The whole name of the slices that are steps."),
+    click.option("--step-name", metavar="REGEX", default="", help="Slices whose whole name matches REGEX are steps."),
     click.option("--stacks", metavar="LAYER", default="", help="Print the call tree of the samples of a layer, too."),
 )
 @click.option(
     "--top",
     type=click.IntRange(0),
-    help="Print so many rows of each table; 0 for all. By default 20, and 500 on a page.",
+    help="Rows to print of each table; 0 for all. By default 20, and 500 on a page.",
 )
 @click.option(
     "--format",

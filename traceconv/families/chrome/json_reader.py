@@ -40,7 +40,7 @@ from traceconv.model.diagnostics import lost, noted, repaired
 
 REPAIRED = repaired(
     "chrome.repaired",
-    "places that are not valid JSON were read as what the writer plainly meant (quotes, escapes, NaN, commas)",
+    "invalid JSON was read as the writer meant it (quotes, escapes, NaN, commas)",
 )
 CUT = lost("chrome.cut", "the file ends inside an event, which was dropped; all events before it were kept")
 GARBLED = lost("chrome.garbled", "text between events that cannot be read as an event was skipped")

@@ -99,8 +99,8 @@ _MEANINGLESS = {
     Kind.FINISHED_INIT,
     Kind.HEADER_EVENT_TYPE,
 }
-_NO_PLACE = "records that nothing is drawn for (tables of ids and CPUs, marks of perf)"
-_MADE_UP = "records made up by perf for what was there before (no time)"
+_NO_PLACE = "records without anything to draw (tables of ids and CPUs, marks of perf)"
+_MADE_UP = "records of processes that ran before the recording (no time)"
 _NOTHING = (0, (1 << 64) - 1)  # times that mean: none
 _MAX_WEIGHT = (1 << 63) - 1
 _NEVER = 1 << 65

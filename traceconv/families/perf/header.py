@@ -104,7 +104,8 @@ def header_beside(source: Source, given: Source | None, span: tuple[int, int] | 
         covers = _covers(header, span)
         if given is not None or covers:
             verdict = "lie" if covers else "do not all lie"
-            out.note(f"the header was read from {candidate.name}; the samples {verdict} in the times that it tells")
+            text = f"{candidate.name} beside the file was read as its header"
+            out.note(f"{text}; the samples {verdict} in the times that it states")
             return header
     return None
 

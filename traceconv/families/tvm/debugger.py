@@ -373,9 +373,7 @@ class TvmDebugger:
         if any(table.is_sorted and not table.total and not table.has_clock for table in found):
             out.note("a table that is sorted by time has no row Total_time: its end is missing")
         if any(not table.has_clock and table.rows for table in (*found, *runs)):
-            out.note(
-                "durations are means of nodes that were run alone, and positions are invented: the log has no times"
-            )
+            out.note("durations are means, measured node by node; positions are synthetic: the log has no times")
         has_clock = any(table.has_clock for table in found)
         if self.date and not has_clock:
             out.note("the option date was not used: no table has Start Time and End Time")
