@@ -141,6 +141,10 @@ def test_the_output_below_a_question_is_as_printed(update_golden: bool) -> None:
     )
 
 
+def test_the_answer_of_the_readme(update_golden: bool) -> None:
+    check_block(README, "operations", printed(command_in(README, "traceconv report golden/")), update_golden)
+
+
 def test_the_table_of_layers(update_golden: bool) -> None:
     page = DOCS / "answers.md"
     check_block(page, "layers", printed(command_in(page, "traceconv report tests/")), update_golden)

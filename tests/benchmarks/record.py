@@ -104,7 +104,7 @@ def documents() -> dict[Path, str]:
             performance += ["", *(f"    {line}" for line in header.splitlines())]
         if result.lines:
             performance += ["", *(f"    {line}" for line in (result.rows[0].work, *result.lines))]
-    brief = results["pftrace"].lines
+    brief = results["pftrace"].lines[:6]  # without the size of what was written
     return {
         path: with_block(path.read_text(encoding="utf-8"), "benchmark", lines)
         for path, lines in (
