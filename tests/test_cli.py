@@ -615,3 +615,18 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(module: str, tmp_path: Pa
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False, text=True)
     assert (result.returncode, result.stdout, result.stderr.split()) == (130, "", ["interrupted"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("conver", "x"), "did you mean convert?"),
+        (("xyzzy",), "traceconv --help lists the commands"),
+        ((KINETO,), f"to convert it: traceconv convert {KINETO} -o out.pftrace"),
+        (("formats", "onedn"), "did you mean onednn-verbose?"),
+        (("how", "Kineto"), "did you mean pytorch-kineto?"),
+    ],
+)
+def test_a_wrong_word_gets_a_suggestion(arguments: tuple[object, ...], hint: str) -> None:
+    error = refusal(run(*arguments))
+    assert (error.exit_code, error.hint) == (2, hint)

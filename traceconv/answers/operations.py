@@ -12,6 +12,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.totals import compared
 from traceconv.errors import UsageError
+from traceconv.io.shown import quantity
 from traceconv.model.trace import I64
 
 _MEASURES = (
@@ -82,7 +83,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     section.rows = sorted(rows, key=place)
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
-        section.notes.append(f"{left_out} slices are not counted: they repeat others or describe the recording itself")
+        section.notes.append(f"left out: {quantity(left_out, 'slices')} (repeats of others, or about the recording)")
     if not all(table.drawn_in_time[slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
     if table.chosen is None and table.window is None:

@@ -11,6 +11,7 @@ from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.operations import rounded
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
+from traceconv.io.shown import quantity
 from traceconv.model.marks import PrimitiveMarks
 
 _COLUMNS = (
@@ -39,7 +40,7 @@ def primitives(table: SliceTable) -> Section:
             _collect(table, number, source.marks.primitives, calls)
             without_duration += _instants(table, number, source.marks.primitives)
     if without_duration:
-        section.notes.append(f"{without_duration} calls are not counted: the input states no duration of them")
+        section.notes.append(f"left out: {quantity(without_duration, 'calls')} without a duration in the input")
     if not calls:
         section.notes.append("no primitives found, or the inputs do not name their implementation")
         return section

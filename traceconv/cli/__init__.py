@@ -16,7 +16,7 @@ import click
 
 from traceconv import __version__
 from traceconv.cli._terminal import say
-from traceconv.errors import TraceconvError
+from traceconv.errors import TraceconvError, UsageError
 from traceconv.io import interrupts
 
 #: The commands, under the headings of the help.
@@ -79,6 +79,20 @@ class _Commands(click.Group):
         interrupts.raise_again()  # now something may be begun that has to be cleared away, such as temporary files
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            import difflib  # costs some ms
+            import shlex
+
+            similar = difflib.get_close_matches(args[0], _COMMANDS, 1)
+            hint = f"did you mean {similar[0]}?" if similar else "traceconv --help lists the commands"
+            if os.path.isfile(args[0]):
+                hint = f"to convert it: traceconv convert {shlex.quote(args[0])} -o out.pftrace"
+            raise UsageError(f"there is no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, _COMMANDS))

@@ -20,7 +20,7 @@ from traceconv.cli._groups import grouped
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
 from traceconv.families.registry import OptionValue
-from traceconv.io.shown import one_line
+from traceconv.io.shown import one_line, quantity
 from traceconv.io.spill import parse_size
 from traceconv.model.diagnostics import Diagnostic, Severity
 from traceconv.model.times import format_drift, format_time, parse_duration, step_of
@@ -275,7 +275,7 @@ def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool)
         print_receipt(result.receipt, result.causality, result.together, files)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
-    written = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
     say(f"{'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
 
 

@@ -13,10 +13,17 @@ from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.io.limits import Limits
+from traceconv.io.shown import quantity
 from traceconv.model.times import format_bound, format_time
 from traceconv.model.trace import Trace, TrackKind
 
 _LONGEST_VALUE = 100
+_TITLES = {
+    TrackKind.PROCESS: "processes",
+    TrackKind.THREAD: "threads",
+    TrackKind.TRACK: "others",
+    TrackKind.COUNTER: "counters",
+}
 
 
 @click.command("info")
@@ -58,10 +65,10 @@ def _describe(file: str, trace: Trace) -> list[str]:
         lines.append(f"  snapshot  {snap.ts} ns = {there} {format_bound(snap.bound_ns)} ({snap.method})")
     span = trace.span()
     if span is not None:
-        lines.append(f"  span      {format_time(span[1] - span[0])}, from {span[0]} ns")
-    kinds = {kind.name.lower(): sum(track.kind is kind for track in trace.tracks) for kind in TrackKind}
-    lines.append("  tracks    " + ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count))
-    lines.append("  events    " + ", ".join(f"{count} {what}" for what, count in trace.counts().items() if count))
+        lines.append(f"  span      {format_time(span[1] - span[0])}, first event at {span[0]} ns of its clock")
+    kinds = {title: sum(track.kind is kind for track in trace.tracks) for kind, title in _TITLES.items()}
+    lines.append("  tracks    " + ", ".join(quantity(count, kind) for kind, count in kinds.items() if count))
+    lines.append("  events    " + ", ".join(quantity(count, what) for what, count in trace.counts().items() if count))
     for key, value in trace.metadata.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  metadata  {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")

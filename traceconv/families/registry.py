@@ -134,7 +134,11 @@ def importer_class(name: str) -> type[Importer]:
         return cls
     if name in plugins():
         return plugins()[name]
-    raise UsageError(f"unknown format {name!r}", hint=f"known formats: {', '.join(names())}")
+    import difflib
+
+    similar = [known for known in names() if name.lower() in known] or difflib.get_close_matches(name.lower(), names())
+    hint = f"did you mean {', '.join(similar)}?" if similar else f"known formats: {', '.join(names())}"
+    raise UsageError(f"unknown format {name!r}", hint=hint)
 
 
 def identify(source: Source) -> tuple[type[Importer], Match]:

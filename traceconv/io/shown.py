@@ -17,6 +17,12 @@ def one_line(text: str) -> str:
     return _NOT_SHOWN.sub(_escape, text)
 
 
+def quantity(count: int, plural: str) -> str:
+    """Return how many of something there are: "2 log entries", "1 log entry"."""
+    singular = {"log entries": "log entry", "processes": "process"}.get(plural, plural.removesuffix("s"))
+    return f"{count} {singular if count == 1 else plural}"
+
+
 def lines(text: str) -> str:
     """Return the same for a text that has lines and tabs of its own, such as a page."""
     return _NOT_ON_PAGES.sub(_escape, text)
