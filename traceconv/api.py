@@ -295,8 +295,8 @@ def export(
     policy: Policy | None = None,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> None:
-    """Write the tables of a trace, or of inputs on one clock, to a folder: a file for each table.
+) -> Frames:
+    """Write the tables of a trace, or of inputs on one clock, to a folder, a file for each table, and return them.
 
     Args:
         output: the folder; `to`, or its ending, says which files: parquet, csv or arrow.
@@ -316,7 +316,9 @@ def export(
     trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
     if output.strict:
         _refuse_losses(trace)
-    write_frames(Frames(trace, aligned.receipt, args), path, output.to, force=output.force)
+    tables = Frames(trace, aligned.receipt, args)
+    write_frames(tables, path, output.to, force=output.force)
+    return tables
 
 
 def _on_one_clock(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 import sys
 from html import escape
 from pathlib import Path
@@ -331,3 +332,10 @@ def test_wrong_calls_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError, match="pyarrow is not installed") as caught:
         traceconv.export([CUDA], tmp_path / "run.csv")
     assert caught.value.hint == "pip install 'traceconv[arrow]'"
+
+
+def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
+    kineto = Path("golden/pytorch-kineto/cuda-streams/input.json").resolve()
+    arguments = ["export", str(kineto), "-o", str(tmp_path / "run.csv")]
+    result = subprocess.run([sys.executable, "-m", "traceconv", *arguments], capture_output=True, text=True, check=True)
+    assert result.stderr == f"{tmp_path / 'run.csv'}: 10 tables\n"

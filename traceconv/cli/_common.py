@@ -91,8 +91,8 @@ importer_option = click.option(
     "--option",
     "options",
     multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the importer; see `formats NAME`.",
+    metavar="[FILE:]KEY=VALUE",
+    help="An option of the importer, see `formats NAME`; of one FILE where there are several.",
 )
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")

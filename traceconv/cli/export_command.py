@@ -8,7 +8,9 @@ from traceconv import api
 from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._limits import limit_options
+from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
+from traceconv.io.shown import quantity
 
 
 @click.command("export")
@@ -44,7 +46,7 @@ def command(
     """
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"reading {len(inputs)} files", quiet):
-        api.export(
+        tables = api.export(
             inputs,
             api.Output(path, force=force),
             args=args,
@@ -54,3 +56,5 @@ def command(
             memory=memory,
             limits=limits,
         )
+    if not quiet:
+        say(f"{path}: {quantity(len(tables), 'tables')}")
