@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import PurePath
 from shutil import get_terminal_size
 
@@ -41,6 +42,33 @@ def _questions(
 ) -> Questions:
     keys = tuple(key.strip() for key in by.split(","))
     return Questions(sections, keys, step_name, sort=sort, where=where, between=between, stacks=stacks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How tables are printed, and where.
+
+    Attributes:
+        form: one of RENDERERS.
+        rows: the most of a table; 0 for all.
+        path: of the output, "-" for standard output.
+        force: whether it may exist.
+    """
+
+    form: str
+    rows: int
+    path: str
+    force: bool
+
+
+def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
+    """Return what the options say. Raises UsageError if the ending of the output is not of a format."""
+    ending = PurePath(path).suffix.lower()
+    form = form or _ENDINGS.get(ending)
+    if form is None:
+        known = ", ".join(filter(None, _ENDINGS))
+        raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
+    return _Shown(form, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS, path, force)
 
 
 @click.command("report")
@@ -84,36 +112,37 @@ def _questions(
     click.option("--step-name", metavar="REGEX", default="", help="Slices whose whole name matches REGEX are steps."),
     click.option("--stacks", metavar="LAYER", default="", help="Print the call tree of the samples of a layer, too."),
 )
-@click.option(
-    "--top",
-    type=click.IntRange(0),
-    help="Rows to print of each table; 0 for all. By default 20, and 500 on a page.",
+@grouped(
+    "shown",
+    _shown,
+    click.option(
+        "--top",
+        type=click.IntRange(0),
+        help="Rows to print of each table; 0 for all. By default 20, and 500 on a page.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(list(RENDERERS)),
+        help="How to print; by default the ending of the output decides, else text.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        "path",
+        default="-",
+        metavar="FILE",
+        help="Where to write, such as report.html; else it is printed.",
+    ),
+    common.force_option,
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(RENDERERS)),
-    help="How to print; by default the ending of the output decides, else text.",
-)
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    default="-",
-    metavar="FILE",
-    help="Where to write, such as report.html; else it is printed.",
-)
-@common.force_option
 @common.recordings
 @common.policy_options
 @common.memory_option
 @limit_options
 def command(
     asked: Questions,
-    top: int | None,
-    form: str | None,
-    path: str,
-    force: bool,
+    shown: _Shown,
     recordings: common.Recordings,
     policy: Policy,
     memory: int | None,
@@ -129,26 +158,23 @@ def command(
 
     Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
     """
-    ending = PurePath(path).suffix.lower()
-    form = form or _ENDINGS.get(ending)
-    if form is None:
-        known = ", ".join(filter(None, _ENDINGS))
-        raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    api.refuse_overwriting(inputs, path)
-    check_target(path, binary=False, force=force)
+    api.refuse_overwriting(inputs, shown.path)
+    check_target(shown.path, binary=False, force=shown.force)
     with common.working(f"reading {len(inputs)} files", False):
         sections = api.report(
             inputs, asked, options=options, constraints=constraints, policy=policy, memory=memory, limits=limits
         )
-    rows = top if top is not None else _PAGE_ROWS if form == "html" else _ROWS
-    shown = [section for section in sections if section.rows] if form in _BRIEF and not asked.sections else sections
-    if path == "-" and form == "text" and sys.stdout.isatty():
-        rendered = text(shown, rows, min(get_terminal_size().columns, _WIDEST_NOTE))
+    if shown.form in _BRIEF and not asked.sections:
+        printed = [section for section in sections if section.rows]
     else:
-        rendered = RENDERERS[form](shown, rows)
-    if path == "-":
+        printed = sections
+    if shown.path == "-" and shown.form == "text" and sys.stdout.isatty():
+        rendered = text(printed, shown.rows, min(get_terminal_size().columns, _WIDEST_NOTE))
+    else:
+        rendered = RENDERERS[shown.form](printed, shown.rows)
+    if shown.path == "-":
         say(*rendered.split("\n")[:-1], err=False)
     else:
-        write_output(path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=force)
-        say(f"{path}: {', '.join(section.name for section in sections)}")
+        write_output(shown.path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=shown.force)
+        say(f"{shown.path}: {', '.join(section.name for section in sections)}")
