@@ -512,7 +512,7 @@ class Text(enum.Enum):
     # -- collectives, ranks -------------------------------------------------------------------------------------------
     LEFT_BEFORE_ENTERED = "rank {left} left {name:repr} before rank {entered} entered it: {early}, {late}"
     COLLECTIVES_CONTRADICT = (
-        "{clocks} contradict their collectives: {count} of {all} cannot have happened as drawn, by up to "
+        "{clocks} contradict their collectives: {count} of {all} are impossible with these offsets, by up to "
         "{worst:short} ({place})"
     )
     WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and that of {other}, taken for one,"
