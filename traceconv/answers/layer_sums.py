@@ -251,16 +251,16 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
             counts = np.array([one if isinstance(one, int) else 0 for (one,) in values], np.int64)[at]
             own = np.zeros(len(slices.ts), np.int64)
             own[rows] = counts
-            outer = _nearest_above(table.nesting.parent, rows[known])
+            is_one = np.zeros(len(slices.ts), bool)
+            is_one[rows[known]] = True
+            outer = nearest_above(table.nesting.parent, rows[known], is_one)
             np.subtract.at(own, outer[outer != NO_PARENT], counts[known][outer != NO_PARENT])
             found[event, number] = layers.by_segment(segment[rows], own[rows])
     return found
 
 
-def _nearest_above(parent: I64, rows: I64) -> I64:
-    """Return for each of some rows the nearest one of them around it; NO_PARENT if there is none."""
-    is_one = np.zeros(len(parent), bool)
-    is_one[rows] = True
+def nearest_above(parent: I64, rows: I64, is_one: npt.NDArray[np.bool_]) -> I64:
+    """Return for each of some rows the nearest one of those marked around it; NO_PARENT if there is none."""
     above = parent[rows]
     while np.any(others := (above != NO_PARENT) & ~is_one[above]):
         above[others] = parent[above[others]]

@@ -120,6 +120,17 @@ _writing = (
     click.option("--to", metavar="FORMAT", help="perfetto or chrome-json. Default: by the ending of the output."),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
+    click.option(
+        "--attribute",
+        is_flag=True,
+        help="Give slices of frameworks as args what samples, counts and primitives say that they cost, and show the "
+        "slices as the outermost frames of call stacks, so that flame graphs are split by layer.",
+    ),
+    click.option(
+        "--layer-counters",
+        is_flag=True,
+        help="As --attribute, and draw the events of each slice as counters below its thread.",
+    ),
 )
 #: What a trace is written to, as `output: Output`; one of several ranks has more to show.
 output_options = grouped("output", Output, *_writing)
