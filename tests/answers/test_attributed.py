@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests import oracle
 from tests.answers.test_layers import (
+    MERGED,
     RECORDED,
     SAMPLES,
     Count,
@@ -26,11 +29,12 @@ from tests.answers.test_layers import (
     running,
     threads_with_slices,
 )
-from tests.golden import ROOT
+from tests.golden import ROOT, Case
 from tests.oracle.fixtures import OpenTrace
 from traceconv import Constraints, Output, Questions
 from traceconv.answers.attributed import attributed
-from traceconv.answers.layers import NO_LAYER
+from traceconv.answers.layers import NO_LAYER, layers
+from traceconv.answers.tables import SliceTable
 from traceconv.cli import cli
 from traceconv.io.spill import Memory
 from traceconv.model.trace import Trace, TrackKind
@@ -142,6 +146,28 @@ def test_args_that_are_there_stay(tmp_path: Path) -> None:
     merged = ROOT / "merge" / "attributed" / "expect.json"
     relu = [event for event in json.loads(merged.read_text())["traceEvents"] if event["name"] == "aten::relu"]
     assert [(one["args"]["samples"], one["args"]["samples (attributed)"]) for one in relu] == [(7, 2), (7, 2)]
+
+
+@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
+def test_nothing_of_the_inputs_is_lost(case: Case, tmp_path: Path) -> None:
+    if case.about.get("attribute", False):
+        pytest.skip("its slices have such args already")
+    trace = case.merged(case.traces(tmp_path))
+    rows = {row["name"]: row for row in layers(SliceTable(trace)).records()}
+    found = with_costs(trace)
+    sums: Counter[str] = Counter()
+    for old, new in zip(args_of(trace), args_of(found), strict=True):
+        assert new | old == new
+        sums.update({key: new[key] for key in new.keys() - old.keys()})
+    names = [trace.strings[name] for name in np.unique(trace.samples.name).tolist()]
+    for column in ("samples", "primitives", "primitives_ns", *names):
+        if column in sums:
+            assert sums[column] + rows[NO_LAYER][column] == sum(row[column] for row in rows.values())
+    assert "samples" in sums or not names or rows.keys() == {NO_LAYER}
+    assert trace.samples.weight.tolist() == found.samples.weight.tolist()
+    for old_stack, new_stack in zip(trace.samples.stack.tolist(), found.samples.stack.tolist(), strict=True):
+        stack = stack_of(trace, old_stack)
+        assert stack_of(found, new_stack)[-len(stack) :] == stack or not stack
 
 
 def test_nothing_to_attribute_is_said(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         notes += notes_of(sums, sampled, cells, "uncertain_samples")
         if not any(cells["worker_samples"]):
             del cells["worker_samples"]
-    outside = [f"{cells[name][-1]} of {name}" for name in events if cells[name][-1]]
+    outside = [f"{round(cells[name][-1], _DIGITS)} of {name}" for name in events if cells[name][-1]]
     notes += [f"what belongs to no layer: {', '.join(outside)}"] if outside else []
     trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
     return _with_counters(trace, owners, {name: cells[name] for name in events}) if counters else trace
