@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -585,7 +586,18 @@ def test_no_advice_that_was_followed_already() -> None:
     """--same-run is given, and the events do not tell all the same."""
     hint = refusal(run("align", KINETO, UNTIMED, "--same-run")).hint
     assert "--same-run" not in hint
-    assert "traceconv clocks input.json input.log" in hint
+    assert f"`traceconv clocks {KINETO} {UNTIMED}` lists what would help" in hint
+
+
+def test_commands_in_hints_can_be_pasted(tmp_path: Path) -> None:
+    other = tmp_path / "a b" / "other.json"
+    other.parent.mkdir()
+    other.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]')
+    hint = refusal(run("align", KINETO, other)).hint
+    (command,) = re.findall(r"`traceconv (clocks [^`]*)`", hint)
+    shown = run(*shlex.split(command)).stdout
+    (command,) = re.findall(r"traceconv (align .*) \(if it has refused", shown)
+    assert refusal(run(*shlex.split(command))).hint == hint
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------

@@ -175,7 +175,11 @@ def read_recognised(
 
 def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> Trace:
     info = SourceInfo(
-        name, importer.name, layer=getattr(importer, "layer", None), marks=getattr(importer, "marks", NO_MARKS)
+        name,
+        importer.name,
+        layer=getattr(importer, "layer", None),
+        marks=getattr(importer, "marks", NO_MARKS),
+        path="-" if source.display == "<stdin>" else source.display,
     )
     builder = Builder(info, importer.clock, memory)
     _let_read(importer, source, builder)

@@ -84,6 +84,11 @@ class ClockInput:
         return self.trace.sources[0].name
 
     @property
+    def path(self) -> str:
+        """The file, as a command takes it."""
+        return self.trace.sources[0].path or self.name
+
+    @property
     def domain(self) -> ClockDomain:
         """What its times count."""
         return self.trace.clocks[self.clock]
@@ -159,6 +164,12 @@ class Inputs:
     graph: ClockGraph
     target: ClockDomain
     stated: Stated
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, as a command takes them."""
+        sources = [trace.sources[0] for trace in self.traces]
+        return tuple(source.path or source.name for source in sources)
 
     def of(self, index: int) -> list[ClockInput]:
         """Return the clocks of one input."""
