@@ -19,6 +19,7 @@ from traceconv.answers.layer_sums import Layers, Sampled, interval_counts, neare
 from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.tables import SliceTable
+from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
 from traceconv.model.args import join_args
 from traceconv.model.ordering import chunks
@@ -57,6 +58,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     for name, values in events.items():
         cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
     cells |= ratios_of(list(events), cells)
+    notes.append(f"args of {quantity(len(rows), 'slices')} tell what belongs to them")
     if len(sampled.rows):
         notes += notes_of(sums, sampled, cells, "uncertain_samples")
         if not any(cells["worker_samples"]):
@@ -83,9 +85,7 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
     end = len(trace.args)
     for some in chunks(len(rows)):
         chunk = bytearray()
-        for row, members in zip(
-            rows[some].tolist(), zip(*(column[some] for column in texts), strict=True), strict=True
-        ):
+        for row, *members in zip(rows[some].tolist(), *(column[some] for column in texts), strict=True):
             old = trace.args.get(int(args_at[row]), int(args_len[row]))
             new = join_args(old, b"{%s}" % "".join(members)[:-1].encode())
             args_at[row], args_len[row] = end + len(chunk), len(new)
@@ -99,7 +99,7 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
 def _members(key: str, values: Sequence[Any]) -> list[str]:
     """Return members of JSON objects, each with a comma behind it; nothing for None."""
     start = f"{json.dumps(key)}:"
-    rounded = [round(one, _DIGITS) if isinstance(one, float) else one for one in values]
+    rounded = [round(one, _DIGITS) + 0.0 if isinstance(one, float) else one for one in values]  # no -0.0
     return ["" if one is None else f"{start}{one}," for one in rounded]
 
 
