@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,15 @@ from traceconv.io.spill import parse_size
 from traceconv.model.diagnostics import Diagnostic, Severity
 from traceconv.model.times import format_drift, format_time, parse_duration, step_of
 from traceconv.model.trace import SourceInfo
+from traceconv.writers import writer_named
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 _GAP = 2
+#: Endings of packed files, which have another ending before.
+_PACKED = (".gz", ".zip")
 #: So many lines about processes are printed.
 _MOST_PROCESSES = 20
 #: How narrow the columns may get whose text can be broken.
@@ -96,15 +100,38 @@ importer_option = click.option(
 )
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+
+
+@dataclass(frozen=True, slots=True)
+class Verbosity:
+    """How much a command says of what it did: errors only, what people want to know, or all."""
+
+    quiet: bool = False
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise UsageError("--quiet and --verbose contradict each other")
+
+
+#: Of the commands that print a receipt, as `said: Verbosity`.
+verbosity_options = grouped(
+    "said",
+    Verbosity,
+    quiet_option,
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Print also what was added to the times of each file, exactly, and every diagnostic.",
+    ),
+)
 memory_option = click.option(
     "--memory",
     metavar="SIZE",
     callback=lambda _context, _option, text: parse_size(text) if text else None,
     help="Memory to use, such as 2G or 500M. Beyond it, data goes to temporary files in TMPDIR. By default the size of "
     "the inputs plus 500 MB, but at most half of the free memory.",
-)
-verbose_option = click.option(
-    "-v", "--verbose", is_flag=True, help="Print every diagnostic, also those for information."
 )
 report_option = click.option(
     "--report",
@@ -115,9 +142,17 @@ report_option = click.option(
 )
 _writing = (
     click.option(
-        "-o", "--output", "path", default="-", metavar="FILE", help="The file to write. Default: standard output."
+        "-o",
+        "--output",
+        "path",
+        default="",
+        metavar="FILE",
+        help="The file to write, - for standard output. Default: named after the first input, beside it; in a pipe "
+        "standard output.",
     ),
-    click.option("--to", metavar="FORMAT", help="perfetto or chrome-json. Default: by the ending of the output."),
+    click.option(
+        "--to", metavar="FORMAT", help="perfetto or chrome-json (json). Default: by the ending of the output."
+    ),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
 )
@@ -262,13 +297,41 @@ def working(text: str, quiet: bool) -> Iterator[None]:
         yield
 
 
-def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool) -> None:
+def named(output: Output, files: Sequence[str]) -> Output:
+    """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe."""
+    if output.path:
+        return output
+    if not sys.stdout.isatty():
+        return replace(output, path="-")
+    return replace(output, path=default_name(files, writer_named(output.to or "perfetto").suffixes[0]))
+
+
+def default_name(files: Sequence[str], suffix: str) -> str:
+    """Return how an output is called by default: after the first input, beside it if one can write there.
+
+    It is never the name of an input.
+    """
+    first = os.path.normpath(files[0])
+    folder, name = os.path.split(os.path.abspath(first) if os.path.basename(first) in (".", "..") else first)
+    if os.path.isfile(first):
+        stem, ending = os.path.splitext(name)
+        name = os.path.splitext(stem)[0] if ending.lower() in _PACKED else stem
+    elif not os.path.isdir(first):  # a stream
+        folder, name = "", "trace"
+    if not os.access(folder or ".", os.W_OK):
+        folder = ""
+    path = os.path.join(folder, name + ("-merged" if len(files) > 1 else ""))
+    inputs = {os.path.realpath(file) for file in files}
+    return path + (suffix if os.path.realpath(path + suffix) not in inputs else f"-converted{suffix}")
+
+
+def print_summary(result: Result, output: Output, said: Verbosity) -> None:
     """Say what was read, what was lost, how it was aligned and what was written."""
-    if quiet:
+    if said.quiet:
         return
     hosts = {line.file: line.host for line in result.receipt}
     for source in result.trace.sources:
-        print_source(source, verbose, hosts.get(source.name, ""))
+        print_source(source, said.verbose, hosts.get(source.name, ""))
     if len(result.trace.sources) > 1:
         say("", f"On one time axis: {result.trace.clocks[0].describe()}")
         files = [source.name for source in result.trace.sources]
@@ -276,7 +339,7 @@ def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
-    say(f"{'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
+    say(f"wrote {'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
 
 
 def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:

@@ -25,8 +25,14 @@ from traceconv.io.limits import Limits
 @common.report_option
 @common.force_option
 @limit_options
+@common.verbosity_options
 def command(
-    recordings: common.Recordings, policy: Policy, reports: tuple[str, ...], force: bool, limits: Limits
+    recordings: common.Recordings,
+    policy: Policy,
+    reports: tuple[str, ...],
+    force: bool,
+    limits: Limits,
+    said: common.Verbosity,
 ) -> None:
     """Print how several recordings line up, and how sure that is, without writing a trace.
 
@@ -35,10 +41,12 @@ def command(
       traceconv align kineto.json onednn.log --report align.html
     """
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with common.working(f"aligning {len(inputs)} files", False):
+    with common.working(f"aligning {len(inputs)} files", said.quiet):
         alignment, checks = api.estimate(
             inputs, options=options, constraints=constraints, policy=policy, report=reports, force=force, limits=limits
         )
+    if said.quiet:
+        return
     say(f"On one time axis: {alignment.clock.describe()}")
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)
     for pair in alignment.pairs:

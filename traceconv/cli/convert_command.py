@@ -19,8 +19,7 @@ from traceconv.io.limits import Limits
 @common.importer_option
 @common.memory_option
 @limit_options
-@common.quiet_option
-@common.verbose_option
+@common.verbosity_options
 def command(
     file: str,
     output: api.Output,
@@ -28,20 +27,19 @@ def command(
     options: tuple[str, ...],
     memory: int | None,
     limits: Limits,
-    quiet: bool,
-    verbose: bool,
+    said: common.Verbosity,
 ) -> None:
     """Turn one recording into a trace.
 
     \b
-      traceconv convert onednn.log -o onednn.pftrace
+      traceconv convert onednn.log                      # writes onednn.pftrace
       traceconv convert profile.json.gz -o profile.json
       some-program | traceconv convert - --to chrome-json > trace.json
       TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
     FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
     """
-    own = common.options_for(file, options)
-    with common.working(f"converting {file}", quiet):
+    own, output = common.options_for(file, options), common.named(output, [file])
+    with common.working(f"converting {file}", said.quiet):
         result = api.convert(file, output, format=format_name, options=own, memory=memory, limits=limits)
-    common.print_summary(result, output, quiet=quiet, verbose=verbose)
+    common.print_summary(result, output, said)

@@ -18,8 +18,7 @@ from traceconv.io.limits import Limits
 @common.report_option
 @common.memory_option
 @limit_options
-@common.quiet_option
-@common.verbose_option
+@common.verbosity_options
 def command(
     output: api.Output,
     recordings: common.Recordings,
@@ -27,13 +26,13 @@ def command(
     reports: tuple[str, ...],
     memory: int | None,
     limits: Limits,
-    quiet: bool,
-    verbose: bool,
+    said: common.Verbosity,
 ) -> None:
     """Put several recordings on one time axis.
 
     \b
       traceconv merge kineto.json onednn.log -o out.pftrace
+      traceconv merge kineto.json onednn.log            # writes kineto-merged.pftrace
       traceconv merge rank0.json rank1.json --offset rank1.json=-350us -o out.pftrace
       traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
       traceconv merge ort.json onednn.log --anchor 'ort.json:Conv#1.start=onednn.log:convolution#1.start' -o out.pftrace
@@ -42,7 +41,8 @@ def command(
     whose clocks nothing relates are refused.
     """
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with common.working(f"merging {len(inputs)} files", quiet):
+    output = common.named(output, recordings.files)
+    with common.working(f"merging {len(inputs)} files", said.quiet):
         result = api.merge(
             inputs,
             output,
@@ -53,4 +53,4 @@ def command(
             memory=memory,
             limits=limits,
         )
-    common.print_summary(result, output, quiet=quiet, verbose=verbose)
+    common.print_summary(result, output, said)
