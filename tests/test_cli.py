@@ -487,6 +487,18 @@ def test_a_repeated_exact_start_is_not_shared_between_profiles(tmp_path: Path) -
     assert error.exit_code == 2
 
 
+def test_a_recording_and_its_gzip_are_named_as_one(tmp_path: Path) -> None:
+    """By content, also where there are too few events to tell it by them."""
+    plain, packed, other = tmp_path / "a.json", tmp_path / "b.json.gz", tmp_path / "c.json"
+    event = '[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]'
+    plain.write_text(event)
+    packed.write_bytes(gzip.compress(event.encode()))
+    other.write_text(event + "\n")
+    result = run("merge", plain, packed, other, "--on-ambiguous", "separate", "-o", tmp_path / "out.json")
+    assert "warning: b.json.gz: its events are those of a.json: the same recording given twice" in result.stderr
+    assert "c.json: its events" not in result.stderr
+
+
 # -- what the user says about clocks ----------------------------------------------------------------------------------
 
 

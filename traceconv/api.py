@@ -22,6 +22,7 @@ from traceconv.errors import AlignmentError, LostData, SeveralErrors, TraceconvE
 from traceconv.families.registry import Importer, OptionValue, importers, option_names, option_texts
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.output import check_target, write_output
+from traceconv.io.same import digests
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
@@ -530,6 +531,8 @@ def _read_all(
                 errors.append(error)
     if errors:
         raise errors[0] if len(errors) == 1 else SeveralErrors(errors)
+    for trace, digest in zip(traces, digests(sources), strict=True):
+        trace.sources[0].digest = digest
     return traces
 
 

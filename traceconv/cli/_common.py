@@ -23,8 +23,9 @@ from traceconv.errors import UsageError
 from traceconv.families.registry import OptionValue
 from traceconv.io.shown import one_line, quantity
 from traceconv.io.spill import parse_size
+from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import Diagnostic, Severity
-from traceconv.model.times import format_drift, format_time, parse_duration, step_of
+from traceconv.model.times import format_drift, format_long, format_short, format_time, parse_duration, step_of
 from traceconv.model.trace import SourceInfo
 from traceconv.writers import writer_named
 
@@ -335,16 +336,18 @@ def print_summary(result: Result, output: Output, said: Verbosity) -> None:
     if len(result.trace.sources) > 1:
         say("", f"On one time axis: {result.trace.clocks[0].describe()}")
         files = [source.name for source in result.trace.sources]
-        print_receipt(result.receipt, result.causality, result.together, files)
+        print_receipt(result.receipt, result.causality, result.together, files, verbose=said.verbose)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
     say(f"wrote {'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
 
 
-def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
+def print_receipt(
+    receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str], *, verbose: bool
+) -> None:
     """Print how each input was placed, reasons against it, what is one, and the checks of cause and effect."""
-    screen, cells = console(), receipt_cells(receipt, files)
+    screen, cells = console(), receipt_cells(receipt, files, verbose)
     if sum(least_widths(cells).values()) <= screen.width:
         with screen.capture() as table:
             screen.print(receipt_table(cells))
@@ -384,7 +387,7 @@ def _describe(entry: Diagnostic) -> str:
     return f"{entry.code.label}: {times}{entry.code.help} ({entry.code.name}){places}"
 
 
-def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str, str]]:
+def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = False) -> list[dict[str, str]]:
     """Return the receipt for people.
 
     For each clock of each input what to say by title; what would stay empty is left out.
@@ -392,7 +395,9 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
     Args:
         receipt: how the inputs with events were placed.
         files: the names of all inputs.
+        verbose: whether to say what was added to the times of each clock, and every digit.
     """
+    moves = _moves(receipt)
     several_hosts = len({line.host for line in receipt if line.host}) > 1
     columns: dict[str, Callable[[ReceiptLine], str]] = {
         "file": lambda line: line.file,
@@ -400,10 +405,11 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
         "rank": lambda line: "" if line.rank is None else str(line.rank),
         "clock": lambda line: line.clock,
         "placed by": lambda line: line.method,
-        "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}",
+        "moved": lambda line: moves[id(line)],
+        "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}" if verbose else "",
         "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
-        "within": lambda line: line.bound_text,
-        "matches": _matches,
+        "within": lambda line: line.bound_text if verbose else _bound(line),
+        "matches": lambda line: _matches(line, format_time if verbose else format_short),
         "verdict": lambda line: line.verdict,
     }
     rows = [{title: one_line(cell(line)) for title, cell in columns.items()} for line in receipt]
@@ -446,7 +452,38 @@ def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
     return lines
 
 
-def _matches(line: ReceiptLine) -> str:
+def _moves(receipt: list[ReceiptLine]) -> dict[int, str]:
+    """Return by id how far each clock was moved against the first one; all empty if none was.
+
+    What turns a clock into another one that counts from 1970 is not a move: such lines are compared with the first one
+    of the same clock, and all others with trace time, if the first line is one of them.
+    """
+    moves: dict[int, int | None] = {}
+    bases: dict[str, int] = {}  # of clocks, what turns them into another one
+    for line in receipt:
+        if looks_like_unix_time(abs(line.offset_ns)):
+            known = line.clock in bases
+            base = bases.setdefault(line.clock, line.offset_ns)
+            moves[id(line)] = line.offset_ns - base if known else None
+        else:
+            first = receipt[0].offset_ns
+            moves[id(line)] = line.offset_ns - (0 if looks_like_unix_time(abs(first)) else first)
+    if not any(moves.values()):
+        return dict.fromkeys(moves, "")
+    return {key: "" if ns is None else _signed(ns) for key, ns in moves.items()}
+
+
+def _signed(ns: int) -> str:
+    return f"{'-' if ns < 0 else '+'}{format_long(abs(ns))}" if ns else "0"
+
+
+def _bound(line: ReceiptLine) -> str:
+    if line.bound_ns is None or line.two_hosts:
+        return line.bound_text
+    return f"±{format_long(line.bound_ns)}"
+
+
+def _matches(line: ReceiptLine, shown: Callable[[int], str]) -> str:
     if not line.matches:
         return ""
-    return f"{line.matches}" + ("" if line.residual_ns is None else f", {format_time(line.residual_ns)} apart")
+    return f"{line.matches}" + ("" if line.residual_ns is None else f", {shown(line.residual_ns)} apart")

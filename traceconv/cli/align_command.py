@@ -48,7 +48,7 @@ def command(
     if said.quiet:
         return
     say(f"On one time axis: {alignment.clock.describe()}")
-    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)
+    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=said.verbose)
     for pair in alignment.pairs:
         say(_what_events_say(pair))
 
