@@ -16,11 +16,15 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
-from traceconv.api import Input, Output, Result
+from traceconv.api import Output, Result
 from traceconv.cli._groups import grouped
+from traceconv.cli._inputs import Verbosity, recordings_in
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
 from traceconv.families.registry import OptionValue
+from traceconv.inputs import Input
+from traceconv.io.folders import AnyPath, shown
+from traceconv.io.limits import Limits
 from traceconv.io.shown import one_line, quantity
 from traceconv.io.spill import parse_size
 from traceconv.model.clocks import looks_like_unix_time
@@ -47,13 +51,16 @@ class Recordings:
     """Several inputs, and what the user says of them and their clocks; the values of the options as they were typed.
 
     Attributes:
-        files: the inputs.
+        files: the inputs, as they are called.
+        paths: the inputs themselves, once folders and archives are expanded.
         formats: of `--from FILE=FORMAT`.
         offsets: of `--offset FILE=TIME`.
         options: of `-O [FILE:]KEY=VALUE`.
     """
 
     files: tuple[str, ...]
+    skip_unknown: bool = False
+    paths: tuple[AnyPath, ...] = ()
     formats: tuple[str, ...] = ()
     offsets: tuple[str, ...] = ()
     same_machine: bool = False
@@ -63,6 +70,19 @@ class Recordings:
     zones: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+    def expanded(self, limits: Limits, said: Verbosity | None = None, output: str = "") -> Recordings:
+        """Return the same with the recordings in folders and archives in their place, which are listed.
+
+        Args:
+            limits: what each input may take.
+            said: how much is printed.
+            output: what will be written.
+        """
+        said = said or Verbosity()
+        named = [text.rpartition("=")[0] for text in self.formats]
+        paths = recordings_in(self.files, limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said)
+        return replace(self, files=tuple(map(shown, paths)), paths=tuple(paths))
 
     def inputs(self) -> tuple[list[Input], dict[str, str]]:
         """Return the inputs with what was said about each, and the importer options that were given without a file.
@@ -78,7 +98,8 @@ class Recordings:
             file, colon, key = text.rpartition(":")
             (own[input_named(file, self.files, "-O")] if colon else shared)[key] = value
         offsets = [offset_of.get(index, (None, 0)) for index in range(len(self.files))]
-        inputs = [Input(file, format_of.get(i), own[i], *offsets[i]) for i, file in enumerate(self.files)]
+        paths = self.paths or self.files
+        inputs = [Input(path, format_of.get(i), own[i], *offsets[i]) for i, path in enumerate(paths)]
         return inputs, shared
 
     def constraints(self) -> Constraints:
@@ -101,19 +122,6 @@ importer_option = click.option(
 )
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-
-
-@dataclass(frozen=True, slots=True)
-class Verbosity:
-    """How much a command says of what it did: errors only, what people want to know, or all."""
-
-    quiet: bool = False
-    verbose: bool = False
-
-    def __post_init__(self) -> None:
-        if self.quiet and self.verbose:
-            raise UsageError("--quiet and --verbose contradict each other")
-
 
 #: Of the commands that print a receipt, as `said: Verbosity`.
 verbosity_options = grouped(
@@ -175,6 +183,12 @@ recordings = grouped(
     "recordings",
     Recordings,
     click.argument("files", nargs=-1, required=True),
+    click.option(
+        "--skip-unknown",
+        is_flag=True,
+        help="Leave out files whose format nobody knows, which are listed, such as those that a pattern of the shell "
+        "finds.",
+    ),
     click.option(
         "--from",
         "formats",

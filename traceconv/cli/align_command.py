@@ -9,6 +9,7 @@ import click
 from traceconv import api
 from traceconv.align import Policy
 from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def command(
     reports: tuple[str, ...],
     force: bool,
     limits: Limits,
-    said: common.Verbosity,
+    said: Verbosity,
 ) -> None:
     """Print how several recordings line up, and how sure that is, without writing a trace.
 
@@ -40,6 +41,7 @@ def command(
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
+    recordings = recordings.expanded(limits, said)
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"aligning {len(inputs)} files", said.quiet):
         alignment, checks = api.estimate(

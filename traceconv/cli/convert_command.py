@@ -6,7 +6,10 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.expanding import one_recording
+from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 
 
@@ -27,7 +30,7 @@ def command(
     options: tuple[str, ...],
     memory: int | None,
     limits: Limits,
-    said: common.Verbosity,
+    said: Verbosity,
 ) -> None:
     """Turn one recording into a trace.
 
@@ -37,9 +40,12 @@ def command(
       some-program | traceconv convert - --to chrome-json > trace.json
       TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
-    FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
+    FILE may be - for standard input; gzip, zip and UTF-16 are seen by content. It may be a folder or an archive with
+    one recording in it.
     """
-    own, output = common.options_for(file, options), common.named(output, [file])
+    output = common.named(output, [file])
+    one = one_recording(file, limits, output.path)
+    own = common.options_for(shown(one), options)
     with common.working(f"converting {file}", said.quiet):
-        result = api.convert(file, output, format=format_name, options=own, memory=memory, limits=limits)
+        result = api.convert(one, output, format=format_name, options=own, memory=memory, limits=limits)
     common.print_summary(result, output, said)

@@ -7,6 +7,7 @@ import click
 from traceconv import api
 from traceconv.align import Policy
 from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.io.limits import Limits
 
@@ -26,22 +27,25 @@ def command(
     reports: tuple[str, ...],
     memory: int | None,
     limits: Limits,
-    said: common.Verbosity,
+    said: Verbosity,
 ) -> None:
     """Put several recordings on one time axis.
 
     \b
       traceconv merge kineto.json onednn.log -o out.pftrace
       traceconv merge kineto.json onednn.log            # writes kineto-merged.pftrace
+      traceconv merge runs/ -o out.pftrace              # all recordings in a folder or an archive
       traceconv merge rank0.json rank1.json --offset rank1.json=-350us -o out.pftrace
       traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
       traceconv merge ort.json onednn.log --anchor 'ort.json:Conv#1.start=onednn.log:convolution#1.start' -o out.pftrace
 
+    Of a folder, a zip or a tar archive the recordings are taken in sorted order, and listed, as is what is left out.
     Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
     whose clocks nothing relates are refused.
     """
-    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     output = common.named(output, recordings.files)
+    recordings = recordings.expanded(limits, said, str(output.path))
+    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"merging {len(inputs)} files", said.quiet):
         result = api.merge(
             inputs,
