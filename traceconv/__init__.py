@@ -83,9 +83,9 @@ _HOMES = (
     "api",
     "align.constraint_parser",
     "align.names",
-    "align.clock_overview",
     "answers",
     "answers.frames",
+    "align.clock_overview",
 )
 
 
