@@ -42,7 +42,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 #: The profiler stops recording after this many events of one session.
@@ -126,7 +126,8 @@ class OnnxRuntime:
         libraries="onnxruntime",
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
-        layer_counts=True,
+        # Every other number among the args is a counter of the fork.
+        counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),
     )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
     line_up = (
