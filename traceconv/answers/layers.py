@@ -38,6 +38,7 @@ _COLUMNS = (
     Column("primitives_ns", "time of primitives", Unit.NS),
     Column("primitives_total_ns", "time of primitives, total", Unit.NS, detail=True),
     Column("gflop_per_s", "GFLOP/s", Unit.RATE),
+    Column("gb_per_s", "GB/s", Unit.RATE),
 )
 #: Behind those of the events.
 _TEXTS = (
@@ -228,7 +229,7 @@ class _Calls:
         self._sums = sums
         table = sums.owners.table
         slices, trace = table.trace.slices, table.trace
-        parts, gflop = [np.empty(0, np.int64)], [np.empty(0)]
+        parts, work = [np.empty(0, np.int64)], [np.empty((0, 2))]
         what = [np.empty(0, np.int64)]
         known: dict[str, int] = {}
         for number, source in enumerate(trace.sources):
@@ -239,18 +240,18 @@ class _Calls:
             calls = mine & table.of_categories(marks.calls)
             rows = table.recorded[calls[table.recorded]]
             args = slices.args_at[rows], slices.args_len[rows]
-            numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop])
-            of_value = np.array([nan if work is ABSENT else float(work) for _, work in values])
-            implementations = ["" if one is ABSENT else str(one) for one, _ in values]
+            numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop, marks.size])
+            of_value = np.array([[nan if one is ABSENT else float(one) for one in known] for _, *known in values])
+            implementations = ["" if one is ABSENT else str(one) for one, *_ in values]
             texts = [
                 f"{trace.strings[name]} {implementations[at]}".strip()
                 for name, at in zip(slices.name[rows].tolist(), numbers.tolist(), strict=True)
             ]
             what.append(np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
-            gflop.append(of_value[numbers] if len(rows) else np.empty(0))
+            work.append(of_value.reshape(-1, 2)[numbers])
             parts.append(rows)
         self.rows = np.concatenate(parts)
-        self._what, self._gflop, self._texts = np.concatenate(what), np.concatenate(gflop), list(known)
+        self._what, self._work, self._texts = np.concatenate(what), np.concatenate(work), list(known)
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the number of calls and their time for each layer, and what they are."""
@@ -263,18 +264,22 @@ class _Calls:
         count = sums.by_segment(segment, np.ones(len(self.rows), np.int64))
         lasting = sums.by_segment(segment, dur)
         time = sums.own(lasting)
-        gflop = sums.own(sums.by_segment(segment, np.where(dur > 0, self._gflop, nan)))
+        gflop, size = (sums.own(sums.by_segment(segment, np.where(dur > 0, one, nan))) for one in self._work.T)
         group = sums.of_segment[segment]
         return {
             "primitives": sums.own(count),
             "primitives_total": sums.total(count),
             "primitives_ns": time,
             "primitives_total_ns": sums.total(lasting),
-            "gflop_per_s": [
-                work * 1e9 / ns if ns and work == work else None for work, ns in zip(gflop, time, strict=True)
-            ],
+            "gflop_per_s": _rates(gflop, time, 1e9),
+            "gb_per_s": _rates(size, time, 1),
             "implementations": _most(group, self._what, dur, self._texts, sums.groups),
         }
+
+
+def _rates(amounts: list[float], times: list[int], scale: float) -> list[float | None]:
+    """Return amounts divided by ns, times a scale; None where one of the amounts is not known."""
+    return [scale * one / ns if ns and one == one else None for one, ns in zip(amounts, times, strict=True)]
 
 
 def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[str]:

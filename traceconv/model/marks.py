@@ -48,6 +48,7 @@ class PrimitiveMarks(Struct, frozen=True):
         reorders: a pattern of the kinds that only move data from one layout to another.
         gflop: the arg with what a call computes, 10^9 operations, where the shape of the problem tells it.
         formula: how that is counted, in words.
+        size: the arg with how many bytes a call reads and writes, where the shape and the data types tell it.
     """
 
     calls: tuple[str, ...]
@@ -56,6 +57,7 @@ class PrimitiveMarks(Struct, frozen=True):
     reorders: str
     gflop: str
     formula: str
+    size: str
 
 
 class CountMarks(Struct, frozen=True):
