@@ -184,8 +184,19 @@ class Owners:
         if tracks[process].unknown:
             return lines if tracks[track].name in self._names(framework) else ()
         source = tracks[process].source
-        others = [one for one in tracks if one.kind is TrackKind.PROCESS and one.source == source and one.pid]
-        return lines if tracks[framework].pid is None and len(others) == 1 and tracks[process].pid else ()
+        others = [one for one in self._busy_processes if tracks[one].source == source and tracks[one].pid]
+        return lines if tracks[framework].pid is None and others == [process] else ()
+
+    @cached_property
+    def _busy_processes(self) -> list[int]:
+        """Return the processes that were sampled, or ran slices, between the first layer and the last one."""
+        slices, samples = self.table.trace.slices, self.table.trace.samples
+        first, last = np.min(slices.ts[self.rows]), np.max(self.table.ends[self.rows])
+        found = [
+            np.unique(events.track[(events.ts >= first) & (events.ts < last)]).tolist() for events in (slices, samples)
+        ]
+        processes = {self.table.process_of(track) for tracks in found for track in tracks}
+        return [one for one in processes if self.table.trace.tracks[one].kind is TrackKind.PROCESS]
 
     # -- how certain it is ------------------------------------------------------------------------------------------
 

@@ -130,6 +130,12 @@ class OnnxRuntime:
         counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),
     )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
+    with_perf = (
+        "# In run.py: options.enable_profiling = True, and at the end\n"
+        "#   print(session.get_profiling_start_time_ns(), session.end_profiling())    # NUMBER and PROFILE\n"
+        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
+        "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
+    )
     line_up = (
         "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with -O "
         "utc_offset=+02:00. Exact: -O start_ns=N, with N from session.get_profiling_start_time_ns()."

@@ -114,6 +114,11 @@ class PytorchKineto:
         counts=CountMarks(("cuda_profiler_range",), r"\w+__\w+\.sum|kineto__\w+"),
     )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
+    with_perf = (
+        "# In run.py: with torch.profiler.profile() as prof: ..., then prof.export_chrome_trace('kineto.json')\n"
+        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
+        "traceconv report kineto.json perf.data -O symbols=true --same-machine --section layers"
+    )
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     becomes = (
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),

@@ -259,6 +259,14 @@ class TvmProfile:
         counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
     )
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
+    with_perf: ClassVar[str] = (
+        "# A report has no times that samples of perf could lie in: TVM counts itself, if it was built with USE_PAPI.\n"
+        "# In run.py: from tvm.runtime.profiling import PAPIMetricCollector\n"
+        "#   counters = PAPIMetricCollector({dev: ['perf::CYCLES', 'perf::INSTRUCTIONS', 'perf::CACHE-MISSES']})\n"
+        "#   open('report.json', 'w').write(module.profile(collectors=[counters], **inputs).json())\n"
+        "python run.py\n"
+        "traceconv report report.json --section layers"
+    )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("call, or row of Count calls", "slice of its duration on the track of its device, in the order of the report"),
         ("hardware counters, roofline columns", "counters, if the calls are in order; args in any case"),
