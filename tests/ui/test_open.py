@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import os
 import shutil
 import ssl
 import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -21,13 +18,13 @@ import pytest
 from tests import oracle
 from tests.oracle.fixtures import do_without
 from tests.ui.fixtures import Shot
+from tests.ui.opened import Opened
 from tests.ui.shot import Report
 from traceconv.api import convert
 
 pytestmark = pytest.mark.slow
 
 INPUT = Path(__file__).parents[2] / "golden/pytorch-kineto/torch-convnet-process/input.json"
-WAIT_S = 120
 
 
 @pytest.fixture(scope="module")
@@ -35,34 +32,6 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("trace") / "a b+c.pftrace"
     convert(INPUT, path)
     return path
-
-
-class Opened:
-    """A running `traceconv open`, and the link that it printed."""
-
-    def __init__(self, *arguments: str | Path) -> None:
-        command = [sys.executable, "-m", "traceconv", "open", "--no-browser", *arguments]
-        environment = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
-        pipe = subprocess.PIPE
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            self.process = subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe)
-            assert self.process.stdout
-            self.link = self.process.stdout.readline().strip()
-            if self.link:
-                return
-            # Other tests that run now may hold the only port.
-            said = self.end()
-            assert "in use" in said, said
-            assert time.monotonic() < deadline, said
-            time.sleep(1)
-
-    def end(self) -> str:
-        """Wait until the command ends by itself, and return what it said besides the link."""
-        try:
-            return self.process.communicate(timeout=WAIT_S)[1]
-        finally:
-            self.process.kill()
 
 
 @contextlib.contextmanager

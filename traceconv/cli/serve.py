@@ -152,7 +152,7 @@ class _Server(socketserver.ThreadingTCPServer):
         return f"{self.ui.page or f'{here}/ui/'}#!/?url={quote(f'{here}/{self.trace}', safe=':/')}"
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the file was fetched, and all that is served of a UI; return False after the timeout."""
+        """Return True when the file was fetched, and what is served of a UI; False after the timeout."""
         while not self.fetched.wait(timeout_s):
             if not self.sending:
                 return False
