@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import click
@@ -40,7 +41,8 @@ def command(file: str, offline: bool, address: str | None, browser: bool | None,
     head = Source(file).head()
     if head.data[:1] != b"\x0a" and head.text[:1] not in (b"{", b"["):
         raise UsageError(
-            f"{file}: is not a trace that the UI can show", hint=f"traceconv convert {file} -o trace.pftrace"
+            f"{file}: is not a trace that the UI can show",
+            hint=f"traceconv convert {shlex.quote(file)} -o trace.pftrace",
         )
     ui = installed_ui() if offline else ui_at(address) if address is not None else PUBLIC
     remote = forwarding(os.environ, 0) is not None
