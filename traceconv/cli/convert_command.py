@@ -11,21 +11,19 @@ from traceconv.io.limits import Limits
 
 
 @click.command("convert")
-@click.argument("file")
 @common.output_options
+@common.recording
 @click.option(
     "--from", "format_name", metavar="FORMAT", help="Read the input as this format, instead of the one found."
 )
-@common.importer_option
 @common.memory_option
 @limit_options
 @common.quiet_option
 @common.verbose_option
 def command(
-    file: str,
     output: api.Output,
+    recording: common.Recordings,
     format_name: str | None,
-    options: tuple[str, ...],
     memory: int | None,
     limits: Limits,
     quiet: bool,
@@ -41,7 +39,15 @@ def command(
 
     FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
     """
-    own = common.options_for(file, options)
-    with common.working(f"converting {file}", quiet):
-        result = api.convert(file, output, format=format_name, options=own, memory=memory, limits=limits)
+    (one,), shared = recording.inputs()
+    with common.working(f"converting {one.path}", quiet):
+        result = api.convert(
+            one.path,
+            output,
+            format=format_name,
+            options=shared | dict(one.options),
+            constraints=recording.constraints(),
+            memory=memory,
+            limits=limits,
+        )
     common.print_summary(result, output, quiet=quiet, verbose=verbose)

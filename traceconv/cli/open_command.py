@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def command(file: str, browser: bool, timeout: float) -> None:
     head = Source(file).head()
     if head.data[:1] != b"\x0a" and head.text[:1] not in (b"{", b"["):
         raise UsageError(
-            f"{file}: is not a trace that the UI can show", hint=f"traceconv convert {file} -o trace.pftrace"
+            f"{file}: is not a trace that the UI can show",
+            hint=f"traceconv convert {shlex.quote(file)} -o trace.pftrace",
         )
     fetched = serve(Path(file), open_browser=browser, timeout_s=timeout, on_ready=partial(say, err=False))
     if not fetched:
