@@ -145,7 +145,7 @@ class Arrangement:
                 self.counted.add(parent)
 
     def _late_names(self, sliced: set[int]) -> None:
-        """Mark the names of what shows no slices beside others that do."""
+        """Set the names of what shows no slices beside others that do."""
         shows = set(sliced)
         for number in reversed(self._rows()):
             if number in shows and self._parents[number] != NO_TRACK:
@@ -158,7 +158,7 @@ class Arrangement:
                 self._late.add(number)
 
     def _order(self) -> None:
-        """Give the tracks new positions where some came or went."""
+        """Set the positions anew where some came or went."""
         changed = {NO_TRACK, *self.counted, *map(self.parent, self._moved), *map(self.parent, self._positions)}
         siblings: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)
         for index in range(len(self._parents)):
