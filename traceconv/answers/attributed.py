@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Layers, Sampled, interval_counts, nearest_above
+from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, nearest_above
 from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.tables import SliceTable
@@ -35,7 +35,7 @@ _COUNTER_HELP = "of the innermost layer, from its start to its end; 0 where none
 def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     """Return the trace with what its layers cost; a note of the input with the layers says what belongs to none.
 
-    Counts that an input made in its own layers are args and counters already, and stay as they are.
+    Counts of slices are args already, and stay as they are.
 
     Args:
         trace: on one clock, as `merge` makes it.
@@ -48,21 +48,21 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         trace.sources[-1].notes.append("--attribute adds nothing: no input has layers, slices that things belong to")
         return trace
     notes = trace.sources[trace.tracks[trace.slices.track[rows[0]]].source].notes
-    sums = Layers(owners, np.arange(len(rows)), len(rows))
+    nothing = np.empty(0, np.int64)
+    sums = Layers(owners, np.arange(len(rows)), len(rows), {}, Apart(nothing, nothing, nothing))
     sampled, counts, calls = sums.samples(), interval_counts(sums), Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         notes.append(f"--attribute adds nothing: {NOTHING}")
         return trace
-    cells = (of_samples(sums, sampled) if len(sampled.rows) else {}) | calls.sums()
+    cells = of_samples(sums, sampled) | calls.sums()
     events = events_of(sums, sampled, counts)
     for name, values in events.items():
         cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
     cells |= ratios_of(list(events), cells)
     notes.append(f"args of {quantity(len(rows), 'slices')} tell what belongs to them")
-    if len(sampled.rows):
-        notes += notes_of(sums, sampled, cells, "uncertain_samples")
-        if not any(cells["worker_samples"]):
-            del cells["worker_samples"]
+    notes += notes_of(sums, sampled, cells, "uncertain_samples")
+    if not any(cells.get("worker_samples", ())):
+        cells.pop("worker_samples", None)
     outside = [f"{round(cells[name][-1], _DIGITS)} of {name}" for name in events if cells[name][-1]]
     notes += [f"what belongs to no layer: {', '.join(outside)}"] if outside else []
     trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
