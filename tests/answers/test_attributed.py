@@ -170,6 +170,21 @@ def test_nothing_of_the_inputs_is_lost(case: Case, tmp_path: Path) -> None:
         assert stack_of(found, new_stack)[-len(stack) :] == stack or not stack
 
 
+def test_layers_have_the_counts_of_the_kernels_that_they_launched(tmp_path: Path) -> None:
+    case = Case(ROOT / "merge" / "nsight")
+    trace = case.merged(case.traces(tmp_path))
+    column = "dram__bytes.sum (Mbyte)_total"
+    rows = {row["name"]: row[column] for row in layers(SliceTable(trace)).records()}
+    sums: Counter[str] = Counter()
+    found = with_costs(trace)
+    for name, args in zip(found.slices.name.tolist(), args_of(found), strict=True):
+        sums[found.strings[name]] += args.get(column, 0)
+    assert {name: sums[name] for name in ("step 0", "forward", "cudaLaunchKernel", "poll")} == pytest.approx(
+        {"step 0": 1037.08, "forward": 2061.58, "cudaLaunchKernel": 2061.58, "poll": 0}
+    )
+    assert all(rows[name] == pytest.approx(amount) for name, amount in sums.items() if amount)
+
+
 def test_nothing_to_attribute_is_said(tmp_path: Path) -> None:
     kineto = ROOT / "pytorch-kineto" / "sampled-steps" / "input.json"
     script = ROOT / "perf-script" / "sampled_steps" / "input.txt"

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, nearest_above
+from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, nearest_above, slice_counts
 from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
 from traceconv.answers.owners import Owners
+from traceconv.answers.slice_counts import Counts, counts_of, rows_of
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
@@ -35,7 +36,7 @@ _COUNTER_HELP = "of the innermost layer, from its start to its end; 0 where none
 def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     """Return the trace with what its layers cost; a note of the input with the layers says what belongs to none.
 
-    Counts of slices are args already, and stay as they are.
+    Counts of slices are args already, and stay as they are; the layers that launched these have them in their totals.
 
     Args:
         trace: on one clock, as `merge` makes it.
@@ -48,9 +49,8 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         trace.sources[-1].notes.append("--attribute adds nothing: no input has layers, slices that things belong to")
         return trace
     notes = trace.sources[trace.tracks[trace.slices.track[rows[0]]].source].notes
-    nothing = np.empty(0, np.int64)
-    sums = Layers(owners, np.arange(len(rows)), len(rows), {}, Apart(nothing, nothing, nothing))
-    sampled, counts, calls = sums.samples(), interval_counts(sums), Calls(sums)
+    sums = _each(owners)
+    sampled, counts, calls = sums.samples(), interval_counts(sums) | slice_counts(sums), Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         notes.append(f"--attribute adds nothing: {NOTHING}")
         return trace
@@ -69,6 +69,22 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     return _with_counters(trace, owners, {name: cells[name] for name in events}) if counters else trace
 
 
+def _each(owners: Owners) -> Layers:
+    """Return the layers, each one by itself, and behind them the kernels and the like that have counts of their own."""
+    is_layer = np.zeros(len(owners.table.ends), bool)
+    is_layer[owners.rows] = True
+    counts = {
+        key: Counts(one.slices, [], one.amounts[: len(one.slices)])
+        for key, one in counts_of(owners.table).items()
+        if one.slices and not np.any(is_layer[one.slices])
+    }
+    apart = rows_of(list(counts.values()))
+    segment = owners.launched_in(apart) if counts else apart
+    group = np.arange(len(owners.rows) + len(apart))
+    inner = Apart(apart, group[len(owners.rows) :], segment)
+    return Layers(owners, group[: len(owners.rows)], len(group), counts, inner)
+
+
 # -- args -----------------------------------------------------------------------------------------------------------
 
 
@@ -81,7 +97,9 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
     args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
     _, values = arg_values(trace.args, args_at[rows], args_len[rows], list(cells))
     taken = {key for key, *known in zip(cells, *values, strict=True) if any(one is not ABSENT for one in known)}
-    texts = [_members(f"{key} (attributed)" if key in taken else key, column[:-1]) for key, column in cells.items()]
+    texts = [
+        _members(f"{key} (attributed)" if key in taken else key, column[: len(rows)]) for key, column in cells.items()
+    ]
     end = len(trace.args)
     for some in chunks(len(rows)):
         chunk = bytearray()
@@ -187,7 +205,7 @@ def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -
     columns: dict[str, list[npt.NDArray[Any]]] = {name: [getattr(trace.counters, name)] for name in Counters.__slots__}
     for event, own in events.items():
         of_row = np.zeros(len(trace.slices.ts) + 1, np.array(own).dtype)
-        of_row[owners.rows] = own[:-1]
+        of_row[owners.rows] = own[: len(owners.rows)]
         for line, thread in enumerate(owners.tracks):
             rows = lines.rows[lines.span(line)][1:]
             if not np.any(values := of_row[rows]):
