@@ -79,7 +79,8 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
         section.notes.append("no work of a device is recorded")
         return section
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
-    owner = np.array([_device_of(table, track) for track in queue.tolist()], np.int64)
+    used, number = np.unique(queue, return_inverse=True)
+    owner = np.array([_device_of(table, track) for track in used.tolist()], np.int64)[number.reshape(-1)]
     start, end = _window(table, work.rows)
     for one in np.unique(owner).tolist():
         of_device = owner == one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from traceconv.cli._terminal import say
-from traceconv.families.registry import importer_class
+from traceconv.families.registry import formats_called, importer_class
 
 _ABOUT_PERF = (
     "# With -k CLOCK_MONOTONIC perf.data states how its clock relates to others. Pids agree within one container.",
@@ -26,8 +26,10 @@ def command(format: str) -> None:
 
     \b
       traceconv how onednn-verbose
+      traceconv how perf
     """
-    cls = importer_class(format)
+    name, *others = formats_called(format)
+    cls = importer_class(name)
     say(f"# {cls.title}", err=False)
     say(*cls.record.splitlines(), err=False)
     say(f"# {cls.line_up}", err=False)
@@ -38,3 +40,5 @@ def command(format: str) -> None:
     if cls.name != "clock-anchor":
         words = "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         say(words, "traceconv anchor -o anchor.json -- COMMAND", err=False)
+    if others:
+        say(f"# {format} is also {', '.join(others)}: traceconv how {others[0]}", err=False)

@@ -21,6 +21,7 @@ milliseconds.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -137,8 +138,8 @@ class OnnxRuntime:
         "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
     )
     line_up = (
-        "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with -O "
-        "utc_offset=+02:00. Exact: -O start_ns=N, with N from session.get_profiling_start_time_ns()."
+        "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with --tz "
+        "FILE=+02:00. Exact: -O start_ns=N, with N from session.get_profiling_start_time_ns()."
     )
     becomes = (
         ("nodes (`_kernel_time`, `_fence_*`)", "slices on their thread, with op, provider, shapes and sizes as args"),
@@ -196,7 +197,7 @@ class OnnxRuntime:
         if local.guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
-                "-O utc_offset=+02:00"
+                f"--tz {shlex.quote(name)}=+02:00"
             )
 
 

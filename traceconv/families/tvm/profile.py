@@ -49,7 +49,7 @@ NO_READING = absent(
 
 _NUMERIC = frozenset(("count", "ratio", "percent"))
 _OWN = frozenset((NAME, DURATION, PERCENT, DEVICE, COUNT))
-_COUNTER_HELP = "from the start of each call to its end; positions are invented"
+_COUNTER_HELP = "from the start of each call to its end; positions are synthetic"
 #: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
 _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
@@ -190,7 +190,7 @@ def _help(in_order: bool) -> str:
         if in_order
         else "as the table is sorted; a slice is the sum of Count calls"
     )
-    return f"Durations were measured, positions are invented: one after the other, {order}."
+    return f"Durations were measured, positions are synthetic: one after the other, {order}."
 
 
 def _looks_in_order(report: Report) -> bool:
@@ -275,7 +275,7 @@ class TvmProfile:
     )
     skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a call ran: a report has no times, so positions are invented.",
+        "When a call ran: a report has no times, so positions are synthetic.",
         "Which calls contain others (Relax VM).",
         "In the text: single calls behind a row with Count above 1, and their order. JSON and CSV have both.",
     )
@@ -312,4 +312,4 @@ class TvmProfile:
         if not any(report.calls for report in found):
             out.note("a report without calls: nothing ran, or its output was cut")
         else:
-            out.note("durations were measured, but positions are invented: a report has no times")
+            out.note("durations were measured, but positions are synthetic: a report has no times")
