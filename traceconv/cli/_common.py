@@ -17,6 +17,7 @@ from traceconv.align.constraint_parser import Constraints, by_input, input_named
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Output, Result
+from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity, recordings_in
 from traceconv.cli._terminal import say
@@ -154,13 +155,17 @@ _writing = (
         "-o",
         "--output",
         "path",
+        shell_complete=_complete.files,
         default="",
         metavar="FILE",
         help="The file to write, - for standard output. Default: named after the first input, beside it; in a pipe "
         "standard output.",
     ),
     click.option(
-        "--to", metavar="FORMAT", help="perfetto or chrome-json (json). Default: by the ending of the output."
+        "--to",
+        metavar="FORMAT",
+        shell_complete=_complete.writers,
+        help="perfetto or chrome-json (json). Default: by the ending of the output.",
     ),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
@@ -182,7 +187,7 @@ merged_output_options = grouped(
 recordings = grouped(
     "recordings",
     Recordings,
-    click.argument("files", nargs=-1, required=True),
+    click.argument("files", nargs=-1, required=True, shell_complete=_complete.files),
     click.option(
         "--skip-unknown",
         is_flag=True,
@@ -194,6 +199,7 @@ recordings = grouped(
         "formats",
         multiple=True,
         metavar="FILE=FORMAT",
+        shell_complete=_complete.files_and_formats,
         help="Read FILE as this format, instead of the one found.",
     ),
     click.option(

@@ -6,6 +6,7 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
+from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.expanding import one_recording
@@ -14,10 +15,14 @@ from traceconv.io.limits import Limits
 
 
 @click.command("convert")
-@click.argument("file")
+@click.argument("file", shell_complete=_complete.files)
 @common.output_options
 @click.option(
-    "--from", "format_name", metavar="FORMAT", help="Read the input as this format, instead of the one found."
+    "--from",
+    "format_name",
+    metavar="FORMAT",
+    shell_complete=_complete.formats,
+    help="Read the input as this format, instead of the one found.",
 )
 @common.importer_option
 @common.memory_option

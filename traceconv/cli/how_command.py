@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from traceconv.cli import _complete
 from traceconv.cli._terminal import say
 from traceconv.families.registry import formats_called, importer_class
 
 
 @click.command("how")
-@click.argument("format")
+@click.argument("format", shell_complete=_complete.formats)
 def command(format: str) -> None:
     """Print the command that records a file which can be merged with others.
 

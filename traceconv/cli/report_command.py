@@ -14,6 +14,7 @@ from traceconv.align import Policy
 from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.render import RENDERERS, text
 from traceconv.cli import _common as common
+from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
@@ -130,6 +131,7 @@ def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
         "-o",
         "--output",
         "path",
+        shell_complete=_complete.files,
         default="-",
         metavar="FILE",
         help="Where to write, such as report.html; else it is printed.",
