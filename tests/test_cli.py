@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from traceconv import cli
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
 from traceconv.families.registry import formats_called, names
+from traceconv.io.shown import quantity
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -547,6 +549,10 @@ def test_the_zone_reaches_the_importer(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         spans.append(json.loads(output.read_text())["baseTimeNanoseconds"])
     assert spans[0] - spans[1] == 2 * 3600 * 10**9
+    converted = tmp_path / "converted.json"
+    assert run("convert", profile, "--tz", "+02:00", "-o", converted).exit_code == 0
+    assert json.loads(converted.read_text())["baseTimeNanoseconds"] == spans[1]
+    assert "expected FILE=+HH:MM" in refusal(run("align", profile, KINETO, "--tz", "+02:00")).message
     error = refusal(run("merge", profile, *more, "-O", "utc_offset=+01:00", "-o", output, "-f"))
     assert "contradict" in error.message
     plain = tmp_path / "profile.json"
@@ -567,7 +573,7 @@ def test_a_zone_that_is_not_used_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "utc.log"
     log.write_text("".join(f"2026-11-21T12:00:{second:02}Z step\n" for second in range(5)))
     error = refusal(run("align", KINETO, log, "--tz", "utc.log=+02:00"))
-    assert (error.exit_code, error.hint) == (2, "leave --tz or -O utc_offset=+02:00 out")
+    assert (error.exit_code, error.hint) == (2, "leave --tz +02:00 out")
     profile = tmp_path / "onnxruntime_profile__2026-11-21_07-04-12_966.json"
     profile.write_bytes((ROOT / "onnxruntime" / "v1.31-one-thread" / "input.json").read_bytes())
     started = ("-O", "start_ns=1795245452966000000", "--tz", f"{profile.name}=+02:00")
@@ -639,6 +645,32 @@ def test_what_events_say_is_told_in_plain_words() -> None:
     assert twice.endswith("input.json (2): the same recording, given twice: ok: all 619 events are equal, to the ns")
 
 
+def test_two_files_that_do_not_overlap_are_one_warning(tmp_path: Path) -> None:
+    logs = [tmp_path / f"{hour}.log" for hour in (10, 12)]
+    for log in logs:
+        log.write_text("".join(f"2026-11-21T{log.stem}:00:{second:02}Z step\n" for second in range(9)))
+    warnings = [line for line in run("merge", *logs, "-o", tmp_path / "x.json").stderr.splitlines() if "warn" in line]
+    assert len(warnings) == 1
+    assert "10.log: it does not overlap in time with any other input, and is 1 h 59 min away from 12.log" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("plural", "one"),
+    [
+        ("lines", "1 line"),
+        ("log entries", "1 log entry"),
+        ("processes", "1 process"),
+        ("copies of operators dropped", "1 copy of operators dropped"),
+        ("lines kept as metadata", "1 line kept as metadata"),
+        ("metadata", "1 metadata"),
+        ("headings and totals of the run", "1 headings and totals of the run"),
+    ],
+)
+def test_one_of_something(plural: str, one: str) -> None:
+    assert quantity(1, plural) == one
+    assert quantity(2, plural) == f"2 {plural}"
+
+
 def test_clocks_takes_what_merge_takes(tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]')
@@ -656,7 +688,18 @@ def test_no_advice_that_was_followed_already() -> None:
     """--same-run is given, and the events do not tell all the same."""
     hint = refusal(run("align", KINETO, UNTIMED, "--same-run")).hint
     assert "--same-run" not in hint
-    assert "traceconv clocks input.json input.log" in hint
+    assert f"`traceconv clocks {KINETO} {UNTIMED}` lists what would help" in hint
+
+
+def test_commands_in_hints_can_be_pasted(tmp_path: Path) -> None:
+    other = tmp_path / "a b" / "other.json"
+    other.parent.mkdir()
+    other.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]')
+    hint = refusal(run("align", KINETO, other)).hint
+    (command,) = re.findall(r"`traceconv (clocks [^`]*)`", hint)
+    shown = run(*shlex.split(command)).stdout
+    (command,) = re.findall(r"traceconv (align .*) \(if it has refused", shown)
+    assert refusal(run(*shlex.split(command))).hint == hint
 
 
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------

@@ -86,9 +86,9 @@ _HOMES = (
     "expanding",
     "align.constraint_parser",
     "align.names",
-    "align.clock_overview",
     "answers",
     "answers.frames",
+    "align.clock_overview",
 )
 
 

@@ -124,13 +124,14 @@ def convert(
     *,
     format: str | None = None,
     options: Mapping[str, OptionValue] | None = None,
+    constraints: Constraints = NO_CONSTRAINTS,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """Convert one input to one output. See `merge`."""
     to = output.path if isinstance(output, Output) else output
-    path = one_recording(path, limits, to)
-    return merge([Input(path, format, options or {})], output, memory=memory, limits=limits)
+    given = Input(one_recording(path, limits, to), format, options or {})
+    return merge([given], output, constraints=constraints, memory=memory, limits=limits)
 
 
 def merge(

@@ -265,7 +265,7 @@ def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime]
     zones = [
         ahead
         for ahead in range(_LEAST_ZONE_NS, _MOST_ZONE_NS + 1, _ZONE_STEP_NS)
-        if any(one.meets(other, local.ahead_ns - ahead) for other in others)
+        if ahead != local.ahead_ns and any(one.meets(other, local.ahead_ns - ahead) for other in others)
     ]
     if len(zones) > _MOST_ZONES:
         return Text.ANY_ZONE_OF(file=one.name, count=len(zones))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +84,11 @@ class Recordings:
         said = said or Verbosity()
         named = [text.rpartition("=")[0] for text in self.formats]
         paths = recordings_in(self.files, limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said)
-        return replace(self, files=tuple(map(shown, paths)), paths=tuple(paths))
+        return self.of(*paths)
+
+    def of(self, *paths: AnyPath) -> Recordings:
+        """Return the same for other inputs."""
+        return replace(self, files=tuple(map(shown, paths)), paths=paths)
 
     def inputs(self) -> tuple[list[Input], dict[str, str]]:
         """Return the inputs with what was said about each, and the importer options that were given without a file.
@@ -120,6 +125,24 @@ importer_option = click.option(
     multiple=True,
     metavar="[FILE:]KEY=VALUE",
     help="An option of the importer, see `formats NAME`; of one FILE where there are several.",
+)
+#: The zone and the day of local times; the name of a file can be left out where there is only one.
+_local_times = (
+    click.option(
+        "--tz",
+        "zones",
+        multiple=True,
+        metavar="[FILE=]ZONE",
+        help="The time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00. FILE= can be "
+        "left out if there is one input.",
+    ),
+    click.option(
+        "--date",
+        "dates",
+        multiple=True,
+        metavar="[FILE=]DAY",
+        help="The day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
+    ),
 )
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
@@ -183,6 +206,18 @@ merged_output_options = grouped(
         "ascending order; only of those with a number (Seq), where no other one can be meant.",
     ),
 )
+
+
+def _recording(
+    file: str, options: tuple[str, ...], zones: tuple[str, ...] = (), dates: tuple[str, ...] = ()
+) -> Recordings:
+    return Recordings((file,), zones=zones, dates=dates, options=options)
+
+
+#: The input of a command that takes one, as `recording: Recordings`.
+recording = grouped(
+    "recording", _recording, click.argument("file", shell_complete=_complete.files), importer_option, *_local_times
+)
 #: The inputs of a command that takes several, as `recordings: Recordings`.
 recordings = grouped(
     "recordings",
@@ -239,20 +274,7 @@ recordings = grouped(
         help="The clock of the times of FILE: realtime, monotonic, monotonic_raw, boottime, perf, or none (unknown). "
         "HOST is the machine, as other files name it: run.log=monotonic@myhost.",
     ),
-    click.option(
-        "--tz",
-        "zones",
-        multiple=True,
-        metavar="FILE=ZONE",
-        help="The time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00.",
-    ),
-    click.option(
-        "--date",
-        "dates",
-        multiple=True,
-        metavar="FILE=DAY",
-        help="The day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
-    ),
+    *_local_times,
     importer_option,
 )
 #: What is done where the clocks leave something open, as `policy: Policy`.
@@ -374,11 +396,16 @@ def print_receipt(
         say(*table.get().splitlines())
     else:
         say(*receipt_blocks(cells))
+    said = set[tuple[frozenset[str], str]]()
     for line in receipt:
         if line.note:
             say(f"{line.file}: {line.note}")
         for warning in line.warnings:
-            say(f"warning: {line.file}: {warning}")
+            about = frozenset([line.file, *(file for file in files if file in warning)])
+            without_files = functools.reduce(lambda text, file: text.replace(file, ""), sorted(about), warning)
+            if (about, without_files) not in said:  # that one input is far from another, and that one from the first
+                said.add((about, without_files))
+                say(f"warning: {line.file}: {warning}")
     processes = together.describe()
     for words in processes[:_MOST_PROCESSES]:
         say(words)

@@ -15,8 +15,8 @@ from traceconv.io.limits import Limits
 
 
 @click.command("convert")
-@click.argument("file", shell_complete=_complete.files)
 @common.output_options
+@common.recording
 @click.option(
     "--from",
     "format_name",
@@ -24,15 +24,13 @@ from traceconv.io.limits import Limits
     shell_complete=_complete.formats,
     help="Read the input as this format, instead of the one found.",
 )
-@common.importer_option
 @common.memory_option
 @limit_options
 @common.verbosity_options
 def command(
-    file: str,
     output: api.Output,
+    recording: common.Recordings,
     format_name: str | None,
-    options: tuple[str, ...],
     memory: int | None,
     limits: Limits,
     said: Verbosity,
@@ -48,9 +46,18 @@ def command(
     FILE may be - for standard input; gzip, zip and UTF-16 are seen by content. It may be a folder or an archive with
     one recording in it.
     """
-    output = common.named(output, [file])
-    one = one_recording(file, limits, output.path)
-    own = common.options_for(shown(one), options)
-    with common.working(f"converting {file}", said.quiet):
-        result = api.convert(one, output, format=format_name, options=own, memory=memory, limits=limits)
+    output = common.named(output, recording.files)
+    path = one_recording(recording.files[0], limits, output.path)
+    recording = recording.of(path)
+    (one,), shared = recording.inputs()
+    with common.working(f"converting {shown(path)}", said.quiet):
+        result = api.convert(
+            one.path,
+            output,
+            format=format_name,
+            options=shared | dict(one.options),
+            constraints=recording.constraints(),
+            memory=memory,
+            limits=limits,
+        )
     common.print_summary(result, output, said)

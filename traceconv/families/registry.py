@@ -74,6 +74,8 @@ class Importer(Protocol):
         becomes: what of the input becomes what in the trace, in pairs.
         lost: what such a file does not tell, or what of it is not read, in sentences.
         skips: optional; the codes of what is skipped by design. Their help says why.
+        with_perf: optional; how to record one so that `report --section layers` tells what each layer cost, in lines:
+            commands, and comments that begin with #.
         layer: optional; where in a stack of software its slices are written down, if that is the same for all of them.
         marks: optional; what its slices and flows mean, such as launches of device work, and which libraries do it.
         checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
