@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -326,18 +325,6 @@ def console() -> Console:
     return Console(
         stderr=True, markup=False, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200
     )
-
-
-@contextlib.contextmanager
-def working(text: str, quiet: bool) -> Iterator[None]:
-    """Show that something is going on, if somebody looks at a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.text import Text
-
-    with console().status(Text(one_line(text))):
-        yield
 
 
 def named(output: Output, files: Sequence[str]) -> Output:

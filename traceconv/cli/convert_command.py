@@ -9,6 +9,7 @@ from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.expanding import one_recording
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
@@ -50,7 +51,7 @@ def command(
     path = one_recording(recording.files[0], limits, output.path)
     recording = recording.of(path)
     (one,), shared = recording.inputs()
-    with common.working(f"converting {shown(path)}", said.quiet):
+    with working(f"converting {shown(path)}", said.quiet, [path]):
         result = api.convert(
             one.path,
             output,

@@ -14,6 +14,7 @@ from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.cli._terminal import say
 from traceconv.cli.serve import TIMEOUT_S, serve
 from traceconv.cli.ui import PUBLIC, Ui, forwarding, installed_ui, ui_at
@@ -91,7 +92,7 @@ def _write(recordings: common.Recordings, file: str, policy: Policy, limits: Lim
     """Write the trace of some recordings."""
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     output = api.Output(file)
-    with common.working(f"merging {len(inputs)} files", said.quiet):
+    with working(f"merging {len(inputs)} files", said.quiet, recordings.paths):
         result = api.merge(inputs, output, options=options, constraints=constraints, policy=policy, limits=limits)
     common.print_summary(result, output, said)
 
