@@ -115,9 +115,33 @@ def test_an_importer_of_another_package_that_fails_is_named(installed: Callable[
     installed("toy_bug", "toy = toy_bug:Toy", text)
     path = tmp_path / "run.log"
     path.write_text(files_of_the_page()["example.toylog"] + "x y z\n")
-    with pytest.raises(ImporterFailed, match=r"run\.log: toy of toy_bug could not read it \(ValueError: ") as caught:
-        read(path)
-    assert "tell the authors of toy_bug" in caught.value.hint
+    said = failure(path)
+    assert "run.log: the importer toy failed: ValueError: " in said.message
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if "parse_ns(start, MS)" in line]
+    assert said.message.endswith(f"(a bug of the importer: {tmp_path / 'toy_bug.py'}, line {lines[0]})")
+    assert "tell the authors of toy_bug; TRACECONV_DEBUG=1 shows the traceback" in said.hint
+
+
+def test_an_importer_that_forgets_its_balance_is_named(installed: Callable[..., None], tmp_path: Path) -> None:
+    text = files_of_the_page()["traceconv_toy.py"].replace("            out.balance.written += 1\n", "")
+    installed("toy_bug", "toy = toy_bug:Toy", text)
+    path = tmp_path / "run.log"
+    path.write_text(files_of_the_page()["example.toylog"])
+    said = failure(path)
+    assert (
+        "run.log: the importer toy failed: InvalidTrace: the balance of run.log is not even: 4 lines =" in said.message
+    )
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if "def read(" in line]
+    assert said.message.endswith(f"(a bug of the importer: {tmp_path / 'toy_bug.py'}, line {lines[0]})")
+
+
+def failure(path: Path) -> ImporterFailed:
+    """What a user is told of an input: the tests run with TRACECONV_DEBUG, so that no bug of an importer is hidden."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TRACECONV_DEBUG")
+        with pytest.raises(ImporterFailed) as caught:
+            read(path)
+    return caught.value
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class InputError(TraceconvError):
 
 
 class ImporterFailed(InputError):
-    """An importer of another package raised an error of its own, which is the cause of this one."""
+    """An importer has a bug: it raised an error of its own, or its trace breaks a rule. The cause is that error."""
 
 
 class UnrecognizedFormat(TraceconvError):

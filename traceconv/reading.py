@@ -10,16 +10,19 @@
 from __future__ import annotations
 
 import gc
+import os
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, NothingRead, TraceconvError, UnrecognizedFormat
-from traceconv.families.index import FORMATS, Certainty
+from traceconv.families.index import Certainty
 from traceconv.families.registry import (
     Importer,
     Match,
     answer_of,
     configure,
+    formats_called,
     identify,
     importer_class,
 )
@@ -77,47 +80,47 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
 
     Args:
         source: the input.
-        format: the importer that the user named, if any.
+        format: the importer that the user named, if any; of several, such as "perf", the one that it is for.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
         UsageError: there is no importer of that name.
     """
-    named = (importer_class(format), Match.yes("")) if format else None
+    among = formats_called(format) if format else ()
+    named = (importer_class(among[0]), Match.yes("")) if len(among) == 1 else None
     for one in collected(source):
-        found = named or _found(one)
-        if found is None or (one.arrivals and _reads_arrivals(source, named)):
+        found = named or _found(one, among)
+        if found is None or (one.arrivals and _reads_arrivals(source, named, among)):
             continue
         cls, match = found
         streams = [stream for stream in one.streams if one.by_name or answer_of(cls, stream).certainty > Certainty.NO]
         if streams:
             many = f", from {len(streams)} writers whose marks are taken off" if len(streams) > 1 else ""
             return Recognised(source, cls, match.reason + many, streams)
-    cls, match = named or identify(source)
+    cls, match = named or identify(source, among)
     return Recognised(source, cls, match.reason)
 
 
-def _found(marked: Collected) -> tuple[type[Importer], Match] | None:
+def _found(marked: Collected, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
     """Return the importer of the first stream that is known.
 
     A log with times counts only behind the name of a writer.
     """
     least = Certainty.FALLBACK if marked.by_name else Certainty.MAYBE
-    return next(
-        (found for stream in marked.streams if (found := _identified(stream)) and found[1].certainty >= least), None
-    )
+    answers = (_identified(stream, among) for stream in marked.streams)
+    return next((found for found in answers if found and found[1].certainty >= least), None)
 
 
-def _identified(source: Source) -> tuple[type[Importer], Match] | None:
+def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
     try:
-        return identify(source)
+        return identify(source, among)
     except (UnrecognizedFormat, AmbiguousFormat):
         return None
 
 
-def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None) -> bool:
+def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, among: Sequence[str]) -> bool:
     """Return whether the format makes use of the times of arrival itself."""
-    found = named or _identified(source)
+    found = named or _identified(source, among)
     return found is not None and getattr(found[0], "reads_arrivals", False)
 
 
@@ -174,11 +177,49 @@ def read_recognised(
 
 
 def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> Trace:
+    """Return the laid-out trace of an input or of one of its writers.
+
+    Raises:
+        ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.
+        TraceconvError: the input cannot be read.
+    """
     info = SourceInfo(
-        name, importer.name, layer=getattr(importer, "layer", None), marks=getattr(importer, "marks", NO_MARKS)
+        name,
+        importer.name,
+        layer=getattr(importer, "layer", None),
+        marks=getattr(importer, "marks", NO_MARKS),
+        path="-" if source.display == "<stdin>" else source.display,
     )
+    try:
+        return _read_by(importer, source, info, memory)
+    except (TraceconvError, MemoryError):
+        raise
+    except Exception as error:
+        if os.environ.get("TRACECONV_DEBUG"):
+            raise
+        module = type(importer).__module__
+        raise ImporterFailed(
+            f"{source.display}: the importer {importer.name} failed: {type(error).__name__}: {error} "
+            f"(a bug of the importer: {_line_of(error, importer)})",
+            hint=f"tell the authors of {module.partition('.')[0]}; TRACECONV_DEBUG=1 shows the traceback, --from NAME "
+            "reads the input as another format",
+        ) from error
+
+
+def _line_of(error: Exception, importer: Importer) -> str:
+    """Return the line of an importer where an error was raised, else that of its `read`: "/path/toy.py, line 12"."""
+    code = getattr(type(importer).read, "__code__", None)
+    if code is None:
+        return type(importer).__module__
+    folder = os.path.dirname(code.co_filename)
+    own = [at for at in traceback.extract_tb(error.__traceback__) if os.path.dirname(at.filename) == folder]
+    file, line = (own[-1].filename, own[-1].lineno) if own else (code.co_filename, code.co_firstlineno)
+    return f"{file}, line {line}"
+
+
+def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memory) -> Trace:
     builder = Builder(info, importer.clock, memory)
-    _let_read(importer, source, builder)
+    importer.read(source, builder)
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     if not isinstance(source, Stream):
@@ -192,27 +233,6 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> 
     validate(trace)
     trace.forget()
     return trace
-
-
-def _let_read(importer: Importer, source: Source, builder: Builder) -> None:
-    """Let an importer read an input.
-
-    Raises:
-        ImporterFailed: the importer is one of another package, and raised an error of its own.
-        TraceconvError: the input cannot be read.
-    """
-    try:
-        importer.read(source, builder)
-    except (TraceconvError, MemoryError):
-        raise
-    except Exception as error:
-        if importer.name in FORMATS:
-            raise
-        module = type(importer).__module__
-        raise ImporterFailed(
-            f"{source.display}: {importer.name} of {module} could not read it ({type(error).__name__}: {error})",
-            hint=f"tell the authors of {module}; --from NAME reads it as another format",
-        ) from error
 
 
 def _report_long_lines(source: Source, about: SourceInfo) -> None:

@@ -62,6 +62,12 @@ def test_a_zone_that_was_given_is_doubted_as_well() -> None:
     assert "was read as +02:00: --tz ort.json=UTC would let it overlap" in warning
 
 
+def test_the_zone_in_use_is_not_proposed() -> None:
+    """Within its bound the file may overlap as it is, so that this zone would fit, too."""
+    (warning,) = align([named(UNIX + 10 * S + S // 2, bound=S), wall()]).receipt[0].warnings
+    assert "was read as UTC, and no other zone would let it overlap" in warning
+
+
 def test_several_zones_fit_and_many() -> None:
     found = align([named(UNIX + 2 * HOUR), wall(length=1000 * S)])
     assert "--tz ort.json=+01:45 or --tz ort.json=+02:00 would" in found.receipt[0].warnings[0]

@@ -166,11 +166,11 @@ def test_zone_of_the_user(read: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "options", "words"),
     [
-        ("[ 3.5] a", {"utc_offset": "UTC"}, "utc_offset does not fit"),
+        ("[ 3.5] a", {"utc_offset": "UTC"}, r"a time zone \(--tz\) does not fit"),
         ("03:04:05 a", {"utc_offset": "UTC"}, "the date is needed, too"),
-        ("2024-01-02T03:04:05Z a", {"utc_offset": "+02:00"}, "needs no zone: its times state their zone"),
-        ("1704164645.5 a", {"utc_offset": "+02:00"}, "needs no zone"),
-        ("Jan  2 03:04:05 h p: a", {"utc_offset": "UTC"}, "needs the year"),
+        ("2024-01-02T03:04:05Z a", {"utc_offset": "+02:00"}, "needs no time zone: its times state their zone"),
+        ("1704164645.5 a", {"utc_offset": "+02:00"}, "needs no time zone"),
+        ("Jan  2 03:04:05 h p: a", {"utc_offset": "UTC"}, "needs the year, too"),
         ("2024-01-02 03:04:05 a", {"clockid": "monotonic"}, "clockid does not fit"),
         ("[ 3.5] a", {"clockid": "sundial"}, "clockid of timed-log is monotonic"),
         ("2024-01-02 03:04:05 a", {"utc_offset": "Mars"}, "offset such as"),

@@ -1,7 +1,7 @@
-"""Anchors, as the user says them: the instants of two files that are one, and whether they agree with what is known.
+"""Anchors: instants of two files that the user states to be one, and checks of them against all else that is known.
 
-Each two clocks that anchors tie together are related by a line. It must agree with itself and with what the files say,
-within the bounds of both and what clocks drift apart between the instants that are compared.
+All anchors of two clocks give one line between them. It must agree with the other anchors and with what the files
+state, within all bounds and the drift between the instants that are compared.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ _MOST_NAMES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge of the clock graph that has a drift.
+    """An edge of the clock graph, with a drift.
 
     Attributes:
-        clock, other: the two.
-        way: how times of the one become times of the other, with the bound for the events on the first.
-        back: the way back, with the bound for the events on the second; None: the bound is that of the way.
+        clock, other: the two domains.
+        way: the map from the first to the second, with the bound for the events on the first.
+        back: the map from the second to the first, with the bound for the events on the second; None if the bounds are
+            equal.
     """
 
     clock: ClockDomain
@@ -59,12 +60,12 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """An anchor, as times.
+    """An anchor, with its points as times.
 
     Attributes:
-        one, other: the number of an input and that of a clock of it; the first is the lesser.
-        ts, other_ts: the times on these that are one instant, ns.
-        within_ns: how far apart they can be.
+        one, other: the input and the clock of each point, as numbers; the first is the lesser.
+        ts, other_ts: the times of the points on these clocks, ns.
+        within_ns: how far apart the two instants can be.
         text: as the user wrote it.
     """
 
@@ -101,7 +102,7 @@ def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
 
 
 def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
-    """Return the clock of a point, its time on it, and to how many ns that is known."""
+    """Return the clock of a point, its time in ns, and the uncertainty of that in ns."""
     if isinstance(point, EventPoint):
         clock, ts = _event(point, trace, text)
         return (point.input, clock), ts, trace.clocks[clock].resolution_ns
@@ -110,7 +111,7 @@ def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
 
 
 def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
-    """Return the clock of an event, and its time. What has that name as a slice comes before what has it otherwise."""
+    """Return the clock of an event and its time in ns. Slices of a name come before other events of that name."""
     name = trace.sources[0].name
     named = ((table, np.flatnonzero(found)) for table, found in _named(point.name, trace) if np.any(found))
     table, rows = next(named, (None, ()))
@@ -131,9 +132,9 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
 
 
 def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
-    """Yield the tables, each with which of its rows have a name.
+    """Yield tables, each with a mask of the rows of a name.
 
-    Entries of a log by their text, samples also by function.
+    Log entries are known by their text, samples also by their functions.
     """
     wanted = trace.strings.index(name) if name in trace.strings else -1
     yield trace.slices, trace.slices.name == wanted
@@ -146,7 +147,7 @@ def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
 
 
 def _similar(point: EventPoint, trace: Trace) -> Message:
-    """Return names of the input that are similar to the wanted one, else some of its names."""
+    """Return names of the input that are similar to the wanted one, or some of its names if none is."""
     import difflib  # for this message alone
 
     tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
@@ -167,10 +168,10 @@ def anchored(
     corrections: Mapping[int, Mapping[int, ClockMap]],
     offsets: Mapping[int, int],
 ) -> tuple[list[Trace], list[Relation], list[Said]]:
-    """Relate each two clocks that anchors tie together.
+    """Return the inputs with the relations that anchors state.
 
     Returns:
-        The inputs, without the guesses of importers that contradict anchors, the relations, and what is to be said.
+        The inputs, without assumptions of importers that contradict anchors; the relations; the warnings.
     """
     groups: dict[tuple[Key, Key], list[Instant]] = defaultdict(list)
     for instant in instants:
@@ -192,7 +193,7 @@ def anchored(
 
 
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
-    """Return the anchors, with those of one instant of the first clock, which agree, as one that all of them allow."""
+    """Return the anchors, with those of one instant of the first clock joined to one that all of them allow."""
     found: dict[int, Instant] = {}
     for one in group:
         both = (one, found.get(one.ts, one))
@@ -203,12 +204,12 @@ def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
 
 
 def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: bool) -> tuple[Relation, Relation]:
-    """Return the relation of two clocks by anchors: at their instants, and everywhere.
+    """Return the relations of two clocks by their anchors.
 
     Args:
         traces: the inputs.
         group: all anchors of the two clocks.
-        drifts: whether the clocks may drift by what nobody states.
+        drifts: whether the clocks may have a drift that is not stated.
 
     Raises:
         InconsistentClocks: the anchors contradict each other.
@@ -229,7 +230,7 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
 
 
 def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
-    """Widen the bound with the distance from the one instant, which says nothing of the drift."""
+    """Return the map with a bound that grows with the distance from its only anchor, since the drift is not known."""
     step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
     far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
     way, back = (
@@ -240,12 +241,12 @@ def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -
 
 
 def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
-    """Return the first and the last time of the events on a clock; without any, the given one."""
+    """Return the first and the last time of events on a clock, ns; the given time if there are none."""
     return spans(traces[key[0]]).get(key[1], (ts, ts))
 
 
 def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
-    """Return the line through several anchors of two clocks and its inverse, each with its bound for the events."""
+    """Return the line through several anchors of two clocks, and its inverse, each with its bound for the events."""
     readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
     step = Step(f"{len(group)} x --anchor", Provenance.USER)
 
@@ -265,7 +266,7 @@ def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -
 
 
 def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
-    """Return the error for anchors through which no line goes, with the two that are farthest apart."""
+    """Return the error for anchors that no line fits; it names the two that contradict each other most."""
     early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
     file, other = early.names(traces)
     timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]
@@ -287,7 +288,7 @@ def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], ma
 
 
 def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[int, int]) -> None:
-    """Refuse offsets that move two inputs apart that an anchor ties together."""
+    """Refuse offsets that contradict an anchor of two inputs."""
     apart = abs(offsets.get(instant.one[0], 0) - offsets.get(instant.other[0], 0))
     if apart > instant.within_ns:
         file, other = instant.names(traces)
@@ -298,7 +299,7 @@ def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[in
 
 
 def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> None:
-    """Refuse two anchors that say different things of one instant of a file."""
+    """Refuse two anchors that contradict each other about one instant of a file."""
     for (one, two), at in product(combinations(group, 2), (0, 1)):
         apart, allowed = abs(one.sides[1 - at][1] - two.sides[1 - at][1]), one.within_ns + two.within_ns
         if one.sides[at][1] == two.sides[at][1] and apart > allowed:
@@ -312,7 +313,7 @@ def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> No
 
 
 def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[Said]:
-    """Say that a time lies far outside of its recording: what was meant may be another unit, or the other file."""
+    """Yield warnings for points far outside of their recording: perhaps of another unit or file."""
     for instant in instants:
         for key, ts in instant.sides:
             first, last = _span(traces, key, ts)
@@ -323,10 +324,10 @@ def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[S
 
 
 def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instant) -> tuple[list[Trace], list[Said]]:
-    """Refuse an anchor that contradicts the files; guesses of importers that contradict it are dropped.
+    """Refuse an anchor that contradicts the files. Assumptions of importers that contradict it are dropped.
 
     Returns:
-        The inputs without these guesses, and what is to be said of that.
+        The inputs without these assumptions, and a warning for each.
     """
     one, other = instant.domains(traces)
     stated = ClockSnapshot(one, instant.ts, other, instant.other_ts, instant.within_ns, "")
@@ -355,18 +356,18 @@ def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instan
 
 
 def without_guesses(trace: Trace) -> Trace:
-    """Return the input without what its importer assumed."""
+    """Return the input without the assumptions of its importer."""
     return trace.with_tables(snapshots=[snap for snap in trace.snapshots if not _is_guess(snap)])
 
 
 def _is_guess(snap: ClockSnapshot) -> bool:
-    """Return whether an importer assumed the snapshot, and not the user."""
+    """Return whether a snapshot is an assumption of an importer."""
     given = snap.provenance is Provenance.USER or (snap.local is not None and not snap.local.guessed)
     return snap.assumed and not given
 
 
 def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:
-    """Return some domains and the clocks of all inputs, with their relations."""
+    """Return the graph of some domains and of the clocks of all inputs, with their relations."""
     snapshots = [snap for trace in traces for snap in trace.snapshots]
     graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
     for relation in relations:
@@ -377,9 +378,10 @@ def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations:
 def disagreement(
     stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
 ) -> tuple[int, Message] | None:
-    """Return how far what is known is from two times of two clocks being one instant, ns, and that in words.
+    """Return by how much (ns) all that is known contradicts that two times are one instant, and that in words.
 
-    None if near.
+    Returns:
+        None if it does not.
     """
     way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
     if way is None:
@@ -393,7 +395,7 @@ def disagreement(
 
 
 def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:
-    """Return how far a clock can have drifted from the wall clock since it was read last; 0 if it was only defined."""
+    """Return how far a clock can have drifted since its last reading, ns; 0 if it was only defined."""
     if domain.is_wall_clock:
         return 0
     snapshots = (snap for trace in traces for snap in trace.snapshots)

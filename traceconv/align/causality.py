@@ -125,7 +125,7 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
 
 
 def _flows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
-    """Yield a check for each kind of flow in a trace; places that were invented are not looked at."""
+    """Yield a check for each kind of flow in a trace; synthetic positions are not looked at."""
     flows, slices = trace.flows, trace.slices
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     real = np.array([not trace.clocks[clock].synthetic for clock in clock_of_track.tolist()], bool)

@@ -155,10 +155,10 @@ def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) 
     if Zero.BOOT in (one.domain.zero, other.domain.zero) and not anchored:
         words.append(Text.READ_CLOCKS())
     return [
+        Text.EVENTS_MAY_TELL(files=(one.path, other.path)),
         *words,
         Text.IF_INSTANT_KNOWN(anchor=_anchor(one, other)),
         Text.IF_APART_KNOWN(file=lost[-1].name),
-        Text.EVENTS_MAY_TELL(files=(one.name, other.name)),
     ]
 
 

@@ -177,10 +177,14 @@ def parse_constraints(
 def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[int, str]:
     """Return the values of a repeated option of the form FILE=VALUE, by the index of the input; cut at the last `=`.
 
+    With one input, VALUE is enough.
+
     Raises:
         UsageError: a text has another form, names no input, or an input is named twice.
     """
     values: dict[int, str] = {}
+    if len(paths) == 1:
+        texts = [text if "=" in text else f"{paths[0]}={text}" for text in texts]
     for name, value in pairs(texts, option).items():
         index = input_named(name, paths, option)
         if index in values:

@@ -1,7 +1,7 @@
-"""What the user says about clocks becomes domains, snapshots and relations of the clock graph.
+"""Statements of the user about clocks, as domains, snapshots and relations of the clock graph.
 
-All of it is assumed: it rests on what the user states. It must agree with itself and with what the files say, within
-the bounds of both and what clocks drift apart between the instants that are compared.
+Their verdict is `assumed`. They must agree with each other and with what the files state, within all bounds and the
+drift between the instants that are compared.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _DAY_NS = 86400 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """The inputs with what the user says about them.
+    """The inputs, with the statements of the user.
 
     Attributes:
-        traces: with domains marked as their own, and with the snapshots that follow from the constraints.
-        relations: edges between clocks, for `ClockGraph.relate`.
-        corrections: for each input, by clock, what comes before all other maps because of a stated drift.
-        instants: the anchors, on the clocks as the files have them.
-        warnings: what is strange about a constraint, each with its clock.
-        machines: for each input its machine.
-        walls: for each input the wall clock of its host.
-        notes: for some inputs, what else is to be known about them.
+        traces: the inputs, with private domains marked as their own and the snapshots that follow from the constraints.
+        relations: edges for `ClockGraph.relate`.
+        corrections: maps that take out stated drifts, by input and clock; applied before all others.
+        instants: the anchors, on the clocks of the files.
+        warnings: doubts about constraints, each with its clock.
+        machines: the machine of each input.
+        walls: the wall clock of the host of each input.
+        notes: other remarks, by input.
     """
 
     traces: list[Trace]
@@ -73,12 +73,12 @@ class Stated:
 
 
 def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> Stated:
-    """Add the constraints to the inputs.
+    """Return the inputs with the constraints of the user.
 
     Args:
-        traces: the inputs, as read with `importer_options`, with domains marked as their own.
-        constraints: what the user says; its offsets must leave anchors where they are.
-        walls: for each input the wall clock of its host.
+        traces: the inputs, as read with `importer_options`, with private domains marked as their own.
+        constraints: the statements; offsets must agree with anchors.
+        walls: the wall clock of the host of each input.
 
     Raises:
         UsageError: a constraint does not fit its input.
@@ -98,7 +98,7 @@ def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[Clo
 
 
 def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
-    """Return the step that --offset says."""
+    """Return the map of an --offset, with its bound (ns)."""
     return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
 
 
@@ -106,7 +106,7 @@ def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
 
 
 def importer_options(constraints: Constraints, index: int, cls: type[Importer]) -> dict[str, str]:
-    """Return the options by which an importer takes the zone and the date of its input itself."""
+    """Return the options that hand --tz and --date of an input to its importer, if it takes them."""
     zone, day = constraints.zones.get(index), constraints.dates.get(index)
     known = option_names(cls)
     options = {"utc_offset": zone} if zone is not None and "utc_offset" in known else {}
@@ -119,7 +119,7 @@ def importer_options(constraints: Constraints, index: int, cls: type[Importer]) 
 
 
 def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDomain) -> Trace:
-    """Return an input whose local times are put on the wall clock of its host, unless its importer has done so."""
+    """Return an input with its local times related to the wall clock of its host, unless its importer has done so."""
     zone, day = constraints.zones.get(index), constraints.dates.get(index)
     if zone is None and day is None:
         return trace
@@ -146,7 +146,7 @@ def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDo
 
 
 def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
-    """Return what zero of a domain of local times is."""
+    """Return the snapshot of the zero of a domain of local times."""
     if domain.local is LocalForm.YEARLESS:
         raise UsageError(Text.DAY_WITHOUT_YEAR(file=name))
     without_date = domain.local is LocalForm.TIME_OF_DAY
@@ -165,7 +165,7 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
 
 
 def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> list[Trace]:
-    """Return the inputs with what --clock says, each checked against those before it."""
+    """Return the inputs with the clocks that --clock states, each checked against those before it."""
     named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
     machine = UNNAMED if not named else named.pop() if len(named) == 1 else ""
     found = list(traces)
@@ -177,7 +177,7 @@ def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Seque
 
 
 def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iterator[Said]:
-    """Say where no input names the machine that the user does, and inputs name others: it may be mistyped."""
+    """Yield a warning for each machine of --clock that no input names while others are named: it may be mistyped."""
     named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
     for index, constraint in sorted(constraints.clocks.items()):
         if constraint.machine and named and constraint.machine not in named:
@@ -188,7 +188,15 @@ def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iter
 def _with_clock(
     traces: Sequence[Trace], index: int, constraint: ClockConstraint, wall: ClockDomain, only_machine: str
 ) -> Trace:
-    """Return one input, whose times count what the user says; `only_machine` is where they do if nothing names one."""
+    """Return an input with the clock that the user states.
+
+    Args:
+        traces: all inputs.
+        index: which one.
+        constraint: the statement.
+        wall: the wall clock of its host.
+        only_machine: the machine, if neither the statement nor the input names one.
+    """
     trace = traces[index]
     number = main_clock(trace, "--clock")
     domain, name = trace.clocks[number], trace.sources[0].name
@@ -214,19 +222,19 @@ def _with_clock(
 
 
 def _is_clock(stated: ClockDomain) -> Message:
-    """Return how it is known what a clock is."""
+    """Return the method of a clock that --clock states, for the receipt."""
     if stated.machine:
         return Text.CLOCK_IS_OF(clock=stated.name, machine=stated.machine)
     return Text.CLOCK_IS(clock=stated.name)
 
 
 def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
-    """Return the snapshot by which one clock is another one, as the user states."""
+    """Return the snapshot that makes two clocks one, as the user states."""
     return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
 
 
 def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
-    """Return an input whose times were taken as those of the wall clock for their size alone: now the user says so."""
+    """Return an input of which the importer assumed, by the size of its times, what the user now states."""
     if base.bound_ns is not None or base.ts != base.other_ts:
         return trace
     exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), provenance=Provenance.USER)
@@ -248,7 +256,7 @@ def _stated_clock(
 
 
 def _refuse_clock(against: Message | None, name: str, constraint: ClockConstraint) -> None:
-    """Refuse what --clock says of a file if something speaks against it."""
+    """Refuse a --clock if there is a reason against it."""
     if against is not None:
         said = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
         raise InconsistentClocks(
@@ -257,7 +265,7 @@ def _refuse_clock(against: Message | None, name: str, constraint: ClockConstrain
 
 
 def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
-    """Join the clock that recordings of perf have with that of files of which the user says that it is this one."""
+    """Return an input with its perf clock related to the one that --clock states for other files."""
     wanted = STATED_CLOCKS[ClockKind.PERF]
     more = [
         _by_user(domain, replace(wanted, machine=machine), 0, Text.RECORDED_BY_PERF())
@@ -273,11 +281,10 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
 def _corrections(
     traces: Sequence[Trace], constraints: Constraints, instants: Sequence[Instant]
 ) -> dict[int, dict[int, ClockMap]]:
-    """Return the stated drifts of clocks, by input and clock.
+    """Return the maps that take out stated drifts, by input and clock.
 
-    That of one file holds for all files that count the same clock.
-
-    Times keep their place at a reading or an anchor of that clock, else where the file of which it is said begins.
+    A drift holds for all files that count the same clock. The map leaves the time of a reading or an anchor of that
+    clock as it is, or without one the first time of the file that the drift is stated for.
     """
     found: dict[int, dict[int, ClockMap]] = {}
     for index, drift in constraints.drifts.items():
@@ -303,7 +310,7 @@ def _corrections(
 
 
 def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
-    """Return the input, with readings of its clocks as they are once stated drifts are taken out."""
+    """Return the input with the readings of its clocks moved by the maps that take out stated drifts."""
     by_domain = {trace.clocks[number]: way for number, way in corrections.items()}
     moved = [
         snap if is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))
@@ -313,7 +320,7 @@ def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
 
 
 def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDomain, drift: int) -> None:
-    """Refuse a drift that the clock does not have: it was read beside the wall clock more than once."""
+    """Refuse a drift that repeated readings of the clock beside the wall clock exclude."""
     is_it = [domain]
     is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and snap.provenance is Provenance.USER]
     read = [

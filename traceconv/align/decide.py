@@ -226,10 +226,9 @@ def _settled(
         else:
             for pair in tried:
                 if pair.estimate.verdict is Verdict.AMBIGUOUS:
-                    files = pair.a.name, pair.b.name
                     raise AmbiguousAlignment(
                         Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=pair.why_refused()),
-                        hint=Text.SETTLE_AMBIGUITY(files=files),
+                        hint=Text.SETTLE_AMBIGUITY(files=(pair.a.path, pair.b.path)),
                         pairs=found,
                     )
     return Placed(related_ways(inputs, graph), found, warnings)

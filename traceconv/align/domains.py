@@ -1,4 +1,4 @@
-"""The clocks of a trace as the alignment sees them: which are its own, which are used, when."""
+"""The clocks of a trace as the alignment sees them: which are the file's own, which have events, and when."""
 
 from __future__ import annotations
 
@@ -41,30 +41,33 @@ STATED_CLOCKS = {
 
 
 def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
-    """Return the trace with other domains in the places of its own, also in its snapshots."""
+    """Return the trace with each clock domain replaced, also in its snapshots."""
     snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
     return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
 
 
 def with_own_domains(trace: Trace, index: int) -> Trace:
-    """Return the trace; clock domains that files cannot share are marked as those of input `index`."""
+    """Return the trace with its private clock domains marked as those of input `index`.
+
+    Domains that files can share, such as CLOCK_REALTIME, stay as they are.
+    """
     owner = f"{index}:{trace.sources[0].name}"
     return with_domains(trace, lambda domain: domain if domain.shared else domain.owned_by(owner))
 
 
 def ends_of(trace: Trace) -> list[ClockDomain]:
-    """Return the clocks that the snapshots of a trace relate."""
+    """Return both clocks of each snapshot of a trace."""
     return [end for snap in trace.snapshots for end in (snap.clock, snap.other)]
 
 
 def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
-    """Return the rows of a table that are on a clock, by their tracks."""
+    """Return which rows of a table are on a clock, given the track of each row."""
     clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
     return np.flatnonzero(clocks[tracks] == clock)
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
-    """Return for each clock that events use, the first start and the last end on it, ns."""
+    """Return the first start and the last end (ns) on each clock that has events, by the number of the clock."""
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
@@ -88,12 +91,12 @@ def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
 
 
 def is_definition(snap: ClockSnapshot) -> bool:
-    """Return whether the snapshot says what zero of a clock is, rather than what it showed when it was read."""
+    """Return whether the snapshot defines the zero of a clock, rather than being a reading of it."""
     return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
 
 
 def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
-    """Return where a file says itself when zero of its times was; None if it does not."""
+    """Return the snapshot by which a file states its zero on the wall clock; None if there is none."""
     said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap))
     return next((snap for snap in said if snap.other.is_wall_clock), None)
 
@@ -101,9 +104,9 @@ def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
 def against_clock(
     trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, constraint: ClockConstraint
 ) -> Message | None:
-    """Return what the file itself, or the size of its times, says against what the user says of a clock.
+    """Return why a clock cannot be the one that --clock names; None if it can.
 
-    None if nothing.
+    The reasons are statements of the file itself and the size of its times.
     """
     base, wanted = base_of(trace, domain), STATED_CLOCKS[constraint.kind]
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
@@ -123,16 +126,19 @@ def against_clock(
 
 
 def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
-    """Return the clocks of an input that have times, by index; if none has, those that have an order."""
+    """Return the numbers of the clocks of an input that have times; without any, of those that have an order."""
     ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
     return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
 
 
 def main_clock(trace: Trace, option: str) -> int:
-    """Return the one clock that the times of an input count, by index.
+    """Return the number of the only clock of an input.
+
+    Args:
+        option: the option that needs it, for the message.
 
     Raises:
-        UsageError: there is none, or more than one; `option` is what asks for it.
+        UsageError: the input has no clock with times, or several.
     """
     name = trace.sources[0].name
     chosen = timed_clocks(trace, spans(trace)) or timed_clocks(trace, range(len(trace.clocks)))

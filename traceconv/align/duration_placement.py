@@ -1,7 +1,7 @@
 """Logs without times: which other input they belong to.
 
 Which event of the log is which slice is decided by `durations`; where it then lies by `synthetic_times`. Times of such
-a log stay invented, but no longer wrong by more than the slice that each lies in. Every slice says how it was placed.
+a log stay synthetic, but no longer wrong by more than the slice that each lies in. Every slice says how it was placed.
 """
 
 from __future__ import annotations

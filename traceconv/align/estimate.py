@@ -1,9 +1,9 @@
-"""What an estimator sees, and what it answers.
+"""Input and output of an estimator.
 
-An estimator gets the events of two clocks and what is known beforehand, and answers with an Estimate: offset, drift,
-the region that the evidence allows, the residuals, the rivals, and a verdict. It knows nothing of files or formats.
+An estimator gets the events of two clocks and what is known of their relation. It answers with an Estimate: offset,
+drift, the region that the evidence allows, residuals, rivals and a verdict. It knows nothing of files or formats.
 
-All times are float64 ns relative to the first time of their own clock: small enough to be exact to well below 1 ns.
+All times are float64 ns relative to the first time of their clock: small enough to be exact to well below 1 ns.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Events:
     Attributes:
         start: ns from `zero_ns`.
         dur: ns; 0 where unknown.
-        kind: what each event is, in numbers that both sides share; only events of one kind match.
+        kind: the kind of work of each event, numbered as on the other side; only events of one kind match.
         zero_ns: the time on the clock that `start` counts from.
         quantum_ns: the resolution of the times as printed.
-        mean: whether a duration is the mean of several runs, so that it says nothing about one run.
-        label: what each event is more finely than its kind, in numbers of this side alone: events of one label behave
-            equal, such as those of one operator with one shape. None: the kind is all that is known.
+        mean: whether durations are means of several runs, which say nothing about one run.
+        label: a finer class of each event, numbered for this side alone. Events of one label take about the same time,
+            such as those of one operator with one shape. None if only the kind is known.
     """
 
     start: F64
@@ -60,12 +60,12 @@ class Events:
 
     @property
     def labels(self) -> I32:
-        """The label of each event; its kind where nothing finer is known."""
+        """The label of each event; its kind if there are no labels."""
         return self.kind if self.label is None else self.label
 
     @property
     def end(self) -> F64:
-        """When each one ends, ns from zero."""
+        """The end of each event, ns from zero."""
         return self.start + self.dur
 
     @property
@@ -75,9 +75,9 @@ class Events:
 
 
 def some_of(rows: Array, most: int) -> Array:
-    """Return the rows, or so many of them at random if there are more.
+    """Return the rows, or a random choice of `count` of them if there are more.
 
-    Every n-th one would meet the beat of a workload.
+    A choice at equal distances could follow the period of the workload.
     """
     if len(rows) <= most:
         return rows
@@ -87,11 +87,11 @@ def some_of(rows: Array, most: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Points in time at which something was seen at work or not.
+    """Instants at which a thread or device was seen busy or idle.
 
     Attributes:
         t: ns from `zero_ns`, ascending.
-        busy: whether the thing was at work.
+        busy: whether it was busy.
         zero_ns: the time on the clock that `t` counts from.
     """
 
@@ -102,11 +102,11 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """How much was done between two times: deltas of a counter.
+    """The deltas of a counter, each between two times.
 
     Attributes:
         edge: ns from `zero_ns`, ascending, one more than `amount`.
-        amount: what was counted between edge i and edge i + 1.
+        amount: the count between edge i and edge i + 1.
         zero_ns: the time on the clock that `edge` counts from.
     """
 
@@ -117,13 +117,13 @@ class Bins:
 
 @dataclass(frozen=True, slots=True)
 class SampledThreads:
-    """Threads that read one clock and were sampled by another.
+    """Threads that read one clock and were sampled on another one.
 
     Attributes:
-        threads: for each one the times of its readings, ns from `zero_reads_ns`, and of its samples, ns from `zero_ns`;
-            both ascend.
-        zero_reads_ns: the time on the clock of the readings that they count from.
-        zero_ns: the time on the clock of the samples that they count from.
+        threads: for each thread the times of its readings, ns from `zero_reads_ns`, and of its samples, ns from
+            `zero_ns`; both ascend.
+        zero_reads_ns: the zero of the readings, on their clock.
+        zero_ns: the zero of the samples, on their clock.
         quantum_ns: the resolution of the readings as printed.
     """
 
@@ -140,7 +140,7 @@ class SampledThreads:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known before an estimator begins, about y = x + offset + drift * (x - x0), all relative to the zeros.
+    """The relation y = x + offset + drift * (x - x0) as far as it is known beforehand, relative to the zeros.
 
     Attributes:
         low, high: the least and greatest offset at x0, ns; infinite if nothing is known.
@@ -153,7 +153,7 @@ class Prior:
 
     @property
     def known(self) -> bool:
-        """Whether the offset is limited at all."""
+        """Whether the offset has a bound."""
         return bool(np.isfinite(self.low) and np.isfinite(self.high))
 
 
@@ -168,7 +168,7 @@ class Residuals:
 
     @classmethod
     def of(cls, values: F64) -> Residuals:
-        """Return the spread of the differences themselves, signed or not."""
+        """Return the spread of the differences, signed or not."""
         if not len(values):
             return cls(0, 0.0, 0.0, 0.0)
         size = np.abs(values)
@@ -177,19 +177,19 @@ class Residuals:
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """Another place where the traces fit."""
+    """Another offset at which the traces fit."""
 
     offset_ns: float
     score: float
 
     @staticmethod
     def listed(places: Iterable[tuple[float, float]]) -> tuple[Rival, ...]:
-        """Return as many places as an estimate lists: offsets with their scores, the best first."""
+        """Return the best rivals from offsets and their scores, as many as an estimate lists."""
         return tuple(Rival(*place) for place in islice(places, MOST_RIVALS))
 
 
 class Method(enum.StrEnum):
-    """What an estimate rests on. The values stand in reports."""
+    """The kind of evidence of an estimate. The values stand in reports."""
 
     LAUNCHES = "launches and their kernels"
     SEQUENCE = "sequence of named events"
@@ -200,7 +200,7 @@ class Method(enum.StrEnum):
 
     @property
     def compared(self) -> Message:
-        """What of two inputs is compared, for people."""
+        """What this method compares, in words for users."""
         return _COMPARED[self]()
 
 
@@ -216,21 +216,21 @@ _COMPARED = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How clock x relates to clock y, all relative to the zeros of the two.
+    """The relation of clock x to clock y, relative to the zeros of the two.
 
     Attributes:
-        method: what it rests on.
-        verdict: whether to trust it.
-        reason: one sentence why, with what would settle it if it is refused.
-        chain: the line, or several where one is not enough, each with what the evidence allows.
-        matches: how many pairs or samples it rests on.
-        dropped: how many were left out as contradictory.
-        wrong: the share of the pairs that may be wrong: so many, and no more, may contradict the bounds.
+        method: the kind of evidence.
+        verdict: how far it can be believed.
+        reason: a sentence that gives the reason, and for a refusal what would settle it.
+        chain: the lines, each with the region that the evidence allows; mostly one.
+        matches: the number of pairs or samples that it uses.
+        dropped: the number of those that contradict it and were left out.
+        wrong: the share of the pairs that may be wrong, and so may contradict the bounds.
         residuals: of the pairs.
-        margin: by how much it beats the best rival, in the unit of the estimator (z or nats).
-        rivals: the best other places, the best first.
+        margin: how far it is ahead of the best rival, in the unit of the estimator (z or nats).
+        rivals: the best other offsets, the best first.
         landscape: offsets and their scores, for the picture.
-        pairs: the matched rows of x and y at the best place, in that order, also if it is refused.
+        pairs: the matched rows of x and of y at the best offset, also if it is refused.
         residual_times, residual_values: of the pairs, for the picture, ns.
     """
 
@@ -256,7 +256,7 @@ class Estimate:
 
     @property
     def region(self) -> Region | None:
-        """All lines that the evidence allows; None if the estimator gives none, or several lines."""
+        """All lines that the evidence allows; None if there are several lines or the estimator gives no region."""
         return self.line.region if len(self.chain.lines) == 1 else None
 
 
@@ -265,10 +265,10 @@ OTHER_RUN = Text.OTHER_RUN()
 
 
 def refused(method: Method, verdict: Verdict, reason: Message | str) -> Estimate:
-    """Return an estimate that says only why there is none."""
+    """Return an estimate without a relation, with the reason."""
     return Estimate(method, verdict, reason)
 
 
 def insufficient(method: Method, reason: Message | str) -> Estimate:
-    """Return an estimate that says only why there is too little for one."""
+    """Return an estimate without a relation since there is too little evidence, with the reason."""
     return refused(method, Verdict.INSUFFICIENT, reason)

@@ -1,6 +1,6 @@
-"""What the events say about each two clocks, where files and user do not say enough, and as a check of what they say.
+"""Estimates by events: for clocks that files and user do not relate well enough, and as checks of the others.
 
-Nothing is decided here: `decide` makes one time axis of it.
+Nothing is decided here: `decide` makes one time axis of them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _WELL_KNOWN_NS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the events say about two clocks.
+    """The estimate for two clocks.
 
     Attributes:
-        pair: what they say, with whether it is believed.
-        known: where they are certain of something else: how files relate the two, from a to b.
-        ways: how these put the two on trace time then.
+        pair: the estimate, and whether it is used.
+        known: if it contradicts the files: the map from a to b by the files.
+        ways: if so, the maps of both clocks to trace time by the files.
     """
 
     pair: PairEstimate
@@ -41,12 +41,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the events say about all clocks.
+    """The estimates for all clocks.
 
     Attributes:
-        clocks: those that were asked.
-        found: what they say, two by two.
-        warnings: what is to be said of clocks.
+        clocks: the clocks that were compared.
+        found: the estimates, by pair.
+        warnings: remarks on clocks.
     """
 
     clocks: Sequence[ClockInput] = ()
@@ -55,12 +55,12 @@ class Findings:
 
 
 def estimates(inputs: Inputs, policy: Policy) -> Findings:
-    """Return what the events say about each two clocks that are not known well enough.
+    """Return estimates for each two clocks that are not related well enough.
 
-    With a few inputs all pairs are asked, though fewer would connect them: the edges of a loop can be checked.
+    With a few inputs all pairs are compared. Fewer would connect them, but a loop of pairs is a check.
 
     Raises:
-        InconsistentClocks: work starts before the calls that launched it, by what the files say.
+        InconsistentClocks: by what the files state, work starts before the calls that launched it.
     """
     clocks = [one for one in inputs.clocks if not one.domain.synthetic and one.offset is None]
     drifting = {one.index for one in inputs.clocks if one.correction.steps}  # the user says how
@@ -100,7 +100,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
 def _asked(
     a: ClockInput, b: ClockInput, there: _Relations, clocks: Sequence[ClockInput], inputs: Inputs, policy: Policy
 ) -> tuple[Finding | None, Warnings]:
-    """Return what the events of two clocks say, and the warnings; None if there is nothing to ask."""
+    """Return the estimate for two clocks and the warnings; None if there is nothing to compare."""
     rough = there.between(a, b)
     if rough is not None:
         rough = a.correction.then(rough).then(b.correction.inverse())
@@ -125,20 +125,20 @@ def _asked(
 
 
 class _Relations:
-    """How the clocks of a graph become times of each other.
+    """Maps between clocks of a graph.
 
-    By way of trace time, mostly. Two clocks of another host than that of trace time are related by way of its wall
-    clock: how well the clocks of the hosts agree has nothing to do with how these two do.
+    They mostly lead through trace time. Two clocks of another host than that of trace time are related through the wall
+    clock of their host: the synchronisation of the hosts does not matter to them.
 
     Attributes:
-        known: for each clock that is related to trace time, its map.
+        known: the map of each related clock to trace time.
     """
 
     def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
         self._graph, self.known = graph.copy(), graph.maps_to(target)
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
-        """Return the map from the one to the other; None unless both are related to trace time."""
+        """Return the map from one clock to another; None unless both are related to trace time."""
         way, there = self.known.get(one.domain), self.known.get(other.domain)
         if way is None or there is None:
             return None
@@ -149,9 +149,9 @@ class _Relations:
 
 
 def without_drifts(pair: PairEstimate) -> PairEstimate:
-    """Return the estimate between clocks as the graph has them: stated drifts are taken out, and leave no other one.
+    """Return the estimate between clocks whose stated drifts are taken out, so that no other drift is left.
 
-    In the middle of a side the bound over all its events holds, and without a drift it holds everywhere.
+    The bound in the middle of a side holds for all of its events, since there is no drift.
     """
     if not (pair.a.correction.steps or pair.b.correction.steps):
         return pair
@@ -170,10 +170,10 @@ def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph
 
 
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
-    """Return whether two recordings are of two ranks or pids, or of two hosts of which either has another recording.
+    """Return whether two recordings are of two ranks or processes, or of two hosts of which one has other recordings.
 
-    What ranks of a job do is similar, and not the same. Two hosts by name may be one, where one of two tools runs in a
-    container: only where nothing else is of their hosts their events may tell.
+    Ranks of a job do similar work, but not the same. Two host names may be one machine, if one of two tools ran in a
+    container: so events count only if no other recording is of these hosts.
     """
     ranks = {clock.trace.sources[0].rank for clock in (one, other)} - {None}
     if len(ranks) > 1 or of_other_pids(one, other, clocks):

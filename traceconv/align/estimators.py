@@ -1,8 +1,8 @@
-"""The estimators: each says from the events of two clocks how these relate, or why it cannot.
+"""The estimators. Each relates two clocks by their events, or says why it cannot.
 
-To add one, write a class as `Estimator` describes, and put it into `ESTIMATORS`. They are asked in this order, from the
-surest kind of evidence that two traces can have in common to the boldest. What is known beforehand, however roughly,
-narrows the search: it turns a weak but right answer into a certain one.
+To add one, write a class as `Estimator` describes and put it into `ESTIMATORS`. Their order is from the surest kind of
+evidence to the weakest. A relation that is roughly known narrows the search, which makes a weak but right answer
+certain.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ _Timed = TypeVar("_Timed", Events, Samples, Bins, Launches, ThreadStretches)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known beforehand of two clocks. A known drift is taken out of their events before these are compared.
+    """What is known of two clocks beforehand. A known drift is taken out of their events before they are compared.
 
-    An estimator that searches a window of offsets would else have to search all that the drift makes of it on the way,
-    and would find other iterations there. With a known drift d, clock y is taken as (1 + d) * y'. What is found of x
-    and y' is y' = x + o' + d' * (x - x0), so that y = x + (1 + d) * o' + d * x0 + (d + (1 + d) * d') * (x - x0).
+    Otherwise an estimator would have to search a window as wide as the drift makes it over the recording, and would
+    find other iterations there. With a known drift d, clock y is taken as (1 + d) * y'. The estimate for x and y' is y'
+    = x + o' + d' * (x - x0), so that y = x + (1 + d) * o' + d * x0 + (d + (1 + d) * d') * (x - x0).
 
     Attributes:
-        prior: for what `without_drift` leaves of the times of clock y.
-        drift: how much faster clock y runs than clock x, as a ratio.
+        prior: the possible offsets and drifts of the times that `without_drift` returns.
+        drift: by how much clock y runs faster than clock x, as a ratio.
     """
 
     prior: Prior
@@ -88,12 +88,12 @@ class Known:
 
     @classmethod
     def of(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
-        """Return what a map says between two times of clock x.
+        """Return what is known of two clocks, by a map between two times of clock x.
 
         Args:
             known: from clock x to clock y.
             span: ns of clock x.
-            zeros: what the times of both count from.
+            zeros: the zeros of the times of x and y.
         """
         if known is None or known.bound_ns is None:
             return cls(Prior(max_drift=FREE_DRIFT), 0.0)
@@ -105,7 +105,7 @@ class Known:
         return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
 
     def without_drift(self, seen: _Timed) -> _Timed:
-        """Return the same with times on clock y as they would be without the drift."""
+        """Return the events with the times of clock y as they would be without the drift."""
         rate = 1 + self.drift
         if not self.drift:
             return seen
@@ -120,7 +120,7 @@ class Known:
         return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
 
     def with_drift(self, found: Estimate) -> Estimate:
-        """Return an estimate of clock y itself, from one that rests on without_drift times."""
+        """Return the estimate of clock y, given that of its times without drift."""
         if not self.drift:
             return found
         rate, moved, landscape = 1 + self.drift, self.drift * found.line.x0, found.landscape
@@ -141,7 +141,7 @@ class Known:
 def _pair(
     a: ClockInput, b: ClockInput, zeros: tuple[int, int], known: ClockMap | None, align: Callable[[Known], Estimate]
 ) -> PairEstimate:
-    """Return what is found by what is known of two clocks, whose events count from zeros."""
+    """Return an estimate as one of two clocks, given what is known of them and the zeros of their events."""
     before = Known.of(known, common_times(a, b, known), zeros)
     return made(a, b, before.with_drift(align(before)), zeros, known)
 
@@ -150,11 +150,9 @@ class Estimator(Protocol):
     """Relates two clocks by their events.
 
     Attributes:
-        method: what it compares.
-        settles: with these verdicts it settles the matter, and no later estimator is asked. With no verdicts at all,
-            none is asked where this one applies.
-        explains: where several answers are as good, such as where all are refused, that of the estimator with the least
-            number is reported.
+        method: the kind of evidence.
+        settles: the verdicts after which no later estimator is asked. If empty, none is asked once this one applies.
+        explains: of several equally good answers, such as several refusals, the one with the least number is reported.
     """
 
     method: Method
@@ -162,15 +160,15 @@ class Estimator(Protocol):
     explains: int
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether the two have what it compares. Cheap, and may be wrong where `estimate` then says None."""
+        """Return whether both clocks have events to compare. Cheap; may be True where `estimate` returns None."""
         ...
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return how the two relate, or why that cannot be told; None if they have nothing in common to compare.
+        """Return the relation of two clocks, or a refusal with its reason; None if they have no events to compare.
 
         Args:
             a, b: the two clocks.
-            known: a rough relation from a to b, None if there is none.
+            known: a rough map from a to b; None if there is none.
             names: which names mean the same work.
         """
         ...
@@ -180,7 +178,7 @@ class Estimator(Protocol):
 
 
 class DuplicateEstimator:
-    """See `Estimator`."""
+    """Compares recordings that may be the same one. See `Estimator`."""
 
     method = Method.DUPLICATE
     settles: frozenset[Verdict] = frozenset()
@@ -191,7 +189,7 @@ class DuplicateEstimator:
         return same_recording(a.trace, b.trace)
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the estimate that both are one clock; None for two different clocks of the recording."""
+        """Return the estimate that both are one clock; None for two clocks of the recording that are not the same."""
         if a.clock != b.clock:
             return None
         events = sum(len(table.ts) for _, table in a.trace.timed_tables())
@@ -204,18 +202,21 @@ class DuplicateEstimator:
 
 
 class LaunchEstimator:
-    """See `Estimator`. What it is not certain of, named events and activity may be."""
+    """Compares launches and device work by correlation ids. See `Estimator`.
+
+    Without certainty, later estimators are asked.
+    """
 
     method = Method.LAUNCHES
     settles = frozenset({Verdict.OK})
     explains = 2
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether the formats of both say how launches are told."""
+        """Return whether the formats of both state how launches are recognised."""
         return all(side.trace.sources[0].marks.launches is not None for side in (a, b))
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return what calls in one say about the work of a device in the other one."""
+        """Return the relation by launches in one trace of device work in the other one."""
         found = both_ways(_one_way, a, b, known)
         return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
 
@@ -236,7 +237,7 @@ def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> li
 
 
 class NamedEventEstimator:
-    """See `Estimator`."""
+    """Compares named slices, those of one trace inside those of the other one. See `Estimator`."""
 
     method = Method.SEQUENCE
     settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
@@ -247,10 +248,10 @@ class NamedEventEstimator:
         return bool(len(a.trace.slices.ts) and len(b.trace.slices.ts))
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return where the sequence of the inner events fits into that of the outer ones; None with no names in common.
+        """Return the relation by the sequence of named slices; None without common names.
 
-        Which side is outer is what the formats say. If they say nothing, it is the one with the longer events, and that
-        its events are around the others has to be seen.
+        The formats state which side is outer. If they do not, it is the side with the longer slices, and durations must
+        show that the others lie inside them.
         """
         views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
         if views is None:
@@ -268,13 +269,13 @@ class NamedEventEstimator:
 def _nested(
     a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
 ) -> PairEstimate:
-    """Return what the work of b says that lies inside that of a.
+    """Return the estimate for work of b inside work of a.
 
     Args:
-        a, b: the outer one and the inner one.
-        views: what both know.
+        a, b: the outer and the inner clock.
+        views: the slices of both, of the kinds that both have.
         known: what is known beforehand.
-        inside: whether the formats say that it does lie inside; else that has to be seen.
+        inside: whether the formats state that b lies inside a; otherwise durations must show it.
     """
     one, other = (view.events for view in views)
     nest = nested_work(a.trace, b.trace, views)
@@ -289,9 +290,9 @@ def _nested(
 
 
 def _typical(events: Events) -> float:
-    """Return how long the events are, kind by kind.
+    """Return the sum of the median durations of all kinds, ns.
 
-    Those of the outer trace are longer, unless work runs in a queue.
+    That of the outer trace is greater, unless a queue runs work later.
     """
     return float(sum(np.median(events.dur[events.kind == kind]) for kind in np.unique(events.kind).tolist()))
 
@@ -300,14 +301,14 @@ def _typical(events: Events) -> float:
 
 
 class ActivityEstimator:
-    """See `Estimator`. Gaps that sampling leaves in slices are part of it: where to look for them, labels tell."""
+    """Compares busy times with samples or counters, then with the gaps around sampling interrupts. See `Estimator`."""
 
     method = Method.ACTIVITY
     settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
     explains = 3
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether one has slices and the other one samples or counters."""
+        """Return whether one clock has slices and the other one samples or counters."""
         watched = (
             len(one.trace.slices.ts) and (len(other.trace.samples.ts) or len(other.trace.counters.ts))
             for one, other in ((a, b), (b, a))
@@ -315,7 +316,7 @@ class ActivityEstimator:
         return any(watched)
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the first view that is certain, else the best one. Two that are certain of two places are refused."""
+        """Return the first certain estimate, else the best one; refused if two are certain of different offsets."""
         found = both_ways(_views, a, b, known)
         certain = [pair for pair in found if not pair.estimate.verdict.refused]
         middle = sum(a.span()) // 2
@@ -329,7 +330,10 @@ class ActivityEstimator:
 
 
 def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
-    """Return estimates of the busy times of a against each view of what b saw; the surest first."""
+    """Yield estimates of the busy times of a against each view of b, the surest view first.
+
+    A view is a thread, a runtime or a counter.
+    """
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
         return []
@@ -346,9 +350,9 @@ def _compared(slices: Events, seen: Samples | Bins, before: Known) -> Estimate:
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
-    """Return where the samples of b keep away from the slices of a.
+    """Return the estimate by the gaps around samples of b among slices of a.
 
-    It is looked for within what is known, else near what the labels say.
+    The search covers the known offsets, or those near the best ones by labels.
     """
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
@@ -371,22 +375,22 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
 
 
 def _half_width(pair: PairEstimate) -> float:
-    """Return how far from the estimate the offset may be in the middle of the evidence, ns.
+    """Return the greatest error of the offset in the middle of the evidence, ns.
 
-    A drift adds to it elsewhere.
+    Elsewhere drift adds to it.
     """
     region = pair.estimate.region
     return np.inf if region is None else region.width(region.x0) / 2
 
 
 def _offset(sampled: SampledThreads, way: ClockMap) -> float:
-    """Return what a map adds to the readings in the middle of the samples, both from their zeros."""
+    """Return the offset of a map in the middle of the samples, ns, relative to both zeros."""
     middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
     return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
 
 
 def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
-    """Return the offsets around those that labels find good: the best ones if they are certain of them, else all."""
+    """Return windows of offsets around those that labels favour: the best ones if they are certain, else all."""
     around = [
         (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
@@ -414,7 +418,7 @@ ESTIMATORS: Final[tuple[Estimator, ...]] = (
 
 
 def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-    """Return what the events of two clocks say; None if they have nothing in common that could say anything.
+    """Return the estimate for two clocks; None if they have no events to compare.
 
     The arguments are those of `Estimator.estimate`.
     """

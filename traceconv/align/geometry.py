@@ -1,13 +1,13 @@
-"""The set of clock relations that a number of constraints allow.
+"""The set of clock relations that constraints allow.
 
-Times of a clock x map to y = x + o + d * (x - x0): the offset o (ns, at x0) and the drift d (a ratio, 1e-6 is 1 ppm).
-Each constraint is a half plane in (o, d): "the mapped x is at least y" is o + d * (x - x0) >= y - x. What many of them
-leave is a convex polygon; at each x it allows an interval of y, which grows outside of the evidence.
+Times of a clock x map to y = x + o + d * (x - x0), with the offset o (ns, at x0) and the drift d (a ratio, 1e-6 is 1
+ppm). Each constraint is a half plane in (o, d): "the mapped x is at least y" is o + d * (x - x0) >= y - x. Together
+they leave a convex polygon. At each x it allows an interval of y, which is wider outside of the evidence.
 
-The method is that of Duda et al. (1987), two hulls between two clouds, solved here by clipping a box: only the
-constraints on the hulls matter, a few dozen, so that no library for linear programmes is needed.
+The method is that of Duda et al. (1987), two hulls between two clouds of points, here by clipping a box. Only the few
+dozen constraints on the hulls matter, so that no library for linear programmes is needed.
 
-Everything is relative: coordinates are differences to a first time, small enough for doubles (2**53 ns are 104 days).
+All coordinates are differences to a first time, small enough for doubles (2**53 ns are 104 days).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _LEAST_DRIFT = 1e-12  # a polygon needs an area; over 1000 s this makes 1 ns
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A convex set of (offset, drift) around x0.
+    """A convex set of (offset, drift) at x0.
 
     Attributes:
         x0: the time of clock x at which the offsets hold, ns.
-        offsets: ns, a vertex each, counterclockwise.
-        drifts: likewise, as ratios.
+        offsets: ns, one per vertex, counterclockwise.
+        drifts: ratios, one per vertex.
     """
 
     x0: float
@@ -43,7 +43,7 @@ class Region:
     drifts: F64
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
-        """Return the smallest and greatest y - x that the region allows at times x, ns."""
+        """Return the least and greatest y - x that the region allows at times x, ns."""
         at = np.atleast_1d(np.asarray(x, np.float64)) - self.x0
         values = self.offsets[:, None] + self.drifts[:, None] * at[None, :]
         return values.min(axis=0), values.max(axis=0)
@@ -56,7 +56,7 @@ class Region:
         return float(first - drift * (span[0] - self.x0)), drift
 
     def offsets_at(self, drift: float) -> tuple[float, float] | None:
-        """Return the least and the greatest offset at x0 with a drift; None if no line of the region has it."""
+        """Return the least and greatest offset at x0 for a drift; None if the region has no line of that drift."""
         found: list[float] = []
         for i in range(len(self.offsets)):
             j = (i + 1) % len(self.offsets)
@@ -67,7 +67,7 @@ class Region:
         return (min(found), max(found)) if found else None
 
     def width(self, x: float) -> float:
-        """Return how far apart the bounds are at x, ns."""
+        """Return the distance of the bounds at x, ns."""
         low, high = self.bounds(x)
         return float(high[0] - low[0])
 
@@ -95,7 +95,7 @@ class Region:
         return Region(self.x0, points[:, 0], points[:, 1])
 
     def at(self, x0: float) -> Region:
-        """Return the same set with offsets that hold at another time."""
+        """Return the same set with offsets at another time."""
         return Region(x0, self.offsets + self.drifts * (x0 - self.x0), self.drifts)
 
     def intersection(self, other: Region) -> Region | None:
@@ -119,11 +119,11 @@ class Line:
 
     Attributes:
         offset, drift, x0: the line.
-        begin: of one of several: the time of clock x from which it holds, ns; minus infinity for the first one.
+        begin: the time of clock x from which it holds, if it is one of several, ns; minus infinity for the first.
         region: all lines that the evidence allows; None if that is not known.
-        matches: how many pairs it rests on.
-        doubt: the times of clock x between which it began to hold, where the relation jumps: times between them may
-            be on this line or on the one before it. None where the two meet.
+        matches: the number of pairs that it uses.
+        doubt: if the relation jumps, the times of clock x between which it began to hold: a time between them may be on
+            this line or on the one before. None if the lines meet.
     """
 
     offset: float
@@ -150,7 +150,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A relation of two clocks along lines that hold one after the other; most often there is one.
+    """A relation of two clocks by lines that hold one after the other; mostly one.
 
     Attributes:
         lines: in order; at least one.
@@ -160,7 +160,7 @@ class Chain:
 
     @property
     def begins(self) -> list[float]:
-        """The times of clock x from which the lines after the first one hold."""
+        """The times of clock x from which the second and later lines hold."""
         return [line.begin for line in self.lines[1:]]
 
     @property
@@ -176,9 +176,11 @@ class Chain:
         return found
 
     def back(self, y: F64, *, in_order: bool = False) -> F64:
-        """Return times of clock y on clock x, each by the line before it; `in_order`: none after the start of the next.
+        """Return times of clock y on clock x, each by the line that holds before it.
 
-        An event that a jump leaves out may have come before the jump: to find what it matches, its own line counts.
+        Args:
+            in_order: whether no result may lie after the start of the next line. An event in a jump may be from before
+                it: to find its match, its own line counts.
         """
         found = np.empty(np.shape(y))
         parts = _parts(y, [float(line.map(np.array(line.begin))) for line in self.lines[1:]])
@@ -209,7 +211,7 @@ def _parts(times: F64, begins: Sequence[float]) -> Iterator[Flags]:
 
 
 def box(x0: float, low: float, high: float, max_drift: float) -> Region:
-    """Return all offsets between two values, with drifts up to a limit on either side."""
+    """Return the region of offsets between two values, with drifts up to a limit on either side."""
     max_drift = max(max_drift, _LEAST_DRIFT)
     return Region(
         x0,
@@ -241,7 +243,7 @@ def everything(x0: float, max_drift: float) -> Region:
 
 @dataclass(frozen=True, slots=True)
 class LinearConstraints:
-    """Bounds on y at times x: at_least: y - x >= value, at_most: y - x <= value; equal lengths of x and value."""
+    """Bounds on y at times x: at_least has y - x >= value, at_most has y - x <= value; x and value are equally long."""
 
     lower_x: F64
     lower: F64
@@ -252,13 +254,13 @@ class LinearConstraints:
         return len(self.lower) + len(self.upper)
 
     def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> LinearConstraints:
-        """Return the constraints without the tightest of each side at a drift: some of these come from wrong pairs.
+        """Return the constraints without the tightest on each side, some of which come from wrong pairs.
 
         Args:
-            drift: where to compare them.
-            x0: where the offset holds.
-            share: of the lower ones, what is left out.
-            share_high: of the upper ones; None: the same share.
+            drift: the drift at which they are compared.
+            x0: the time at which the offset holds.
+            share: the share of the lower ones to leave out.
+            share_high: the share of the upper ones; None for the same.
         """
         share_high = share if share_high is None else share_high
         low = self.lower - drift * (self.lower_x - x0)
@@ -270,7 +272,7 @@ class LinearConstraints:
         )
 
     def slack(self, offset: float, drift: float, x0: float) -> tuple[F64, F64]:
-        """Return how far a line is from each of the lower and of the upper bounds, ns; negative where it breaks one."""
+        """Return the distance of a line from each lower and each upper bound, ns; negative where it breaks one."""
         low = offset + drift * (self.lower_x - x0) - self.lower
         high = self.upper - (offset + drift * (self.upper_x - x0))
         return low, high
@@ -287,7 +289,7 @@ def feasible(constraints: LinearConstraints, start: Region) -> Region | None:
 
 
 def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
-    """Return the points on the upper hull: all that a line above all of them can touch."""
+    """Return the points on the upper hull: those that a line above all points can touch."""
     order = np.lexsort((-y, x))
     x, y = _without_dents(x[order], y[order])
     hull: list[tuple[float, float]] = []
@@ -301,7 +303,10 @@ def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
 
 
 def _without_dents(x: F64, y: F64) -> tuple[F64, F64]:
-    """Return the points without most that lie below a line between two others; x ascends. Nearly the hull, but fast."""
+    """Return the points without most of those below a line between two others; x ascends.
+
+    This is a fast first step to the hull.
+    """
     while len(x) > 100:
         step_x, step_y = np.diff(x), np.diff(y)
         keep = np.ones(len(x), bool)
@@ -326,10 +331,10 @@ def line_through(
     """Return the middle of all lines through several readings of two clocks, as a map; None if there is no such line.
 
     Args:
-        readings: a time on the one clock, the same instant on the other one, and how far they can be apart, ns.
-        span: of times on the first clock for which the bound has to hold.
+        readings: a time on each clock of one instant, and how far the two can be apart, ns.
+        span: the times on the first clock for which the bound must hold.
         max_drift: the greatest drift, as a ratio.
-        step, verdict: where that is known from, and whether to trust it.
+        step, verdict: the source of the relation and its verdict, for the map.
     """
     x0, y0, _ = readings[0]
     x = np.array([one - x0 for one, _, _ in readings], np.float64)

@@ -123,7 +123,8 @@ def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Ite
     """
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
         name = one.sources[0].name
-        if same_recording(one, other):
+        digest = one.sources[0].digest
+        if (digest and digest == other.sources[0].digest) or same_recording(one, other):
             yield index, Text.SAME_RECORDING(other=name)
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared, samples = shared_samples(one, other), len(other.samples.ts)
@@ -264,7 +265,7 @@ def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime]
     zones = [
         ahead
         for ahead in range(_LEAST_ZONE_NS, _MOST_ZONE_NS + 1, _ZONE_STEP_NS)
-        if any(one.meets(other, local.ahead_ns - ahead) for other in others)
+        if ahead != local.ahead_ns and any(one.meets(other, local.ahead_ns - ahead) for other in others)
     ]
     if len(zones) > _MOST_ZONES:
         return Text.ANY_ZONE_OF(file=one.name, count=len(zones))

@@ -1,4 +1,4 @@
-"""The clocks that are to be put on one time axis, with all that files and user say of them."""
+"""The clocks to be put on one time axis, with all statements of files and user about them."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ Ways = Mapping[Key, ClockMap]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How bold an alignment may be.
+    """How uncertain an alignment may be.
 
     Attributes:
         names: which names of two traces mean the same work.
-        same_run: whether the user says that all inputs are of one run.
-        on_ambiguous: what to do with a trace that fits in several places, or nowhere: "fail", "best" (the best place
-            with the verdict that it has; fails where there is none), or "separate" (side by side, from the start of the
-            trace on, with names that say so). Contradictions are refused, but for "best", which leaves it.
-        estimate: whether to look at the events at all.
+        same_run: whether the user states that all inputs are of one run.
+        on_ambiguous: what to do with a trace that fits at several offsets, or at none: "fail"; "best", which takes the
+            best offset with its verdict, and fails where there is none; or "separate", which draws it beside the others
+            from the start of the trace on, under names that say so. A contradiction is refused, except with "best".
+        estimate: whether to compare events at all.
     """
 
     names: NameMap = field(default_factory=NameMap)
@@ -55,15 +55,15 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class ClockInput:
-    """A clock of an input that events use. Each is made once, and is equal to itself only.
+    """A clock of an input that has events. Compared by identity.
 
     Attributes:
-        index: which input.
-        clock: which of its clocks.
-        trace: the input, with domains that are marked as its own.
+        index: the number of the input.
+        clock: the number of the clock in it.
+        trace: the input, with its private domains marked as its own.
         wall: the wall clock of its host.
-        correction: what a stated drift makes of its times, before all else.
-        offset: what --offset adds to its times; None if the user does not place it.
+        correction: the map that takes out a stated drift; applied before all others.
+        offset: the map of --offset; None without one.
     """
 
     index: int
@@ -80,22 +80,27 @@ class ClockInput:
 
     @property
     def name(self) -> str:
-        """The file."""
+        """The name of the file."""
         return self.trace.sources[0].name
 
     @property
+    def path(self) -> str:
+        """The path of the file, as a command takes it."""
+        return self.trace.sources[0].path or self.name
+
+    @property
     def domain(self) -> ClockDomain:
-        """What its times count."""
+        """The clock domain of its times."""
         return self.trace.clocks[self.clock]
 
     @property
     def layer(self) -> Layer | None:
-        """Where in a stack of software its slices were written down, if its format says so."""
+        """The layer of software that recorded its slices, if its format states it."""
         return self.trace.sources[0].layer
 
     @cached_property
     def pids(self) -> frozenset[int]:
-        """The numbers of the processes that its input is of; none if the input does not tell those of all."""
+        """The pids of the processes that it records; empty unless all of them are known."""
         numbers = {track.pid for track in self.trace.tracks if track.kind is TrackKind.PROCESS}
         is_known = self.trace.sources[0].real_ids and None not in numbers
         return frozenset(pid for pid in numbers if is_known and pid is not None)
@@ -109,7 +114,7 @@ class ClockInput:
         return spans(self.trace)[self.clock]
 
     def times(self) -> I64:
-        """Return all times on this clock, those of the ends of slices, too, ns."""
+        """Return all times on this clock, with the ends of slices, ns."""
         tables = [table for _, table in self.trace.timed_tables()]
         rows = [rows_on(self.trace, self.clock, table.track) for table in tables]
         slices = self.trace.slices
@@ -118,10 +123,10 @@ class ClockInput:
 
 
 def of_other_pids(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
-    """Return whether pids tell that two recordings are of different processes, so that they share no events.
+    """Return whether pids show that two recordings are of different processes, and so share no events.
 
-    Containers number processes anew, so that one process may have two pids. They count where each of the two shares its
-    own with the recording of another tool on its host.
+    In a container a process has another pid than outside. So pids count only if each of the two recordings shares one
+    with a recording of another tool on its host.
     """
     if not one.pids or not other.pids or one.pids & other.pids:
         return False
@@ -130,28 +135,28 @@ def of_other_pids(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInpu
 
 
 def _of_one_process(one: ClockInput, other: ClockInput) -> bool:
-    """Return whether recordings by two tools name a common process of one host."""
+    """Return whether recordings by two tools have a pid of one host in common."""
     if not one.pids & other.pids or one.wall.owner != other.wall.owner:
         return False
     return one.trace.sources[0].format != other.trace.sources[0].format
 
 
 def is_timed(clock: ClockInput, ways: Ways) -> bool:
-    """Return whether a clock has times that were put on trace time together with others."""
+    """Return whether a clock has real times and was aligned with others."""
     placed = clock.key in ways and ways[clock.key].verdict is not Verdict.SEPARATE
     return placed and not clock.domain.synthetic
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that alignment starts from.
+    """What alignment starts from.
 
     Attributes:
-        traces: the inputs, with domains marked as their own.
-        clocks: each clock that events use, in order of the inputs.
-        graph: what files and user say of how clocks relate.
-        target: what trace time counts.
-        stated: what else they say.
+        traces: the inputs, with private domains marked as their own.
+        clocks: each clock that has events, in order of the inputs.
+        graph: the relations between clocks that files and user state.
+        target: the clock domain of trace time.
+        stated: all other statements.
     """
 
     traces: Sequence[Trace]
@@ -160,13 +165,23 @@ class Inputs:
     target: ClockDomain
     stated: Stated
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, as a command takes them."""
+        sources = [trace.sources[0] for trace in self.traces]
+        return tuple(source.path or source.name for source in sources)
+
     def of(self, index: int) -> list[ClockInput]:
         """Return the clocks of one input."""
         return [one for one in self.clocks if one.index == index]
 
 
 def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -> Inputs:
-    """Return the clocks of some inputs, as read, with all that files and user say of them.
+    """Return the clocks of some inputs, with all statements of files and user about them.
+
+    Args:
+        traces: the inputs, as read.
+        constraints: what the user states.
 
     Raises:
         InconsistentClocks: the constraints contradict themselves or the files.
@@ -203,7 +218,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
 
 
 def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
-    """Return the clocks of all inputs, whose domains are marked as their own, with everything that relates them."""
+    """Return the graph of all clocks, with all relations between them."""
     # Of several hosts first the wall clock that trace time counts: that of the first input with events.
     in_order = sorted(stated.traces, key=lambda trace: not any(trace.counts().values()))
     hosts = [domain for trace in in_order for domain in (*trace.clocks, *ends_of(trace))]
@@ -223,12 +238,12 @@ def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
 def without_other_hosts(
     known: dict[ClockDomain, ClockMap], graph: ClockGraph, target: ClockDomain, wall: ClockDomain
 ) -> dict[ClockDomain, ClockMap]:
-    """Return the maps to trace time where the user says by how much an input is moved: from where its own host puts it.
+    """Return the maps to trace time for an input with an --offset, which counts from the wall clock of its host.
 
     Args:
-        known: for each domain that is related to trace time, its map.
+        known: the map of each domain to trace time.
         graph: all clocks.
-        target: what trace time counts.
+        target: the domain of trace time.
         wall: the wall clock of the host of the input.
     """
     if not wall.owner or target != REALTIME:

@@ -1,16 +1,16 @@
-"""Which host, machine and boot the clocks and the processes of each input are of, by what files and user say.
+"""The host, machine and boot of the clocks and processes of each input, as files and user state them.
 
-Hosts: how well the wall clocks of two hosts are synchronised is in no file. Where the inputs state several hosts, or
-are ranks of a job that do not all state theirs, each host has a wall clock of its own; the clock graph takes them for
-one, with a bound that is not known. An input that states no host may then be of any.
+Hosts: no file states how well the wall clocks of two hosts are synchronised. If the inputs state several hosts, or are
+ranks of a job that do not all state theirs, each host has a wall clock of its own. The clock graph takes these for one,
+with an unknown bound. An input that states no host may then be of any.
 
-Boots: clocks since boot are one clock only within one boot. Files name the host, hardly ever the boot. But files that
-hold readings of such a clock beside the wall clock tell when the machine was booted: where they tell of several boots,
-each boot has clocks of its own. What files of one boot have in common does not depend on which other files there are.
+Boots: a clock since boot is one clock only within one boot. Files name the host, hardly ever the boot. But readings of
+such a clock beside the wall clock tell when the machine was booted. If that gives several boots, each has clocks of its
+own. Whether two files are of one boot does not depend on the other files.
 
-Machines: boot ids win over names. Equal ones are one machine whatever it is called (a container has a name of its own),
-different ones are not, or not the same run of it. An input that names no machine is on that of the others if these
-agree.
+Machines: boot ids are stronger than names. Equal ids are one machine, whatever its name (a container has its own).
+Different ids are different machines, or different runs of one. An input that names no machine is on the machine of the
+others, if these agree.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SET_NS = 10**9
 def with_wall_clocks_of_hosts(
     traces: Sequence[Trace], constraints: Constraints
 ) -> tuple[list[Trace], list[ClockDomain]]:
-    """Return the traces, with a wall clock for each host where they are of several, or may be.
+    """Return the traces with a wall clock for each host, if they are of several hosts or may be.
 
     Returns:
-        The traces, and for each the wall clock of its host.
+        The traces, and the wall clock of the host of each.
     """
     said = [constraints.clocks[index].machine if index in constraints.clocks else "" for index in range(len(traces))]
     hosts = [trace.host or machine for trace, machine in zip(traces, said, strict=True)]
@@ -61,7 +61,7 @@ def with_wall_clocks_of_hosts(
 
 
 def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
-    """Return the trace; what it says of the wall clock is said of the given one."""
+    """Return the trace with its wall clock replaced by the given one."""
     return with_domains(trace, lambda domain: domain.owned_by(wall.owner) if domain.is_wall_clock else domain)
 
 
@@ -70,18 +70,18 @@ def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
 
 @dataclass(frozen=True, slots=True)
 class _Boot:
-    """What an input tells of the boot of its machine.
+    """The boot of the machine of an input.
 
     Attributes:
-        id: what the system calls it, "" if the file does not say.
-        times: for each clock since boot, by name, when it was zero on the wall clock, and when it was read, ns.
+        id: the boot id of the system, "" if the file does not state it.
+        times: for each clock since boot, by name: the wall-clock time of its zero, and when it was read, ns.
     """
 
     id: str
     times: dict[str, tuple[int, int]]
 
     def is_same(self, other: _Boot) -> bool | None:
-        """Return whether it is one boot; None if nothing tells."""
+        """Return whether two boots are one; None if nothing tells."""
         if self.id and other.id:
             return self.id == other.id
         common = [(self.times[name], other.times[name]) for name in self.times.keys() & other.times.keys()]
@@ -91,11 +91,10 @@ class _Boot:
 
 
 def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[Message]], dict[int, str]]:
-    """Return the inputs, told apart by the boots that they were recorded in.
+    """Return the inputs with clocks for each boot, where several boots of one machine were recorded.
 
     Returns:
-        The inputs, with clocks for each boot where several boots of one machine were recorded; for some of them notes
-        on that; and for these what their boot is called.
+        The inputs; notes on some of them, by number; for these also the name of their boot.
     """
     found, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
@@ -116,12 +115,11 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
 
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
-    """Return what boots are numbered by, whatever the order of the inputs: when they began, as far as it is known."""
-    return min((zero for one in boot for zero, _ in one.times.values()), default=0), max(one.id for one in boot)
+    """Return the earliest known start of a boot (ns) and its id: an order that does not depend on the inputs' order."""
 
 
 def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
-    """Return for each machine the inputs that tell of its boot, with what they tell."""
+    """Return the boots that inputs tell of, by machine and input."""
     found: dict[str, dict[int, _Boot]] = defaultdict(dict)
     for index, trace in enumerate(traces):
         id, readings = trace.sources[0].boot_id, _readings(trace)
@@ -133,12 +131,12 @@ def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
 
 
 def _is_since_boot(clock: ClockDomain) -> bool:
-    """Return whether a clock counts from a boot of a machine that has a name."""
+    """Return whether a clock counts from the boot of a machine with a name."""
     return clock.zero in SINCE_BOOT and bool(clock.host) and not clock.owner
 
 
 def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
-    """Return clocks since boot of a named machine, each with a reading and the wall clock at that instant."""
+    """Yield the readings of clocks since boot of named machines beside the wall clock."""
     sides = [((snap.clock, snap.ts), (snap.other, snap.other_ts)) for snap in trace.snapshots]
     return [
         (clock, ts, wall)
@@ -149,7 +147,7 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
 
 
 def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return groups of members that pairs tie together, directly or by way of others."""
+    """Return groups of members that pairs join, directly or through others."""
     groups = {member: frozenset((member,)) for member in members}
     for one, other in pairs:
         both = groups[one] | groups[other]
@@ -158,7 +156,7 @@ def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[
 
 
 def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
-    """Return the trace; all clocks of the machine but the wall clock are those of one boot of it."""
+    """Return the trace with all clocks of the machine, except the wall clock, marked as those of a boot."""
 
     def named(domain: ClockDomain) -> ClockDomain:
         is_its = domain.machine == machine and not domain.owner and not domain.is_wall_clock
@@ -171,7 +169,7 @@ def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
 
 
 class Basis(enum.StrEnum):
-    """How it is known that two inputs are of one machine, from the surest."""
+    """How it is known that two inputs are of one machine; the surest comes first."""
 
     BOOT = "boot id"
     HOST = "host name"
@@ -181,7 +179,7 @@ class Basis(enum.StrEnum):
 
     @property
     def assumed(self) -> bool:
-        """Whether nothing and nobody says it."""
+        """Whether neither files nor user state it."""
         return self in (Basis.OTHERS, Basis.NOBODY)
 
 
@@ -190,10 +188,10 @@ class Machine:
     """The machine of an input.
 
     Attributes:
-        key: equal for inputs that are of one machine; "" where nothing says which.
-        host: what the input calls it, "" if it does not.
-        boot: of which boot the input is, "" if it does not say.
-        by_user: whether the user says that all are of one machine.
+        key: equal for inputs of one machine; "" if it is not known.
+        host: its name in the input, "" if there is none.
+        boot: the boot, "" if it is not known.
+        by_user: whether the user states that all inputs are of one machine.
     """
 
     key: str
@@ -202,7 +200,7 @@ class Machine:
     by_user: bool = False
 
     def same_as(self, other: Machine) -> Basis | None:
-        """Return how it is known that the other one is the same machine; None if it is not."""
+        """Return how it is known that another machine is the same; None if it is another one."""
         if not self.key or self.key != other.key:
             return None
         if self.boot and self.boot == other.boot:
@@ -222,11 +220,11 @@ def machines_of(
     Args:
         traces: the inputs as read.
         stated: the same with the snapshots that follow from the constraints.
-        constraints: what the user says about the clocks.
-        boots: what the boots of inputs are called that were told apart by when they began.
+        constraints: what the user states about the clocks.
+        boots: the names of boots that were told apart by their start, by input.
 
     Raises:
-        InconsistentClocks: the user says of inputs of several boots that they are of one machine.
+        InconsistentClocks: the user states that inputs of several boots are of one machine.
     """
     hosts = [next(filter(None, _names(trace, index, constraints)), "") for index, trace in enumerate(traces)]
     # The user says of some that they count the clock of a machine that no input names.
@@ -257,7 +255,7 @@ def machines_of(
 
 
 def with_one_name(traces: Sequence[Trace]) -> list[Trace]:
-    """Return the inputs; a machine that has several names, as equal boot ids tell, has the first one in all of them."""
+    """Return the inputs with one name for each machine: if equal boot ids have several names, the first of them."""
     pairs = [(host, trace.sources[0].boot_id) for trace in traces for host in _names(trace, -1, Constraints())]
     name_of = {boot: host for host, boot in reversed(pairs) if host}
     renamed = {host: name_of[boot] for host, boot in _boot_of_host(pairs).items()}
@@ -277,7 +275,7 @@ def _names(trace: Trace, index: int, constraints: Constraints) -> Iterator[str]:
 
 
 def _boot_of_host(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return for each name that machines of one boot alone have, that boot; what has no name or no boot is left out."""
+    """Return the boot of each host name that belongs to one boot only."""
     boots_of: dict[str, set[str]] = {}
     for host, boot in pairs:
         if host and boot:

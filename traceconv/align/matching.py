@@ -1,4 +1,4 @@
-"""Which event of one trace is which of another one, where a line between their clocks is known, and what follows."""
+"""Matching of the events of two traces along a line between their clocks, and the bounds that follow from it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _TIMES_USUAL_PAUSE = 10
 
 
 class Matcher:
-    """Finds for each event of b the one of its kind in a that it lies in.
+    """Finds for each event of b the event of a, of the same kind, that it lies in.
 
-    Several events of b may lie in the same one of a: an operator runs several primitives.
+    Several events of b may lie in one event of a: an operator runs several primitives.
 
     Args:
         a, b: events in order of their start, with common kinds.
@@ -55,13 +55,13 @@ class Matcher:
         self._kinds = a.kind[self._rows]
 
     def part(self, b: Events) -> Matcher:
-        """Return the same for other events of b; their kinds are among those of the first ones."""
+        """Return the matcher for other events of b, whose kinds are among those of the first ones."""
         made = Matcher.__new__(Matcher)
         vars(made).update(vars(self), _b=b)
         return made
 
     def holding(self, line: Line | Chain, tolerance: float) -> Array:
-        """Return for each event of b the row in a that holds it, NONE if even the best sticks out by more, ns."""
+        """Return the row of a that holds each event of b; NONE if it sticks out of the best one by more, ns."""
         b = self._b
         first, last = line.back(b.start), line.back(b.end)
         near = np.minimum(np.maximum(first - self._zero, -self._apart / 3), self._apart / 3)
@@ -82,9 +82,9 @@ class Pairs:
 
     Attributes:
         a, b: rows, of equal length; a row of a may occur several times.
-        begin: how much later than its usual place in the outer event each inner one begins, ns. The usual place is the
-            median over the pairs of its class: the label of the inner event and that of the outer one.
-        end: how much longer before the end of the outer event than usual it ends, ns.
+        begin: the delay of each inner start in the outer event, less the median delay of its class, ns. A class is the
+            label of the inner event with that of the outer one.
+        end: the time from each inner end to the outer end, less the median of its class, ns.
     """
 
     a: Array
@@ -113,7 +113,7 @@ class Pairs:
 
 
 def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
-    """Return for each value the median of its fine class, or of the coarse one where the fine one has few members."""
+    """Return for each value the median of its fine class, or of its coarse one if the fine one has few members."""
     found = []
     _, fine_index, count = np.unique(fine, return_inverse=True, return_counts=True)
     rare = count[fine_index] < _LEAST_OF_A_CLASS
@@ -135,10 +135,7 @@ def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
 
 
 def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
-    """Return for each event of b whether it could match.
-
-    It could not where a is at rest, since a profiler may pause.
-    """
+    """Return for each event of b whether it could match: it could not in a pause of a's profiler."""
     at = line.back(b.start)
     latest = np.maximum.accumulate(a.end)
     before = np.searchsorted(a.start, at, "right") - 1
@@ -152,11 +149,9 @@ def could_match(a: Events, b: Events, line: Line | Chain) -> Array:
 
 
 def containment(a: Events, b: Events, pairs: Pairs) -> LinearConstraints:
-    """Return what it means that events of b lie inside events of a.
+    """Return the constraints of events of b that lie inside events of a: no earlier start, no later end.
 
-    The mapped start is not after that of a, the mapped end not before.
-
-    Printed times are cut to their resolution, so each may be later by that: one for a start, two for an end.
+    Printed times are cut to their resolution. So a true start may be later by one resolution, a true end by two.
     """
     quantum_a, quantum_b = max(a.quantum_ns, 1.0), max(b.quantum_ns, 1.0)
     start, begins = a.start[pairs.a], b.start[pairs.b]
@@ -165,9 +160,9 @@ def containment(a: Events, b: Events, pairs: Pairs) -> LinearConstraints:
 
 
 def _alone(b: Events, pairs: Pairs) -> Array:
-    """Return for each pair whether no other inner event overlaps it in the same outer one.
+    """Return for each pair whether no other inner event overlaps it in the same outer event.
 
-    A thread works on one thing at a time: of two that overlap, one is written twice, or belongs elsewhere.
+    A thread does one thing at a time: if two overlap, one is recorded twice or belongs elsewhere.
     """
     order = np.lexsort((b.start[pairs.b], pairs.a))
     rows, holders = pairs.b[order], pairs.a[order]
@@ -179,9 +174,9 @@ def _alone(b: Events, pairs: Pairs) -> Array:
 
 
 def bounds_of(a: Events, b: Events, pairs: Pairs) -> LinearConstraints | None:
-    """Return what the pairs say, without those that may be wrong; None if too few are left.
+    """Return the constraints of the pairs, without pairs that may be wrong; None if too few are left.
 
-    A pair may be wrong if it lies far from the usual place of its class.
+    A pair may be wrong if its delay is far from the median of its class.
     """
     usual = pairs.where(
         (np.abs(pairs.begin) <= max(_UNUSUAL * spread_of(pairs.begin), NEAR_NS))
@@ -192,6 +187,6 @@ def bounds_of(a: Events, b: Events, pairs: Pairs) -> LinearConstraints | None:
 
 
 def sure_region(bounds: LinearConstraints, line: Line, max_drift: float) -> tuple[Region | None, LinearConstraints]:
-    """Return the relations that all but the tightest bounds allow, and these bounds."""
+    """Return the region that all constraints but the tightest allow, and these constraints."""
     kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
     return feasible(kept, everything(line.x0, max_drift)), kept

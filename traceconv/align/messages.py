@@ -588,7 +588,7 @@ class Text(enum.Enum):
     READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
     IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"
     IF_APART_KNOWN = "if you know how far apart they are: --offset {file:file}=TIME"
-    EVENTS_MAY_TELL = "their events may tell: traceconv align {files:files}"
+    EVENTS_MAY_TELL = "their events may tell: traceconv align {files:files} (if it has refused: one of these is needed)"
 
 
 #: The texts that are said. Another language is another mapping.

@@ -63,7 +63,7 @@ class NameMap:
 
     @cached_property
     def _class(self) -> re.Pattern[str]:
-        """All patterns, those of each class in a group of its own; compiled on first use, as most merges need none."""
+        """All patterns, with a group for each class; compiled on first use, as most merges need none."""
         groups = ("|".join(translate(pattern.lower()) for pattern in patterns) for patterns in self._patterns.values())
         return re.compile("|".join(f"({group})" for group in groups))
 
@@ -79,13 +79,13 @@ class NameMap:
         return self.class_of(name) or name
 
     def check_extra(self, names: Sequence[AbstractSet[str]]) -> None:
-        """Check that what the user gave has an effect.
+        """Check that the classes of the user have an effect.
 
         Args:
             names: for each input all names that its events may be known by.
 
         Raises:
-            UsageError: a class takes no name; or there is no such class, and it joins no names of two inputs.
+            UsageError: a class matches no name; or it is not a known class and matches no names of two inputs.
         """
         for kind, patterns in self.extra.items():
             given = Text.MAP(kind=kind, patterns=",".join(patterns))

@@ -1,12 +1,12 @@
-"""What a thread does at a time: work of a library lies in an operator, but in none of those that this one calls.
+"""What a thread does at a time: library work lies in an operator, but in none of the operators that this one calls.
 
-An operator of a framework may take ten times as long as the library below it, which says little about where in it the
-library worked. But a thread does one thing at a time. The times that it spent in an operator itself, between those
-that it called, are short, and a call of the library begins and ends in one of them. That holds for every call, also
-for those that no operator is named after: however briefly a tensor is reordered, no operator begins or ends meanwhile.
+An operator of a framework may take ten times as long as the library below it, so that it hardly bounds where in it the
+library worked. But a thread does one thing at a time. The stretches in which it was in an operator itself, between the
+operators that this one called, are short, and a library call starts and ends in one of them. That holds for calls
+without an operator of their name, too: while a tensor is reordered, however briefly, no operator starts or ends.
 
-So each call allows some shifts of the clock, and forbids those between them. Many lines are tried, and what is left is
-where nearly all calls fit: no call is given to a stretch beforehand, which would presuppose the answer.
+So each call allows some shifts of the clock and forbids those between them. Many lines are tried; the region is that of
+the lines on which nearly all calls fit. No call is matched to a stretch beforehand, which would presuppose the answer.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ CHANCE = 3
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Times that one thread spent in one slice and in none inside of it, or in none at all; they do not overlap.
+    """Times in which a thread was in one slice and in none inside it, or in no slice at all; they do not overlap.
 
     Attributes:
         begin, end: ns from the zero of the outer events, ascending.
-        kind: that of the slice, in the numbers of the events; UNNAMED for others and for none.
+        kind: that of the slice, numbered as in the events; UNNAMED for others and for none.
     """
 
     begin: F64
@@ -70,11 +70,11 @@ class Stretches:
 
 @dataclass(frozen=True, slots=True)
 class ThreadStretches:
-    """The threads of an outer trace and all that an inner one knows.
+    """The threads of an outer trace, and all calls of an inner one.
 
     Attributes:
-        threads: those with work that both know.
-        calls: the inner events, in order of their start, of kind UNNAMED where the outer trace has no such kind.
+        threads: those with work that both traces have.
+        calls: the inner events, in order of their start, of kind UNNAMED if the outer trace has no such kind.
         quantum_ns: the resolution of the outer times.
     """
 
@@ -85,7 +85,7 @@ class ThreadStretches:
 
 @dataclass(frozen=True, slots=True)
 class _Allowed:
-    """For calls the stretches that may hold them.
+    """The stretches that may hold each call.
 
     Attributes:
         call, begin, end: a row of the calls, and a stretch.
@@ -97,7 +97,7 @@ class _Allowed:
 
     @classmethod
     def near(cls, nest: ThreadStretches, calls: Events, line: Line, reach: float) -> _Allowed:
-        """Return the stretches that are no further from a call than this, not too short, and of its kind."""
+        """Return the stretches within a distance (ns) of each call, of its kind and long enough."""
         first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
         slack = 2 * nest.quantum_ns + calls.quantum_ns
         found = []
@@ -119,9 +119,9 @@ class Grid:
     """Lines to try: each shift of a line with each drift.
 
     Attributes:
-        line: the one in the middle.
+        line: the middle one.
         shifts: ns at its x0, evenly spaced.
-        drifts: as ratios, evenly spaced.
+        drifts: ratios, evenly spaced.
     """
 
     line: Line
@@ -130,7 +130,9 @@ class Grid:
 
     @classmethod
     def around(cls, line: Line, reach: float, drifts: tuple[float, float], half_span: float, step: float) -> Grid:
-        """Return all shifts up to a reach on either side and drifts between two; neighbours differ by about a step.
+        """Return the grid of shifts up to a reach (ns) on either side and of drifts between two.
+
+        Neighbours differ by about a step.
 
         Args:
             half_span: from x0 to the ends of the evidence, ns.
@@ -141,7 +143,7 @@ class Grid:
         return cls(line, shifts, np.linspace(low, high, count))
 
     def fitting(self, nest: ThreadStretches, calls: Events) -> npt.NDArray[np.int32]:
-        """Return how many calls lie in a stretch, for each drift and each shift."""
+        """Return how many calls lie in a stretch, by drift and shift."""
         ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
         turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
         allowed = _Allowed.near(nest, calls, self.line, float(self.shifts[-1]) + turned)
@@ -172,14 +174,14 @@ class Grid:
 
 
 def _shifts(nest: ThreadStretches, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
-    """Return how far a line may be moved for a call to lie in a stretch, with times as they are printed."""
+    """Return the shifts of a line at which a call lies in a stretch, given the resolution of the times, ns."""
     start = calls.start[allowed.call]
     low = start + calls.dur[allowed.call] - line.map(allowed.end + 2 * max(nest.quantum_ns, 1.0))
     return low, start + max(calls.quantum_ns, 1.0) - line.map(allowed.begin)
 
 
 def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
-    """Return for some calls, whether each lies in a stretch on a line."""
+    """Return for each of some calls whether it lies in a stretch on a line."""
     calls = nest.calls.take(rows)
     allowed = _Allowed.near(nest, calls, line, 3 * max(nest.quantum_ns, calls.quantum_ns))
     low, high = _shifts(nest, calls, allowed, line)
@@ -189,10 +191,10 @@ def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bo
 
 
 def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
-    """Return for each call on the outer clock by how much it sticks out of the best stretch of its kind near it, ns.
+    """Return by how much each call sticks out of the nearest stretch of its kind, ns; times are on the outer clock.
 
     Returns:
-        0.0 for a call that lies in one; inf where no thread has a stretch of its kind.
+        0.0 for a call inside a stretch; inf if no thread has a stretch of its kind.
     """
     found = np.full(len(calls), np.inf)
     slack = 2 * max(nest.quantum_ns, 1.0), max(calls.quantum_ns, 1.0)
@@ -210,9 +212,9 @@ def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
 
 
 def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[int, float]:
-    """Return how many calls on the outer clock lie in a stretch at the best move within reach, and that move, ns.
+    """Return the greatest number of calls in stretches for any move within reach, and that move, ns.
 
-    The later the move, the later the calls; of equally good moves the least one counts.
+    A positive move makes the calls later. Of equally good moves the least one counts.
     """
     found = []
     for start in np.arange(-reach, reach, _LOOK_NS):
@@ -227,14 +229,14 @@ def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[in
 
 
 def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
-    """Return the line with the most calls in a stretch: in the middle of those with as many, near another line.
+    """Return the line, near another one, with the most calls in stretches; the middle one of equally good lines.
 
     Args:
-        nest: which event contains which.
-        rows: the calls to look at; some hundred of them are, if there are more.
-        line: where to look.
+        nest: the stretches and the calls.
+        rows: the calls to compare; if there are more than some hundred, a choice of them is.
+        line: where to search.
         reach: how far from it, ns.
-        drifts: the least and the greatest to try.
+        drifts: the least and the greatest drift to try.
     """
     calls = nest.calls.take(some_of(rows, _FEW_CALLS))
     grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, _COARSE_NS)
@@ -245,11 +247,11 @@ def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drif
 
 
 def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], region: Region) -> Region | None:
-    """Return what is left of a region when each call has to lie in a stretch, but for a few; None if too many do not.
+    """Return the part of a region on which nearly all calls lie in a stretch; None if too many do not.
 
     Args:
-        nest: which event contains which.
-        line: in the region.
+        nest: the stretches and the calls.
+        line: a line in the region.
         span: the times of the outer clock at which both have events.
         region: the relations that are possible otherwise.
     """

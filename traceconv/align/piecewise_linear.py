@@ -1,10 +1,10 @@
 """Two clocks that one line does not relate: one of them was slewed, or set, while both recorded.
 
 The start of the two logs fits along a line, and the rest does not. From there on the events are followed block by
-block, each along the line of the one before it: a clock that runs at another rate strays slowly. Where a block does not
-fit at all, a clock was set: what comes after it is aligned anew. Between such steps the lines are found by dynamic
-programming over medians of blocks, as few as the noise allows (a penalty after Schwarz for each further one). Each line
-needs its own evidence, enough pairs within feasible bounds; without it nothing is claimed.
+block, each along the line of the block before: a clock that runs at another rate strays slowly. If a block does not fit
+at all, a clock was set, and the rest is aligned anew. Between such steps the lines are found by dynamic programming
+over medians of blocks, as few as the noise allows (with a penalty after Schwarz for each further one). Each line needs
+its own evidence, enough pairs within feasible bounds; without it there is no estimate.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _PENALTY = 6
 
 
 def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
-    """Return the relation from the start of b on, and the row of b where it is lost."""
+    """Return the relation from the start of b on, and the row of b from which on it no longer fits."""
     matcher = Matcher(a, b)
     first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
     lines = [line]
@@ -73,12 +73,12 @@ def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
 
 
 def last_time(a: Events, line: Line) -> float:
-    """Return the time until which events of b may lie in events of a, ns of b."""
+    """Return the last time at which events of b may lie in events of a, ns of b."""
     return float(line.map(np.array([a.span[1]]))[0]) + _STRAYED_NS
 
 
 def next_block(b: Events, first: int) -> Events:
-    """Return the next events: enough of them for a line, over a time in which no clock strays far."""
+    """Return the next events: enough for a line, over a time in which no clock strays far."""
     until = int(np.searchsorted(b.start, b.start[first] + _BLOCK_NS, "right"))
     return b.take(slice(first, max(min(until, first + _BLOCK_EVENTS), first + LEAST_PAIRS)))
 
@@ -99,17 +99,17 @@ def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | Non
 
 
 def _middle(a: Events, b: Events, pairs: Pairs, line: Line) -> float:
-    """Return how much later the middle of the containment lies: latencies are one-sided."""
+    """Return by how much the middle of the bounds lies later, ns: latencies are one-sided."""
     early = b.start[pairs.b] - line.map(a.start[pairs.a])
     late = line.map(a.end[pairs.a]) - b.end[pairs.b]
     return float(np.quantile(early, _TIGHT) - np.quantile(late, _TIGHT)) / 2
 
 
 def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tuple[tuple[float, float], float]:
-    """Return the times of clock x between which one line ends and the other begins, and the step of y there, ns.
+    """Return the times of clock x between which one line ends and the next one starts, and the step of y there, ns.
 
-    A clock may have been set at any time after the end of the last event on the old line, and before the start of the
-    first one on the new line.
+    The clock may have been set at any time from the end of the last event on the old line to the start of the first one
+    on the new line.
     """
     part = b.take(rows)
     matcher = Matcher(a, b).part(part)
@@ -128,10 +128,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
 
 
 def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
-    """Return the lines of a stretch without steps, each with its region.
-
-    None if one of them has too little evidence.
-    """
+    """Return the lines of a part without steps, each with its region; None if one of them has too little evidence."""
     pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
@@ -151,7 +148,7 @@ def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
 
 
 def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float) -> Line | None:
-    """Return a line in the middle of what its pairs allow; None if these are too few, or allow nothing."""
+    """Return the line in the middle of the region of its pairs; None if they are too few or allow no line."""
     if len(pairs) < LEAST_PAIRS:
         return None
     region, _ = sure_region(containment(a, b, pairs), line, 2 * SLEWED_DRIFT)
@@ -168,7 +165,10 @@ def _line(x: F64, apart: F64) -> Line:
 
 
 def _knot(x: F64, at: int, one: Line, other: Line) -> float:
-    """Return where two lines meet, near the first pair of the second one; that pair if they do not."""
+    """Return the time at which two lines meet near the first pair of the second one.
+
+    If they do not meet there, return the time of that pair.
+    """
     around = x[max(at - _BLOCK_EVENTS, 0)], x[min(at + _BLOCK_EVENTS, len(x) - 1)]
     if one.drift != other.drift:
         # one.offset + one.drift * (t - one.x0) = other.offset + other.drift * (t - other.x0)
@@ -180,9 +180,9 @@ def _knot(x: F64, at: int, one: Line, other: Line) -> float:
 
 
 def _borders(x: F64, apart: F64) -> list[int]:
-    """Return the rows at which lines begin, and the number of rows behind them.
+    """Return the first row of each line, and the number of rows.
 
-    They are found by exact dynamic programming over blocks.
+    The rows are found by exact dynamic programming over blocks.
     """
     size = max(len(x) // _MOST_MEDIANS, min(_PAIRS_OF_MEDIAN, len(x) // _LEAST_MEDIANS))
     starts = np.arange(0, len(x) - size + 1, size)
@@ -210,7 +210,7 @@ def _borders(x: F64, apart: F64) -> list[int]:
 def _noise(t: F64, y: F64) -> float:
     """Return the standard deviation of the medians about a smooth curve.
 
-    It follows from second differences, which no line adds to.
+    It is taken from second differences, which are 0 on a line.
     """
     if len(t) < 4:
         return 0.0
@@ -220,7 +220,7 @@ def _noise(t: F64, y: F64) -> float:
 
 
 def _costs(t: F64, y: F64) -> F64:
-    """Return for each first and last-but-one block the sum of squares about their line; infinite for too few blocks."""
+    """Return the sum of squares about a line, by first and last block but one; infinite for too few blocks."""
     sums = [np.concatenate(([0.0], np.cumsum(values))) for values in (np.ones(len(t)), t, y, t * t, t * y, y * y)]
     n, st, sy, stt, sty, syy = (total[None, :] - total[:, None] for total in sums)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -151,7 +151,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         one_machine_advice(other, lost),
         Text.SAY_SAME_RUN() if one_run else "",
         zone_option(lost.trace, lost.domain),
-        Text.CLOCKS_COMMAND(files=tuple(trace.sources[0].name for trace in inputs.traces)),
+        Text.CLOCKS_COMMAND(files=inputs.paths),
         Text.SAY_OFFSET(file=lost.name),
         Text.GUESS_OFFSET(file=lost.name, move=start - lost.span()[0]),
     )

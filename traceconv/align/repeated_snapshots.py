@@ -1,4 +1,4 @@
-"""Clocks that were read beside each other more than once, in one file or in several: do the readings agree?"""
+"""Clocks that were read beside each other more than once: do the readings agree, and along which line?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Clocks = tuple[ClockDomain, ClockDomain]
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A snapshot, with its two clocks in the order of their group."""
+    """A snapshot, with its two clocks in a fixed order."""
 
     ts: int
     other_ts: int
@@ -29,20 +29,18 @@ class _Reading:
     file: str
 
     def ahead(self) -> int:
-        """Return by how much the second clock is ahead, ns."""
+        """Return by how much the second clock is ahead of the first, ns."""
         return self.other_ts - self.ts
 
 
 def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
-    """Return the traces with wider bounds for readings of clocks that were set, and a warning for these.
+    """Return the traces with wider bounds for readings of clocks that were set or stood still between the readings.
 
-    A clock that was set, or stood still, between readings of two clocks makes these readings less sure.
-
-    Nobody knows when it was set, so the readings through which no line goes are all good only to what it moved by. It
-    does not matter which of the files comes first.
+    When that happened is not known. So each reading that no common line fits is good only to the amount of the step.
+    The order of the files does not matter.
 
     Returns:
-        The traces, and for each two such clocks what is to be said of them.
+        The traces, and a warning for each two such clocks.
     """
     moved: dict[Clocks, int] = {}
     words: dict[Clocks, Message] = {}
@@ -69,12 +67,12 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
 def warnings_of_set_clocks(
     traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, Message]
 ) -> Iterator[Said]:
-    """Yield what to say of the inputs whose events are related to others by way of clocks that were set.
+    """Yield a warning for each input whose events are related to others through clocks that were set.
 
     Args:
-        traces: the inputs, without the snapshots that lines stand for.
-        relations: all of them.
-        words: what is to be said, by clocks.
+        traces: the inputs, without the snapshots that lines replace.
+        relations: all relations.
+        words: the warnings, by pair of clocks.
     """
     for clocks, text in words.items():
         graph = graph_of(clocks, traces, [one for one in relations if (one.clock, one.other) != clocks])
@@ -86,13 +84,13 @@ def warnings_of_set_clocks(
 
 
 def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relation]]:
-    """Relate two clocks that were read several times, each time within a bound, by a line with a drift.
+    """Return a line with a drift for each two clocks that were read several times, each time within a bound.
 
-    The snapshots of these are taken out of the traces. The bound holds over all events on the first clock, and at least
-    from as long before the first reading as the last one is after it, to as long after the last one.
+    The line replaces the snapshots in the traces. Its bound holds for all events on the first clock, and at least from
+    one span of the readings before the first reading to one span after the last.
 
     Raises:
-        InconsistentClocks: what the user says of the drift leaves no line through them.
+        InconsistentClocks: a stated drift leaves no line through the readings.
     """
     relations: dict[Clocks, Relation] = {}
     for clocks, group in _groups(traces).items():
@@ -113,7 +111,7 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
 
 
 def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
-    """Return for each two clocks what all inputs read of them, in order of time, each reading once."""
+    """Return the readings of each two clocks by all inputs, in order of time, each once."""
     found: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
     for trace in traces:
         for snap in filter(_is_reading, trace.snapshots):
@@ -133,7 +131,7 @@ def _is_reading(snap: ClockSnapshot) -> bool:
 
 
 def _clocks(snap: ClockSnapshot) -> Clocks:
-    """Return the two clocks of a snapshot in the order that all files have in common: the wall clock comes last."""
+    """Return the two clocks of a snapshot in an order that is the same for all files: the wall clock is last."""
     one, other = sorted(
         map(as_one, (snap.clock, snap.other)),
         key=lambda clock: (clock.is_wall_clock, clock.name, clock.machine, clock.owner),
@@ -142,10 +140,7 @@ def _clocks(snap: ClockSnapshot) -> Clocks:
 
 
 def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
-    """Return the line through readings in order of time, good for all times between some ends.
-
-    None if there is none.
-    """
+    """Return the line through readings in order of time, with a bound between two ends; None if there is none."""
     first, last = group[0].ts, group[-1].ts
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
@@ -156,9 +151,6 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
-    """Return the first and the last time of events on a clock, by whatever resolution its file has.
-
-    Empty without any.
-    """
+    """Return the first and the last time of events on a clock, whatever its resolution; empty without events."""
     same = [number for number, domain in enumerate(trace.clocks) if domain == clock or domain.same_timebase(clock)]
     return [end for number, span in spans(trace).items() if number in same for end in span]

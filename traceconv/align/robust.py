@@ -1,4 +1,4 @@
-"""Lines, margins and correlations that some wrong values do not spoil."""
+"""Lines, margins and correlations that tolerate some wrong values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NATS_OF_A_SIGMA = 4.0
 
 
 def median(values: F64) -> float:
-    """Return the median of some values, as numpy does, which takes several times as long for hundreds of them."""
+    """Return the median, faster than numpy for hundreds of values."""
     high = len(values) // 2
     low = (len(values) - 1) // 2
     ordered = np.partition(values, (low, high))
@@ -31,7 +31,7 @@ def median(values: F64) -> float:
 
 
 def quantile(values: F64, share: float) -> float:
-    """Return the value that a share of all lie below, as numpy does by default, which takes ten times as long."""
+    """Return the value below which a share of all values lies, as numpy does by default, ten times as fast."""
     at = (len(values) - 1) * share
     low = int(at)
     high, part = min(low + 1, len(values) - 1), at - low
@@ -41,7 +41,7 @@ def quantile(values: F64, share: float) -> float:
 
 
 def spread_of(deviations: F64) -> float:
-    """Return the standard deviation of values about 0, from their median size; 0 if there are none."""
+    """Return the standard deviation of values about 0, estimated from their median size; 0 without values."""
     return _TO_SIGMA * median(np.abs(deviations)) if len(deviations) else 0.0
 
 
@@ -51,9 +51,9 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
     Args:
         x: ns.
         y: differences of two clocks, ns.
-        least_scale: the smallest standard deviation of a residual to believe in, ns.
+        least_scale: the least plausible standard deviation of a residual, ns.
         max_drift: the greatest slope on either side.
-        prior_drift: the standard deviation of the slope before any data: it decides when the span is short.
+        prior_drift: the standard deviation of the slope beforehand; it matters for a short span.
 
     Returns:
         a, b and the standard deviation of the residuals.
@@ -85,16 +85,16 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
 
 
 def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
-    """Return by how many standard deviations one explanation beats another one, from what each event says for it, nats.
+    """Return by how many standard deviations one explanation beats another one.
 
-    The spread is that of sums over blocks, since neighbours are similar. Two explanations that are equal but
-    for rounding differ by next to nothing, and by the same everywhere: such a spread says nothing. So it counts as no
-    less than that of events each of which may be wrong by so much, and each sigma has to be worth some nats.
+    The standard deviation is that of sums over blocks, since neighbours are similar. Two explanations that are equal
+    except for rounding differ by nearly the same amount everywhere, with a standard deviation near 0. So it is at least
+    that of events each of which may be wrong by `spread_of_one`, and each sigma must be worth some nats.
 
     Args:
-        better: the log-likelihood ratio of each event, in the order of time.
-        blocks: how many to sum over.
-        spread_of_one: the least standard deviation of what one event says, nats.
+        better: the log-likelihood ratio of each event, in order of time, nats.
+        blocks: the number of blocks.
+        spread_of_one: the least standard deviation of the ratio of one event, nats.
     """
     total = float(better.sum())
     sums = np.add.reduceat(better, np.arange(blocks) * len(better) // blocks) if len(better) >= blocks else better
@@ -103,13 +103,13 @@ def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
 
 
 def null_margin(best: float, others: Sequence[float], events: int, spread_of_one: float) -> float:
-    """Return by how many standard deviations a score beats those of random places; floors as in `margin_of`.
+    """Return by how many standard deviations a score beats those of random offsets; floors as in `margin_of`.
 
     Args:
-        best: nats.
-        others: the scores of random places, nats.
-        events: of how many events.
-        spread_of_one: the least standard deviation of what one event says, nats.
+        best: the score, nats.
+        others: the scores of random offsets, nats.
+        events: the number of events in a score.
+        spread_of_one: the least standard deviation of the share of one event, nats.
     """
     better = best - float(np.mean(others))
     spread = max(float(np.std(others)), math.sqrt(events) * spread_of_one)
@@ -117,13 +117,12 @@ def null_margin(best: float, others: Sequence[float], events: int, spread_of_one
 
 
 def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
-    """Return by how much each value differs from the last one of its kind, kind by kind.
+    """Return by how much each value differs from the one before of its kind.
 
-    What a programme does each time anew is the same in each of its runs; only how long it takes this time tells them
-    apart.
+    All runs of a programme do the same each time. Only how long it takes this time is peculiar to a run.
 
     Args:
-        kinds: of each value; one kind is what is equal in all of them.
+        kinds: columns; a kind is a combination of their values.
         columns: the values.
     """
     order = np.lexsort(kinds)
@@ -132,12 +131,12 @@ def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
 
 
 def vary_together(x: F64, y: F64) -> tuple[float, int]:
-    """Return the rank correlation of two sides, and how many values tell: the equal ones of a coarse clock do not."""
+    """Return the rank correlation of two sides, and how many values count: equal ones of a coarse clock do not."""
     return rank_correlation(x, y), min(_varying(x), _varying(y))
 
 
 def _varying(values: F64) -> int:
-    """Return how many values are not the commonest one."""
+    """Return how many values differ from the most frequent one."""
     counts = np.unique(values, return_counts=True)[1]
     return len(values) - (int(np.max(counts)) if len(values) else 0)
 

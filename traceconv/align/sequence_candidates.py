@@ -1,4 +1,4 @@
-"""Where two logs of the same work may fit: candidates, and by how much the best one beats the others."""
+"""Candidates for the offset of two logs of the same work, and the margin of the best one."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ BLOCK_EVENTS = 40
 
 @dataclass(frozen=True, slots=True)
 class _Refined:
-    """A place where the two may fit, of whichever side the score is.
+    """A refined offset, whichever chunk scores it.
 
     Attributes:
-        line: the relation there.
-        scale: the spread of the events about their usual places, ns.
+        line: the relation.
+        scale: the spread of the events about the usual positions of their classes, ns.
         matches: how many inner events lie in an outer one.
     """
 
@@ -106,7 +106,7 @@ class _Refined:
 
 @dataclass(slots=True)
 class Candidate:
-    """A place where the two may fit.
+    """An offset at which the two may fit.
 
     Attributes:
         line, scale, matches: as refined.
@@ -121,15 +121,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What the candidates are compared on: all of one side and the first events of the other one.
+    """The events that candidates are compared on: all of one side and the first events of the other one.
 
     Attributes:
-        a, b: one of them is cut.
+        a, b: the events; one of them is cut.
         of_b: whether it is b.
         bin: the resolution of the search, ns: a drift does not smear more than that over the chunk.
         matcher: of a and b.
         span: that of a.
-        refined: the places that were refined before, by what they were refined from; shared by chunks of equal events.
+        refined: the offsets that were refined before, by their first estimates; shared by chunks of equal events.
     """
 
     a: Events
@@ -142,7 +142,7 @@ class Chunk:
 
     @classmethod
     def both(cls, a: Events, b: Events, prior: Prior) -> Iterator[Chunk]:
-        """Yield the start of b, and that of a."""
+        """Yield the chunk of the start of b, and that of the start of a."""
         of_b = cls.first(a, b, prior, of_b=True)
         yield of_b
         of_a = cls.first(a, b, prior, of_b=False)
@@ -153,7 +153,7 @@ class Chunk:
     def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
         """Return the start of one side.
 
-        Enough events to tell iterations apart, few enough for the drift not to smear them.
+        It has enough events to tell iterations apart, and few enough for the drift not to smear them.
         """
         whole = b if of_b else a
         few, many = (min(len(whole), count) - 1 for count in (_LEAST_CHUNK_EVENTS, _MOST_CHUNK_EVENTS))
@@ -164,17 +164,17 @@ class Chunk:
         return cls(a, b, of_b, width, Matcher(a, b), a.span)
 
     def thinned(self) -> Chunk:
-        """Return the chunk with some of its inner events: enough to see which places are worth a closer look."""
+        """Return the chunk with some of its inner events, enough to choose the candidates for a closer look."""
         return replace(self, b=self.b.take(some_of(np.arange(len(self.b)), _FIRST_LOOK_EVENTS)))
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
-        """Return what matches on a line; rows of b count from its first event."""
+        """Return the pairs on a line; rows of b count from its first event."""
         begin, b, match = self.match(line, tolerance)
         found = Pairs.of(self.a, b, match, line)
         return replace(found, b=found.b + begin)
 
     def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
-        """Return the first row of b that can match, all that can, and the row in a for each."""
+        """Return the first row of b that can match, a mask of those that can, and the row of a for each."""
         first, last = line.map(np.array(self.span))
         begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
         b = self.b.take(slice(begin, end))
@@ -183,7 +183,7 @@ class Chunk:
     def score(self, line: Line, scale: float) -> F64:
         """Return the log-likelihood of each event of the chunk.
 
-        Near the usual place of its class, or matched by chance.
+        An event is near the usual position of its class, or matches by chance.
         """
         tolerance = 2 * self.bin
         pairs = self.pairs(line, tolerance)
@@ -201,7 +201,7 @@ class Chunk:
 
 
 def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
-    """Return how many events of a kind fall together for each offset, in steps of a bin, within the prior."""
+    """Return how many events of a kind coincide at each offset within the prior, in steps of a bin."""
     a, b = _within(chunk, prior)
     if not len(a) or not len(b):
         return np.empty(0), np.empty(0)
@@ -227,7 +227,7 @@ def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
 
 
 def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
-    """Return the events that can meet others at all, where the prior says something."""
+    """Return the events that can coincide with others within the prior."""
     a, b = chunk.a, chunk.b
     if not prior.known:
         return a, b
@@ -239,7 +239,7 @@ def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
 
 
 def _peaks(offsets: F64, heights: F64) -> F64:
-    """Return the offsets of the highest peaks, each higher than what is within three bins of it."""
+    """Return the offsets of the highest peaks; each is higher than all within three bins of it."""
     around = np.pad(heights, 3, constant_values=-np.inf)
     within = heights
     for shift in range(7):
@@ -254,10 +254,10 @@ def _peaks(offsets: F64, heights: F64) -> F64:
 
 
 def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64) -> list[Candidate]:
-    """Return the refined places, the best first, each once.
+    """Return the refined offsets, the best first, each once.
 
-    Work begins later than its operator, so that a peak lies too late; where operators follow closely, refining may then
-    end with each event in the next one. So the best places are tried from before, too.
+    Work starts later than its operator, so that a peak is too late. If operators follow closely, refining it may match
+    each event to the next operator. So refining also starts from earlier offsets near the best ones.
     """
     thin = chunk.thinned()
     found = _distinct(
@@ -281,7 +281,7 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
 
 
 def _distinct(places: list[Candidate | None]) -> list[Candidate]:
-    """Return the best first, without those near to a better one."""
+    """Return the candidates, the best first, without those near a better one."""
     found: list[Candidate] = []
     for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
         if all(abs(place.line.offset - other.line.offset) > SAME_PLACE_NS for other in found):
@@ -290,7 +290,7 @@ def _distinct(places: list[Candidate | None]) -> list[Candidate]:
 
 
 def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> Candidate | None:
-    """Return the place near a line, from pairs within ever fewer bins; None if too few events match on the way."""
+    """Return the candidate near a line, refined in ever smaller distances; None if too few events match on the way."""
     key = line, bins
     if key not in chunk.refined:
         chunk.refined[key] = _refined(chunk, line, prior, bins)
@@ -312,7 +312,7 @@ def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) ->
 
 
 def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
-    """Return the drift that puts events of a class together, the offset in the middle of what containment allows."""
+    """Return the line whose drift brings the delays of each class together; its offset is the middle of the bounds."""
     step = len(pairs) // _FIT_PAIRS + 1
     x = a.start[pairs.a[::step]]
     spread = min(PRIOR_DRIFT, max(prior.max_drift, 1e-9))
@@ -325,7 +325,7 @@ def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tupl
 
 
 def centred(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> Line:
-    """Return the middle of what the pairs allow; where they allow nothing, the line as it is."""
+    """Return the line in the middle of what the pairs allow; the given line if they allow none."""
     bounds = bounds_of(a, b, pairs)
     region = sure_region(bounds, line, DRIFT_SLACK * prior.max_drift)[0] if bounds is not None else None
     return line if region is None else Line(*region.middle(overlap(a, b, line)), line.x0)
@@ -339,9 +339,9 @@ def overlap(a: Events, b: Events, line: Line) -> tuple[float, float]:
 
 
 def margin_over(best: F64, rival: F64) -> float:
-    """Return by how many standard deviations the best place beats another one, over blocks of events.
+    """Return by how many standard deviations the best candidate beats another one, over blocks of events.
 
-    With few blocks their spread is not well known: the margin counts less, about as in Student's distribution.
+    With few blocks the standard deviation is not well known: the margin is reduced, about as in Student's distribution.
     """
     count = max(_LEAST_BLOCKS, len(best) // BLOCK_EVENTS)
     better = np.clip(best - rival, -_MOST_OF_AN_EVENT, _MOST_OF_AN_EVENT)
@@ -349,9 +349,9 @@ def margin_over(best: F64, rival: F64) -> float:
 
 
 def margin_over_random(chunk: Chunk, best: Candidate, offsets: F64) -> float:
-    """Return by how many standard deviations the best place beats random ones; 0 if there are too few others.
+    """Return by how many standard deviations the best candidate beats random offsets; 0 if these are too few.
 
-    Only places count at which the two overlap: where nothing can match, all scores are the same.
+    Only offsets at which the two overlap count: without overlap all scores are equal.
     """
     rng = np.random.default_rng(0)
     (first_a, last_a), (first_b, last_b) = chunk.span, chunk.b.span

@@ -1,22 +1,23 @@
 """Two logs of the same work, both with timestamps of clocks that are not related.
 
-The outer log (a: a framework) has an event around each event of the inner one (b: the library below); some are missing
-on either side, and an outer event may hold several inner ones. All places where the two fit are candidates, since
-iterations repeat:
+The outer log (a: a framework) has an event around each event of the inner one (b: the library below). Some events are
+missing on either side, and an outer event may hold several inner ones. Iterations repeat, so all offsets at which the
+two fit are candidates:
 
-1. Impulses of each kind are correlated by FFT, over a chunk that is short enough for a drift not to smear it. The
-   chunk is the start of b, or the start of a: if the two overlap, one of the two begins inside the other.
-2. The best peaks are refined: each inner event is given to the outer one that holds it, within ever smaller distances.
-3. Each candidate is scored event by event: how near an inner event is to the usual place of its class in the outer one,
-   at its start and at its end. The best candidate must beat every other one by a margin, block by block (a paired test
-   after Vuong): repetition makes wrong places fit nearly as well as the right one.
+1. Impulses of each kind are correlated by FFT, over a chunk that is short enough for a drift not to smear it. The chunk
+   is the start of b, or the start of a: if the two overlap, one of them starts inside the other.
+2. The best peaks are refined: each inner event is matched to the outer one that holds it, within ever smaller
+   distances.
+3. Each candidate is scored event by event, by the distance of the inner event from the usual position of its class in
+   the outer one, at its start and at its end. The best candidate must beat every other one by a margin, block by block
+   (a paired test after Vuong): with repetition, wrong offsets fit nearly as well as the right one.
 4. The window grows by doubling, so that the drift is known from the whole trace and never smears.
-5. Containment (an inner event begins after and ends before its outer one) bounds the relation; the middle of the
-   bounds is the estimate, since latencies are one-sided and bias a fit.
+5. Containment (an inner event lies inside its outer one) bounds the relation. The middle of the bounds is the estimate,
+   since latencies are one-sided and bias a fit.
 
-A margin says nothing about two runs of one programme: so a good share of b must match, closely, within feasible bounds.
-Nor does that tell much where both runs were given their work at the same times, as by a load generator: unless
-durations match closely, too, they must vary together.
+A margin does not tell one run from two runs of one programme. So a good share of b must match, closely, within feasible
+bounds. That is not enough if both runs got their work at the same times, as from a load generator: unless durations
+match closely, too, they must vary together.
 """
 
 from __future__ import annotations
@@ -124,15 +125,15 @@ _COMPARED_EVENTS = 2000
 def align_sequences(
     a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = True
 ) -> Estimate:
-    """Return how the clock of a relates to that of b.
+    """Return the relation of the clock of a to that of b.
 
     Args:
         a: the outer events.
         b: the inner events.
         prior: what is known beforehand; it narrows the search.
-        nest: what the threads of a did at each time, with all events of b, if that says more than a and b do.
-        inside: whether it is known that what both know lies inside of each other. Else it has to be seen: what a queue
-            runs a while after its call may fit into calls as well, and bounds that rest on that are wrong.
+        nest: the nested work of the threads of a, with all events of b, if that holds more than a and b.
+        inside: whether it is known that the matched work of b lies inside that of a. Otherwise durations must show it:
+            work that a queue runs later may fit into calls as well, and bounds that rest on that are wrong.
     """
     found = _by_places(a, b, prior, nest, inside=inside)
     if found.verdict is Verdict.OK:
@@ -143,7 +144,7 @@ def align_sequences(
 def _by_places(
     a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = False
 ) -> Estimate:
-    """Return where the two fit, be they of one run or not."""
+    """Return the best relation of the two, whether they are of one run or not."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
         return insufficient(Method.SEQUENCE, few)
@@ -203,10 +204,7 @@ def _inconsistent(found: Estimate, reason: Message, why: Message | None) -> Esti
 
 
 def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
-    """Return the answer along one line, unless what it leaves over of both at one end fits together.
-
-    A clock was set there.
-    """
+    """Return the answer along one line, unless a clock was set: then unmatched events at one end fit together."""
     line = found.line
     for at_begin in (True, False):
         over_a, over_b = _left_over(a, b, found, line, at_begin=at_begin)
@@ -222,7 +220,10 @@ def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
 
 
 def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: bool) -> tuple[Events, Events]:
-    """Return the events of both before most of b matches, or after that: one match by chance ends no such stretch."""
+    """Return the events of both before most of b matches, or after it.
+
+    A single match by chance does not end such a part.
+    """
     matched = np.full(len(b), -_LEAST_OF_SHARE)
     if found.pairs is not None:
         matched[np.asarray(found.pairs[1])] += 1
@@ -238,7 +239,11 @@ def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: b
 
 
 def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
-    """Return the answer along several lines, the first of which is near one at the start of b; None with the reason."""
+    """Return the answer along several lines, the first of which is near one at the start of b.
+
+    Returns:
+        The answer, or None with the reason.
+    """
     lines, why = _lines(a, b, line)
     if len(lines) < 2:
         return None, why
@@ -264,7 +269,8 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
 def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message | None]:
     """Return the lines that relate two clocks one after the other, from one at the start of b.
 
-    None, with why, if unclear.
+    Returns:
+        The lines, or None with the reason if they are unclear.
     """
     rough, end = followed(a, b, line)
     lines = lines_of(a, b.take(slice(0, end)), rough)
@@ -288,7 +294,7 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message 
 
 
 def _change(one: Line, other: Line) -> Message:
-    """Return what happened between two lines."""
+    """Return in words what the clock did between two lines."""
     knot = np.array(other.begin)
     step = float(other.map(knot) - one.map(knot))
     if abs(step) > CONTINUOUS_NS:
@@ -302,14 +308,14 @@ def _change(one: Line, other: Line) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class _Rivalry:
-    """The best place against the others.
+    """The best candidate and its rivals.
 
     Attributes:
-        best: the best place.
+        best: the best candidate.
         rivals: all others, the best first.
-        unbeaten: those of them that may be the right one, for all that is known.
-        margin: by how many standard deviations the best place beats every other one.
-        null: by how many it beats random ones, if there are no others.
+        unbeaten: the rivals that may be right after all.
+        margin: by how many standard deviations the best candidate beats every other one.
+        null: by how many it beats random offsets, if there are no rivals.
     """
 
     best: Candidate
@@ -320,10 +326,10 @@ class _Rivalry:
 
 
 def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Candidate]:
-    """Return the rivals that can be the right place; all of them where the best place does not hold nearly all calls.
+    """Return the rivals that can be right; all of them unless the best candidate holds nearly all calls.
 
-    Calls lie inside of operators. Where nearly all do so in one place, another one where many calls lie in none is not
-    possible, however few they are: a short recording has too few blocks for their spread to be known.
+    Calls lie inside operators. If nearly all do so at one offset, another offset at which many calls lie in no operator
+    is impossible. That needs no blocks, of which a short recording has too few.
     """
     pairs, share, _ = _matched(chunk.a, chunk.b, best.line)
     if share < _NEARLY_ALL or len(pairs) < _CALLS_OF_BEST:
@@ -340,10 +346,10 @@ def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Ca
 def _margins_by_nesting(
     chunk: Chunk, places: list[Candidate], margins: list[float], nest: ThreadStretches, prior: Prior
 ) -> list[float]:
-    """Return the margins of the best place over the others, by the slices around the calls, where that tells more.
+    """Return the margins of the best candidate over the others by the slices around calls, where these are greater.
 
-    Each place may move to where the most calls fit. A rival that is beaten by far in this way is beaten, unless it fits
-    better by its names and durations.
+    Each candidate is first moved to where most calls fit. A rival that is beaten by far counts as beaten, unless it
+    fits better by names and durations.
     """
     first, last = chunk.b.span if chunk.of_b else (-np.inf, np.inf)
     rows = np.flatnonzero((nest.calls.start >= first) & (nest.calls.end <= last))
@@ -364,7 +370,7 @@ def _margins_by_nesting(
 
 
 def _grown(a: Events, b: Events, seed: Candidate, until: float, prior: Prior) -> Line:
-    """Return the line through all of b, from that through its first part, by doubling."""
+    """Return the line through all of b, by doubling the part that a line through its start fits."""
     line = seed.line
     matcher = Matcher(a, b)
     first = float(line.map(a.start[0]))
@@ -400,10 +406,10 @@ def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, fl
 
 
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
-    """Return the relations that the pairs allow, and how many of their bounds were left out.
+    """Return the region that the pairs allow, and the number of bounds that were left out.
 
-    Those bounds are left out that contradict the middle of what is surely possible, and as many more as contradict it
-    by less than half of its width: a wrong pair is as likely to miss the middle by a little on this side as on that.
+    Bounds are left out that contradict the middle of what is surely possible. As many more are left out that contradict
+    it by less than half of its width: a wrong pair is as likely to miss the middle on one side as on the other.
     """
     bounds = bounds_of(a, b, pairs)
     if bounds is None:
@@ -465,8 +471,8 @@ def _judged(
 def _central(a: Events, pairs: Pairs, line: Line, region: Region, span: tuple[float, float], prior: Prior) -> Line:
     """Return the line in the middle of a region.
 
-    How the usual places move along the trace tells the drift, better than the bounds do if there are many pairs that
-    lie together. The offset is never taken from there: latencies are one-sided.
+    If many pairs lie close together, the drift is that of their delays along the trace, which is better than the middle
+    of the bounds. The offset never is: latencies are one-sided.
     """
     middle, drift = region.middle(span)
     x = a.start[pairs.a]
@@ -499,10 +505,10 @@ def _verdict(
 
 
 def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
-    """Return the estimate, no more than unverified if it may be of two runs with work at the same times.
+    """Return the estimate, at most unverified if it may be of two runs that had work at the same times.
 
-    Where few events match, or the best place beats others only since they are impossible, closeness alone does not tell
-    two runs apart that hardly vary: that they are one has to be shown.
+    Close matches alone do not tell one run from two that hardly vary, if few events match, or if rivals are excluded
+    only as impossible: then durations must vary together.
     """
     if found.pairs is None:
         return found
@@ -525,14 +531,14 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
 
 
 def _surely(same: float, count: int) -> bool:
-    """Return whether so many values vary together as those of two runs do not."""
+    """Return whether so many values vary together that they are not of two runs."""
     return same >= _CHANCE_TOGETHER and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
 
 
 def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
     """Return the estimate, unverified unless calls take longer where their matched work does.
 
-    The place is about right then, but nothing bounds how far off it is.
+    If they do not, the offset is about right, but without a bound.
     """
     same, count = 0.0, 0
     if found.pairs is not None:

@@ -136,7 +136,7 @@ class ClockDomain:
 
     @property
     def synthetic(self) -> bool:
-        """Whether positions in this domain were invented."""
+        """Whether positions in this domain are synthetic: of durations laid end to end."""
         return self.run in (Run.NONE, Run.TOTALS)
 
     @property
@@ -555,7 +555,7 @@ class ClockGraph:
                 continue
             best[domain] = path
             if domain.synthetic and domain != target:
-                continue  # what is tied to invented positions is not tied to anything else by them
+                continue  # what is tied to synthetic positions is not tied to anything else by them
             for neighbour, edge in self._edges.get(domain, ()):
                 if neighbour not in best:
                     pushed += 1

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
+from traceconv.io.shown import quantity
+
 _KEPT_PLACES = 3
 
 
@@ -278,5 +280,5 @@ class Balance:
     def describe(self) -> str:
         """Return one line, such as "10 events = 8 written + 2 ends joined to their start"."""
         parts = [f"{self.written} written"]
-        parts += [f"{count} {what}" for what, count in (self.kept + self.merged + self.skipped).items()]
-        return f"{self.read} {self.unit} = {' + '.join(parts)}"
+        parts += [quantity(count, what) for what, count in (self.kept + self.merged + self.skipped).items()]
+        return f"{quantity(self.read, self.unit)} = {' + '.join(parts)}"

@@ -335,6 +335,8 @@ class SourceInfo:
         layer: where its slices were written down; None if the format does not say.
         marks: what its format says of slices and flows.
         sampled: the names of its samples, in a trace of several inputs: those may stand on threads of other ones.
+        path: the file as the user named it, with folders, for commands in hints; "" if it is the name.
+        digest: a hash of what the input holds, unpacked; b"" if no other input begins in the same way.
     """
 
     name: str
@@ -354,6 +356,8 @@ class SourceInfo:
     layer: Layer | None = None
     marks: FormatMarks = NO_MARKS
     sampled: tuple[str, ...] = ()
+    path: str = ""
+    digest: bytes = b""
 
     @property
     def place_in_job(self) -> str:

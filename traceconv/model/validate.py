@@ -1,4 +1,4 @@
-"""What must hold for every trace, whoever made it. A violation is a bug in traceconv, not in the input."""
+"""What must hold for every trace, whoever made it. A violation is a bug of the importer or of traceconv."""
 
 from __future__ import annotations
 

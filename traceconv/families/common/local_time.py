@@ -44,7 +44,8 @@ def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> Non
     """
     if utc_offset:
         raise UsageError(
-            f"{file} ({format_name}) needs no zone: {times}", hint=f"leave --tz or -O utc_offset={utc_offset} out"
+            f"{file} ({format_name}) needs no time zone: {times}",
+            hint=f"leave --tz {utc_offset} out",
         )
 
 

@@ -1,6 +1,6 @@
 """Reads the log of DeepSparse engines into a builder.
 
-The log has no timestamps, unless whatever collected it put one before each line. Without them positions are invented
+The log has no timestamps, unless whatever collected it put one before each line. Without them positions are synthetic
 so that three things hold: lines keep their order, a call ends where its line stands, and calls of one thread do not
 overlap. A line takes LINE_NS. With them a line stands at its timestamp.
 """

@@ -359,9 +359,9 @@ class TimedLog:
         "The thread, unless the line states it.",
     )
     line_up: ClassVar[str] = (
-        "Times with a zone and times since 1970 need nothing. Others: -O utc_offset=+02:00 for local times (and "
-        "-O year=2024 where there is none); -O clockid=monotonic for seconds of CLOCK_MONOTONIC, with -O host=NAME "
-        "where the other file names its machine (perf does); or --offset FILE=TIME."
+        "Times with a zone and times since 1970 need nothing. Others: --tz FILE=+02:00 for local times (and "
+        "--date FILE=2024-01-31, the day of the first line, where they lack it); -O clockid=monotonic for seconds of "
+        "CLOCK_MONOTONIC, with -O host=NAME where the other file names its machine (perf does); or --offset FILE=TIME."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -514,23 +514,24 @@ class TimedLog:
         if self.utc_offset and kind is Kind.TIME_OF_DAY and not self.date:
             raise source.malformed(
                 "its times are times of day: beside the zone, the date is needed, too",
-                hint=f"--date {shlex.quote(source.name)}=2018-10-26 (or -O date=2018-10-26); or use --offset FILE=TIME",
+                hint=f"--date {shlex.quote(source.name)}=2018-10-26; or use --offset FILE=TIME",
             )
         if self.utc_offset and kind is Kind.SINCE_START:
-            found = f"option utc_offset does not fit: the times are {kind.value}"
+            found = f"a time zone (--tz) does not fit: the times are {kind.value}"
             raise source.malformed(found, hint="it is for local times; --offset FILE=TIME places any file")
         if self.utc_offset and kind is Kind.YEARLESS and year is None:
-            found = "option utc_offset needs the year, which the times do not state"
-            raise source.malformed(found, hint="-O year=2024")
+            found = "the time zone needs the year, too, which the times do not state"
+            raise source.malformed(found, hint=f"--date {shlex.quote(source.name)}=2024-01-31, the day of the first")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
         """Say what would make the times comparable with those of other files."""
+        file = shlex.quote(out.info.name)
         if kind is Kind.SINCE_START and not self.clockid:
-            out.note("if the times are those of CLOCK_MONOTONIC, -O clockid=monotonic (or --clock) says so")
+            out.note(f"if the times are those of CLOCK_MONOTONIC: --clock {file}=monotonic")
         elif kind is Kind.YEARLESS and year is None:
-            out.note("a leap year was assumed; -O year=2024 -O utc_offset=+02:00 makes these times real ones")
+            out.note(f"a leap year was assumed; for real times: --date {file}=DAY (the first) --tz {file}=+02:00")
         elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.utc_offset:
-            out.note("the zone is not known; -O utc_offset=+02:00 (or UTC) makes these times real ones")
+            out.note(f"the time zone is not known; --tz {file}=+02:00 (or UTC) makes these times real ones")
         elif kind is Kind.TIME_OF_DAY and not (self.utc_offset and self.date):
             out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
 

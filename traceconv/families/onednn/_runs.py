@@ -29,7 +29,7 @@ SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, 
 
 
 class Layout(msgspec.Struct):
-    """Invented positions of one engine: slices end to end from 0.
+    """Synthetic positions of one engine: slices end to end from 0.
 
     Attributes:
         end: where the next slice begins.
@@ -124,7 +124,7 @@ class Runs:
 
     Attributes:
         all: in their order.
-        is_synthetic: whether any track has invented positions.
+        is_synthetic: whether any track has synthetic positions.
     """
 
     def __init__(self, out: Builder, pid: int | None) -> None:

@@ -410,8 +410,8 @@ class Header(msgspec.Struct):
 
     Attributes:
         info: for the metadata: hostname, os_release, perf_version, arch, cmdline, ..., as text.
-        clockid: the number of the clock that was asked for with -k; None: perf's own, or not said.
-        known: whether there is a header at all, so that no clockid means perf's own clock.
+        clockid: the number of the clock that was asked for with -k; None: perf's default clock, or not said.
+        known: whether there is a header at all, so that no clockid means perf's default clock.
         reference: the wall clock (ns since 1970) and the clock of the recording, read together.
         span: the times of the first and the last sample, cut to microseconds.
     """
@@ -461,9 +461,9 @@ class Header(msgspec.Struct):
             out.note("the times count from 1970 by their size: taken as CLOCK_REALTIME (-k CLOCK_REALTIME)")
             return REALTIME
         out.note(
-            "recorded with perf's own clock, which no other tool reads: use perf record -k CLOCK_MONOTONIC to merge"
+            "recorded with perf's default clock, which no other tool reads; with -k CLOCK_MONOTONIC, others do"
             if self.known
-            else "which clock the times count is not said (perf's own, if recorded without -k)"
+            else "the file does not name its clock (it is perf's default clock if recorded without -k)"
         )
         return PERF_CLOCK
 
@@ -479,7 +479,7 @@ def latest_ns(clockid: int | None) -> int:
     """Return the latest possible time of a clock, ns; a later one comes from a damaged file.
 
     Args:
-        clockid: the number of the clock; None is perf's own.
+        clockid: the number of the clock; None is perf's default clock.
     """
     return _LATEST_SINCE_BOOT if clockid in _SINCE_BOOT else _LATEST
 

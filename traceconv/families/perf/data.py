@@ -541,7 +541,7 @@ class PerfData:
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the header then holds a reading of it and of the wall clock, and the "
-        "recording merges with all that counts either. Perf's own clock (without -k) is not a clock that others read."
+        "recording merges with all that counts either. No other tool reads perf's default clock (without -k)."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -313,7 +313,7 @@ class PerfJson:
     checked = (("perf 6.1", "recorded", "threads and times against perf.data of the same recording"),)
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC: the headers then hold a reading of it and of the wall clock, and the file "
-        "merges with all that counts either. Perf's own clock (without -k) is not a clock that others read."
+        "merges with all that counts either. No other tool reads perf's default clock (without -k)."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -12,6 +12,7 @@ which only an option can tell from that.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -505,12 +506,12 @@ class PerfScript:
     )
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = (
-        "perf record -k CLOCK_MONOTONIC -g -F 499 python run.py && "
+        "perf record -k CLOCK_MONOTONIC --sample-cpu -g -F 499 python run.py && "
         "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC and print with --header: the header then names the clock and relates it to the "
-        "wall clock. perf's own clock (without -k) is read by no other tool: --offset lines it up, or its samples do, "
+        "wall clock. No other tool reads perf's default clock (without -k): --offset lines it up, or its samples do, "
         "if another file has slices of a sampled thread over some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -583,4 +584,5 @@ class PerfScript:
             )
         else:
             out.metadata["perf_local_time_of_first_event"] = moment.decode()
-            out.note("the time of day in the text is local time: -O utc_offset=+02:00 puts it on the wall clock")
+            file = shlex.quote(out.info.name)
+            out.note(f"the time of day in the text is local time: --tz {file}=+02:00 puts it on the wall clock")

@@ -18,6 +18,7 @@ the counter `... running` beside it is 0 %, and the args say "<not counted>".
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -445,7 +446,7 @@ class PerfStat:
     clock: ClassVar[ClockDomain] = STAT_CLOCK
     record: ClassVar[str] = "perf stat -I 100 -j -o perf.stat.json python run.py"
     line_up: ClassVar[str] = (
-        "perf stat tells its start in whole seconds of local time, and only with -o: -O utc_offset=+02:00 uses that, "
+        "perf stat tells its start in whole seconds of local time, and only with -o: --tz FILE=+02:00 uses that, "
         "to a second. For more, --offset."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -460,7 +461,9 @@ class PerfStat:
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
     #: Beside the counts of an event stands the share of time in which it was on a counter.
-    marks: ClassVar[FormatMarks] = FormatMarks(interval_counts=r"(?!.* running$).*")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        interval_counts=r"(?!.* running$).*", interval_threads=r"(?P<name>.*)-(?P<tid>\d{1,10})"
+    )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Metrics without counts (--metric-only) are not read.",
@@ -506,7 +509,8 @@ class PerfStat:
         if first.started is None:
             return
         if not self.utc_offset:
-            out.note("`started on` is local time in whole seconds: -O utc_offset=+02:00 puts the counts there")
+            file = shlex.quote(out.info.name)
+            out.note(f"`started on` is local time in whole seconds: --tz {file}=+02:00 puts the counts there")
             return
         wall = seconds_since_1970(first.started, zone) * 10**9 + _START_BOUND_NS // 2
         method = f"`started on` of the file in whole seconds (local time read as {zone})"

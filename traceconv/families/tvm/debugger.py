@@ -25,6 +25,7 @@ https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -72,7 +73,7 @@ _HALF_DAY_NS = _DAY_NS // 2
 _ROUNDING_NS = 6
 _MEANS_HELP = (
     "Each slice is as long as the mean time of its node, which the debugger measured by running the node alone. "
-    "Positions are invented: one after the other, in the order of "
+    "Positions are synthetic: one after the other, in the order of "
 )
 _CLOCK_HELP = (
     "From Start Time to End Time of each node, taken around its call from Python: a little longer than Time(us), which "
@@ -302,13 +303,13 @@ class TvmDebugger:
     )
     skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a node ran: since 0.6 the table has mean times only, so positions are invented.",
+        "When a node ran: since 0.6 the table has mean times only, so positions are synthetic.",
         "The date of Start Time and End Time, and their time zone.",
         "The data of output tensors, which is never read.",
     )
     line_up: ClassVar[str] = (
         "Tables have no clock: place one with --offset or --anchor. Those of 0.5 have the local time of day: "
-        "-O date=2018-10-26 -O utc_offset=+02:00 puts them on the wall clock."
+        "--date FILE=2018-10-26 --tz FILE=+02:00 puts them on the wall clock."
     )
 
     def sniff(self, head: Head) -> Match:
@@ -353,7 +354,7 @@ class TvmDebugger:
         zone = zone_of(self.name, self.utc_offset)
         if not self.date:
             if self.utc_offset:
-                raise UsageError(f"option utc_offset of {self.name} needs the day", hint="-O date=2018-10-26")
+                raise UsageError(f"the time zone of {self.name} needs the day, too", hint="--date FILE=2018-10-26")
             return None
         try:
             return local_ns(f"{self.date} 00:00:00", zone)
@@ -378,9 +379,10 @@ class TvmDebugger:
         if self.date and not has_clock:
             out.note("the option date was not used: no table has Start Time and End Time")
         if has_clock and not self.date:
+            file = shlex.quote(out.info.name)
             out.note(
                 "Start Time and End Time are local times of day: to line them up with other files give the day, "
-                "-O date=2018-10-26 -O utc_offset=+02:00"
+                f"--date {file}=2018-10-26 --tz {file}=+02:00"
             )
 
 

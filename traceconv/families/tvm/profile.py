@@ -36,7 +36,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
 
@@ -49,7 +49,7 @@ NO_READING = absent(
 
 _NUMERIC = frozenset(("count", "ratio", "percent"))
 _OWN = frozenset((NAME, DURATION, PERCENT, DEVICE, COUNT))
-_COUNTER_HELP = "from the start of each call to its end; positions are invented"
+_COUNTER_HELP = "from the start of each call to its end; positions are synthetic"
 #: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
 _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
@@ -190,7 +190,7 @@ def _help(in_order: bool) -> str:
         if in_order
         else "as the table is sorted; a slice is the sum of Count calls"
     )
-    return f"Durations were measured, positions are invented: one after the other, {order}."
+    return f"Durations were measured, positions are synthetic: one after the other, {order}."
 
 
 def _looks_in_order(report: Report) -> bool:
@@ -253,8 +253,20 @@ class TvmProfile:
         "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
     )
     clock: ClassVar[ClockDomain] = NO_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        # Columns of PAPI, and those of the roofline analysis that are sums.
+        libraries="libtvm",
+        counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
+    )
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
+    with_perf: ClassVar[str] = (
+        "# A report has no times that samples of perf could lie in: TVM counts itself, if it was built with USE_PAPI.\n"
+        "# In run.py: from tvm.runtime.profiling import PAPIMetricCollector\n"
+        "#   counters = PAPIMetricCollector({dev: ['perf::CYCLES', 'perf::INSTRUCTIONS', 'perf::CACHE-MISSES']})\n"
+        "#   open('report.json', 'w').write(module.profile(collectors=[counters], **inputs).json())\n"
+        "python run.py\n"
+        "traceconv report report.json --section layers"
+    )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("call, or row of Count calls", "slice of its duration on the track of its device, in the order of the report"),
         ("hardware counters, roofline columns", "counters, if the calls are in order; args in any case"),
@@ -263,7 +275,7 @@ class TvmProfile:
     )
     skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a call ran: a report has no times, so positions are invented.",
+        "When a call ran: a report has no times, so positions are synthetic.",
         "Which calls contain others (Relax VM).",
         "In the text: single calls behind a row with Count above 1, and their order. JSON and CSV have both.",
     )
@@ -300,4 +312,4 @@ class TvmProfile:
         if not any(report.calls for report in found):
             out.note("a report without calls: nothing ran, or its output was cut")
         else:
-            out.note("durations were measured, but positions are invented: a report has no times")
+            out.note("durations were measured, but positions are synthetic: a report has no times")
