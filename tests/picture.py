@@ -58,12 +58,19 @@ class Row:
     samples: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     logs: list[tuple[int, int, str]] = field(default_factory=list)
     below: list[Row] = field(default_factory=list)
+    sliced: bool = False
 
     def holds_anything(self) -> bool:
         """Whether there is an event in it or below."""
-        return bool(self.slices or self.values or self.samples or self.logs) or any(
-            row.holds_anything() for row in self.below
-        )
+        return self.holds_own() or any(row.holds_anything() for row in self.below)
+
+    def holds_own(self) -> bool:
+        """Whether there is an event in it itself."""
+        return bool(self.slices or self.values or self.samples or self.logs)
+
+    def has_slices(self) -> bool:
+        """Whether there is a slice in it or below that is no instant."""
+        return self.sliced or any(row.has_slices() for row in self.below)
 
     def digest(self) -> str:
         """The same for rows that hold the same, in whatever order."""
@@ -129,8 +136,12 @@ def perfetto_picture(trace: Trace) -> Picture:
 
     A process or thread that has a number, samples or log entries is one of the operating system's. All else are rows
     below it, or at the top. Lanes are one row with their main track, or below it where that is such a thread.
+    How rows are arranged says `_arrange`.
     """
-    return _Expected(trace, _people(trace), before_zero=True).picture(_PerfettoRows)
+    expected = _Expected(trace, _people(trace), before_zero=True)
+    picture = expected.picture(_PerfettoRows)
+    _arrange(picture.top, expected)
+    return picture
 
 
 def json_picture(trace: Trace) -> Picture:
@@ -205,6 +216,7 @@ class _Expected:
         self.trace = trace
         self.people = people
         self.shown = Picture()
+        self.track_of: dict[int, int] = {}  # by row
         self._rows: dict[object, Row] = {}
         first = (trace.span() or (0, 0))[0]
         # Perfetto's own format holds times from 0 on, Chrome JSON counts from the microsecond of the first event.
@@ -218,6 +230,7 @@ class _Expected:
         ]
         for track, entry in slices:
             rows.slices(track).slices.append(entry)
+            rows.slices(track).sliced = True
         for track, ts, name in _columns(trace.instants, "track", "ts", "name"):
             rows.instants(track).slices.append((ts + shift, 0, rows.name(name)))
         for track, ts, level, body in _columns(trace.logs, "track", "ts", "level", "text"):
@@ -307,7 +320,9 @@ class _PerfettoRows(_Rows):
         kind = "counter" if track.kind is TrackKind.COUNTER else "row"
         name = ", ".join([person.name, *track.labels])
         key = ("row", index if main == NO_TRACK else main)
-        return self.expected.row(key, above, (kind, name, None), track.unit)
+        row = self.expected.row(key, above, (kind, name, None), track.unit)
+        self.expected.track_of.setdefault(id(row), index if main == NO_TRACK else main)
+        return row
 
     values = slices
 
@@ -335,6 +350,50 @@ class _PerfettoRows(_Rows):
             if own is not None and (person.process, person.number) == (index, own) and other != index:
                 return self._native(other)
         return self.expected.row(("thread", index, own or "main"), self.expected.process(index), ("thread", "", own))
+
+
+def _arrange(top: list[Row], expected: _Expected) -> None:
+    """Change what is in what, as the UI is to show it.
+
+    Rows beside processes come into the process of their input, if it has one and is not a Perfetto trace; a row that
+    holds nothing and has one row in it gives way to that; counters beside other rows come into a row of their own; of a
+    process that has slices, rows without any are marked.
+    """
+    processes: dict[int, set[int]] = defaultdict(set)
+    for track, person in zip(expected.trace.tracks, expected.people, strict=True):
+        if expected.trace.tracks[person.process].kind is TrackKind.PROCESS:
+            processes[track.source].add(person.process)
+    for row in list(top):
+        index = expected.track_of.get(id(row))
+        if index is not None and expected.trace.tracks[index].kind in (TrackKind.TRACK, TrackKind.COUNTER):
+            source = expected.trace.tracks[index].source
+            home = processes[source] if expected.trace.sources[source].format != "perfetto" else ()
+            if len(home) == 1 and expected.people[min(home)].native:
+                top.remove(row)
+                expected.process(min(home)).below.append(row)
+    for row in top:
+        _arrange_below(row)
+
+
+def _arrange_below(row: Row) -> None:
+    row.below = [one for one in row.below if one.holds_anything()]
+    for place, one in enumerate(row.below):
+        name = one.title[1]
+        while one.title[0] == "row" and not one.holds_own() and len(one.below) == 1 and one.below[0].title[0] == "row":
+            (one,) = one.below
+            name = one.title[1] if one.title[1].startswith(name) else f"{name} · {one.title[1]}"
+            one.title = ("row", name, None)
+            row.below[place] = one
+        _arrange_below(one)
+    counters = [one for one in row.below if one.title[0] == "counter"]
+    others = [one for one in row.below if one.title[0] != "counter"]
+    is_process = row.title[0] == "process"
+    if row.title[0] != "thread" and counters and (others or row.holds_own()):
+        row.below = [*others, Row(("row", "· Counters" if is_process else "Counters", None), below=counters)]
+    if is_process and row.has_slices():
+        for one in others:
+            if one.title[0] == "row" and not one.has_slices():
+                one.title = ("row", "· " + one.title[1].removeprefix("· "), None)
 
 
 class _JsonRows(_Rows):

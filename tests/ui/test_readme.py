@@ -3,7 +3,7 @@
 The picture beside it, docs/merge.png, is of one step of that merge (then reduced to 256 colours):
 
     python -m tests.ui.shot out.pftrace docs/merge.png --size 1400 860 --span 96_850_000 99_500_000 \\
-        --collapse System --collapse "Global Track Events" --collapse Spans --collapse "Perf Counters"
+        --collapse "Perf Counters"
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ def test_the_merge_of_the_readme_opens_in_the_ui(ui_shot: Shot, tmp_path: Path) 
         "python 26046",
         "python Callstacks 26046",
         "python 26046",
-        "oneDNN",
-        "cpu",
+        "Spans · PyTorch Profiler",
+        "oneDNN · cpu",
+        "· Global events",
     ]

@@ -1,4 +1,8 @@
-"""What a Perfetto trace holds before its events: its clock, what is said of it as a whole, and its tracks."""
+"""What a Perfetto trace holds before its events: what is said of it as a whole, where to look first, and its tracks.
+
+Times are those of the trace, on no clock of Perfetto's: a snapshot of the only clock would be a group of its own, shown
+above all others. `traceconv.clock` among the attributes says which clock it is.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +17,14 @@ import numpy as np
 
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
-from traceconv.model.clocks import Zero
+from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 from traceconv.writers.ids import Identity, groups_above, identities
 from traceconv.writers.metadata import recording_metadata
+from traceconv.writers.view import window
 
 _ROOT_UUID = 0
 _LONG_PATH = 1000
-_REALTIME, _MONOTONIC, _BOOTTIME = 1, 3, 6
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 
 
@@ -30,7 +34,6 @@ class Head:
     Attributes:
         ids: how each track is shown.
         shift: what is added to all times, ns.
-        clock_id: the number that Perfetto has for the clock, None for a private clock.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -38,7 +41,7 @@ class Head:
         self.ids = identities(trace)
         self._uuids = track_uuids(trace)
         self._first, self.shift = _start(trace)
-        self.clock_id = None if self.shift else _clock_id(trace)
+        self._shown = Arrangement(trace, self.ids)
 
     def track(self, index: int) -> bytes:
         """Return how events name their track."""
@@ -54,31 +57,27 @@ class Head:
         """Yield the packets before the first event."""
         yield self._first_packet()
         yield from _attributes(self._trace, self.shift)
+        yield from self._window()
         for fields in self._descriptors():
             yield self._descriptor_packet(fields)
 
     def _first_packet(self) -> bytes:
         payload = proto.in_sequence(proto.SEQUENCE, proto.CLEARED)
-        payload += wire.integer(proto.FIRST_PACKET, 1)
-        if self.clock_id is not None:
-            payload += wire.blob(proto.DEFAULTS, wire.integer(proto.DEFAULT_CLOCK, self.clock_id))
-            payload += wire.blob(proto.CLOCK_SNAPSHOT, self._snapshot(self.clock_id))
-        return wire.packet(payload)
+        return wire.packet(payload + wire.integer(proto.FIRST_PACKET, 1))
 
-    def _snapshot(self, clock_id: int) -> bytes:
-        """Return the clock of the trace; for the wall clock this gives the UI its ruler."""
-        reading = wire.blob(1, wire.integer(1, clock_id) + wire.integer(2, self._first))
-        return reading + wire.integer(2, clock_id)
+    def _window(self) -> Iterator[bytes]:
+        """Yield what lets the UI open at the work: it takes the time between these for that of the recording."""
+        times = window(self._trace)
+        for time, event in zip(times or (), (proto.TRACING_STARTED, proto.TRACING_DISABLED), strict=False):
+            head = wire.integer(proto.TIMESTAMP, time + self.shift) + wire.integer(proto.SEQUENCE_ID, proto.SEQUENCE)
+            yield wire.packet(head + wire.blob(proto.SERVICE_EVENT, wire.integer(event, 1)))
 
     def _descriptor_packet(self, fields: bytes) -> bytes:
         """Return a track, outside of the sequence.
 
         There, Perfetto would take the last thread for that of all events.
         """
-        clock = wire.integer(proto.TIMESTAMP_CLOCK, self.clock_id) if self.clock_id is not None else b""
-        return wire.packet(
-            wire.integer(proto.TIMESTAMP, self._first) + clock + wire.blob(proto.TRACK_DESCRIPTOR, fields)
-        )
+        return wire.packet(wire.integer(proto.TIMESTAMP, self._first) + wire.blob(proto.TRACK_DESCRIPTOR, fields))
 
     def _descriptors(self) -> Iterator[bytes]:
         # Perfetto sorts processes and threads by rank from v57 on, and the other tracks in all versions.
@@ -88,21 +87,35 @@ class Head:
             + wire.integer(proto.PROCESS_ORDERING, 1)
             + wire.integer(proto.THREAD_ORDERING, 1)
         )
+        shown = self._shown
         for index, track in enumerate(self._trace.tracks):
+            if index in shown.left_out:
+                continue
             identity = self.ids[index]
             if identity.native and identity.process == index and track.kind is not TrackKind.PROCESS:
                 yield self._process_without_track(index)
             fields = wire.integer(proto.UUID, self._uuids[index]) + self._kind_fields(index, track, identity)
             fields += wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT) + wire.integer(
-                proto.ORDER_RANK, identity.position
+                proto.ORDER_RANK, shown.position(index)
             )
-            if track.description:
-                fields += wire.text(proto.DESCRIPTION, track.description)
+            if description := shown.description(index):
+                fields += wire.text(proto.DESCRIPTION, description)
             if not identity.native:
                 fields += wire.integer(proto.MERGE_BEHAVIOR, proto.MERGE_BY_KEY) + wire.integer(
                     proto.MERGE_KEY, self._row(index)
                 )
             yield fields
+        yield from map(self._counters, shown.counted)
+
+    def _counters(self, index: int) -> bytes:
+        """Return the group of the counters of a track, behind all else in it."""
+        fields = wire.integer(proto.UUID, self._counters_uuid(index)) + wire.integer(proto.PARENT, self._uuids[index])
+        fields += wire.text(proto.NAME, self._shown.group_name(index))
+        fields += wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT)
+        return fields + wire.integer(proto.ORDER_RANK, self._shown.group_position(index))
+
+    def _counters_uuid(self, index: int) -> int:
+        return _hash(["counters of", str(self._uuids[index])])
 
     def _row(self, index: int) -> int:
         """Return a number for the row that a track is drawn in: its own one, but lanes share that of their main track.
@@ -132,9 +145,11 @@ class Head:
         if identity.native and track.kind is not TrackKind.COUNTER:
             name = wire.text(5, identity.name) if identity.name else b""
             return wire.blob(proto.THREAD, wire.integer(1, identity.pid) + wire.integer(2, identity.tid) + name)
-        fields = wire.text(proto.NAME, ", ".join([identity.name, *track.labels]))
-        if identity.parent != NO_TRACK:
-            fields += wire.integer(proto.PARENT, self._uuids[identity.parent])
+        fields = wire.text(proto.NAME, self._shown.name(index))
+        parent = self._shown.parent(index)
+        if parent != NO_TRACK:
+            uuid = self._counters_uuid(parent) if self._shown.is_grouped(index) else self._uuids[parent]
+            fields += wire.integer(proto.PARENT, uuid)
         if track.kind is TrackKind.COUNTER:
             fields += wire.blob(proto.COUNTER, _unit(track.unit))
         return fields
@@ -145,14 +160,6 @@ def _start(trace: Trace) -> tuple[int, int]:
     span = trace.span()
     first = span[0] if span else 0
     return max(first, 0), max(-first, 0)
-
-
-def _clock_id(trace: Trace) -> int | None:
-    """Return the number that Perfetto has for the clock, None for a private clock."""
-    if not trace.clocks:
-        return None
-    clock = trace.clocks[0]
-    return {Zero.UNIX_EPOCH: _REALTIME, Zero.BOOT: _MONOTONIC, Zero.BOOT_AND_SLEEP: _BOOTTIME}.get(clock.zero)
 
 
 def _attributes(trace: Trace, shift: int) -> list[bytes]:

@@ -79,9 +79,8 @@ class _Sampling:
         self._task = head.task
         self._fields: dict[tuple[int, int], bytes] = {}
         self._state = proto.in_sequence(sequence)
-        defaults = wire.integer(proto.DEFAULT_CLOCK, head.clock_id) if head.clock_id is not None else b""
         timebase = wire.text(10, (trace.strings[name] or "samples") + ("" if has_cpu else CPU_UNKNOWN))
-        defaults += wire.blob(proto.DEFAULT_SAMPLE, wire.blob(1, timebase))
+        defaults = wire.blob(proto.DEFAULT_SAMPLE, wire.blob(1, timebase))
         cleared = proto.in_sequence(sequence, proto.CLEARED)
         first = cleared + wire.integer(proto.FIRST_PACKET, 1) + wire.blob(proto.DEFAULTS, defaults)
         self._head = wire.packet(first)

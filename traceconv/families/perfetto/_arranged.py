@@ -1,0 +1,184 @@
+"""How tracks are arranged in the Perfetto UI, so that the first look shows the work.
+
+The UI (v52) sorts what is in a process: threads first, then all other tracks by name; an order of our own counts only
+below plain groups. Groups start shut, and a single node at the top starts open. So:
+
+- What an input has beside processes comes into its process, if it has one only; not of a Perfetto trace, which says
+  itself what is in what.
+- A group of one track is left out: that track says the names of both.
+- Counters come into a group of their own, behind the other tracks.
+- Tracks and groups of a process that show no slices have a name that is sorted behind the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from traceconv.model.trace import NO_TRACK, TIMED, Trace, TrackKind, occurring
+from traceconv.writers.ids import Identity
+
+_FORMAT = "perfetto"
+COUNTERS = "Counters"
+#: Begins the names of what is to stand behind the names in letters of a process.
+_LATE = "· "
+_BETWEEN = " · "
+
+
+class Arrangement:
+    """The tree of tracks as it is shown.
+
+    Args:
+        trace: whose tracks.
+        ids: how each of them is known.
+
+    Attributes:
+        left_out: groups that are not shown.
+        counted: tracks that have a group for their counters.
+    """
+
+    def __init__(self, trace: Trace, ids: Sequence[Identity]) -> None:
+        self._tracks, self._ids = trace.tracks, ids
+        self._parents = [identity.parent for identity in ids]
+        self._names: dict[int, str] = {}
+        self._descriptions: dict[int, str] = {}
+        self._positions: dict[int, int] = {}
+        self._moved: set[int] = set()
+        self._late: set[int] = set()
+        self.left_out: set[int] = set()
+        self.counted: set[int] = set()
+        self._own = {self.main(number) for name in TIMED for number in occurring(getattr(trace, name).track)}
+        self._into_processes({number for number, one in enumerate(trace.sources) if one.format == _FORMAT})
+        self._without_groups_of_one()
+        self._group_counters()
+        self._late_names({self.main(number) for number in occurring(trace.slices.track)})
+        self._order()
+
+    def main(self, index: int) -> int:
+        """Return the track in whose row a track is drawn: its own number but for a lane."""
+        main = int(self._tracks[index].lane_of)
+        return index if main == NO_TRACK or self._ids[main].native else main
+
+    def parent(self, index: int) -> int:
+        """Return the track that a track is shown in, NO_TRACK at the top."""
+        return self._parents[self.main(index)]
+
+    def name(self, index: int) -> str:
+        """Return the name that is shown."""
+        main = self.main(index)
+        return self._names[main] if main in self._names else self._title(main)
+
+    def description(self, index: int) -> str:
+        """Return the help text of a track, with those of groups that are left out."""
+        return self._descriptions.get(index) or self._tracks[index].description
+
+    def position(self, index: int) -> int:
+        """Return the number of a track among its siblings, which counts below plain groups."""
+        return self._positions.get(index, self._ids[index].position)
+
+    def group_position(self, index: int) -> int:
+        """Return the number of the group of the counters of a track: it is the last one."""
+        return self._group_positions[index]
+
+    def group_name(self, index: int) -> str:
+        """Return the name of the group of the counters of a track."""
+        return f"{_LATE}{COUNTERS}" if self._ids[index].native else COUNTERS
+
+    def is_grouped(self, index: int) -> bool:
+        """Return whether a track stands in the group of the counters of its parent."""
+        return self._tracks[index].kind is TrackKind.COUNTER and self.parent(index) in self.counted
+
+    def _title(self, index: int) -> str:
+        labels = () if self._ids[index].native else self._tracks[index].labels
+        return ", ".join([self._ids[index].name, *labels])
+
+    def _is_plain(self, index: int) -> bool:
+        """Return whether a track is drawn as neither a process, a thread nor a counter."""
+        return not self._ids[index].native and self._tracks[index].kind is not TrackKind.COUNTER
+
+    def _rows(self) -> list[int]:
+        """Return the tracks that have rows of their own."""
+        return [number for number in range(len(self._parents)) if self.main(number) == number]
+
+    def _into_processes(self, arranged: set[int]) -> None:
+        processes: defaultdict[int, set[int]] = defaultdict(set)
+        for track, identity in zip(self._tracks, self._ids, strict=True):
+            if self._tracks[identity.process].kind is TrackKind.PROCESS:
+                processes[track.source].add(identity.process)
+        for index, track in enumerate(self._tracks):
+            if track.source in arranged or self._parents[index] != NO_TRACK:
+                continue
+            if not self._ids[index].native and track.kind not in _OF_SYSTEM:
+                only = processes[track.source]
+                if len(only) == 1 and all(self._ids[process].native for process in only):
+                    self._parents[index] = next(iter(only))
+                    self._moved.add(index)
+
+    def _children(self) -> defaultdict[int, list[int]]:
+        children: defaultdict[int, list[int]] = defaultdict(list)
+        for number in self._rows():
+            children[self._parents[number]].append(number)
+        return children
+
+    def _without_groups_of_one(self) -> None:
+        children = self._children()
+        for group in self._rows():
+            parent, inside = self._parents[group], children[group]
+            if parent == NO_TRACK or group in self._own or not self._is_plain(group) or len(inside) != 1:
+                continue
+            (only,) = inside
+            if self._is_plain(only):
+                self.left_out.add(group)
+                self._parents[only] = parent
+                self._positions[only] = self.position(group)
+                self._moved |= {only} if group in self._moved else set()
+                self._names[only] = _both(self.name(group), self.name(only))
+                texts = self.description(group), self.description(only)
+                self._descriptions[only] = "\n".join(filter(None, texts))
+
+    def _group_counters(self) -> None:
+        for parent, inside in self._children().items():
+            if parent == NO_TRACK or (self._ids[parent].native and self._tracks[parent].kind is TrackKind.THREAD):
+                continue
+            counters = sum(self._tracks[number].kind is TrackKind.COUNTER for number in inside)
+            if counters and (counters < len(inside) or parent in self._own):
+                self.counted.add(parent)
+
+    def _late_names(self, sliced: set[int]) -> None:
+        """Set the names of what shows no slices beside others that do."""
+        shows = set(sliced)
+        for number in reversed(self._rows()):
+            if number in shows and self._parents[number] != NO_TRACK:
+                shows.add(self._parents[number])
+        for number in self._rows():
+            parent = self._parents[number]
+            in_process = parent in shows and self._ids[parent].native and self._tracks[parent].kind is not _THREAD
+            if in_process and number not in shows and self._is_plain(number) and number not in self.left_out:
+                self._names[number] = _LATE + self.name(number).removeprefix(_LATE)
+                self._late.add(number)
+
+    def _order(self) -> None:
+        """Set the positions anew where some came or went."""
+        changed = {NO_TRACK, *self.counted, *map(self.parent, self._moved), *map(self.parent, self._positions)}
+        siblings: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)
+        for index in range(len(self._parents)):
+            if index not in self.left_out and self.parent(index) in changed:
+                siblings[self.parent(index), self.is_grouped(index)].append(index)
+        self._group_positions = {parent: len(siblings[parent, False]) for parent in self.counted}
+        keys = {index: self._key(index) for inside in siblings.values() for index in inside}
+        for inside in siblings.values():
+            for position, index in enumerate(sorted(inside, key=keys.__getitem__)):
+                self._positions[index] = position
+
+    def _key(self, index: int) -> tuple[bool, bool, int, int, int]:
+        main = self.main(index)
+        return main in self._late, main in self._moved, self.position(main), main, index
+
+
+_THREAD = TrackKind.THREAD
+_OF_SYSTEM = (TrackKind.PROCESS, _THREAD)
+
+
+def _both(group: str, track: str) -> str:
+    """Return the names of a group and of the only track in it as one."""
+    return track if track.startswith(group) else f"{group}{_BETWEEN}{track}"
