@@ -640,7 +640,7 @@ def test_what_events_say_is_told_in_plain_words() -> None:
     result = run("align", KINETO, ONEDNN, "--offset", "input.log=+1.5ms")
     *_, said = result.stderr.splitlines()
     assert said.startswith("input.json and input.log: the same events in both: not used (ambiguous): the traces fit")
-    assert re.search(r"nearly as well in \d+ other places, the nearest \d+ µs away$", said)
+    assert re.search(r"nearly as well at \d+ other offsets, the nearest \d+ µs away$", said)
     twice = run("align", KINETO, KINETO).stderr.splitlines()[-1]
     assert twice.endswith("input.json (2): the same recording, given twice: ok: all 619 events are equal, to the ns")
 
@@ -698,7 +698,7 @@ def test_commands_in_hints_can_be_pasted(tmp_path: Path) -> None:
     hint = refusal(run("align", KINETO, other)).hint
     (command,) = re.findall(r"`traceconv (clocks [^`]*)`", hint)
     shown = run(*shlex.split(command)).stdout
-    (command,) = re.findall(r"traceconv (align .*) \(if it has refused", shown)
+    (command,) = re.findall(r"traceconv (align .*) \(if it refuses", shown)
     assert refusal(run(*shlex.split(command))).hint == hint
 
 

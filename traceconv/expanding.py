@@ -61,7 +61,7 @@ def expand(
 
     Args:
         paths: files, folders and archives (zip, tar, tar.gz); "-" for standard input.
-        skip_unknown: whether to leave out files whose format nobody knows.
+        skip_unknown: whether to leave out files of an unknown format.
         named: files of folders and archives that are taken whatever they are, called as messages call them.
         output: a file that is not taken from a folder, since it will be written.
         limits: what each input may take.

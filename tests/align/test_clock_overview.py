@@ -45,7 +45,7 @@ def test_advice_names_the_files() -> None:
     words = advice(wall(), trace("b c.json", PRIVATE))
     assert "FILE" not in " ".join(words)
     assert "if you know how far apart they are: --offset 'b c.json'=TIME" in words
-    assert words[0].startswith("their events may tell: traceconv align wall.json 'b c.json' (if it has refused:")
+    assert words[0].startswith("their events may tell: traceconv align wall.json 'b c.json' (if it refuses,")
     assert "if you know an instant of both: --anchor 'wall.json:NAME#1.start=b c.json:NAME#1.start'" in words
 
 

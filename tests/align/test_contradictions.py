@@ -204,7 +204,7 @@ def test_a_place_between_the_places_where_events_fit_is_doubted() -> None:
     work = replace(one, start=starts, dur=np.tile(one.dur, 6), kind=np.tile(one.kind, 6))
     traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS, REALTIME, 1)]
     between = align(traces, {1: round(0.5 * period)}).receipt[1]
-    assert "do not fit each other here, but elsewhere, in several places" in between.warnings[0]
+    assert "do not fit each other here, but at several other offsets" in between.warnings[0]
     assert not align(traces, {1: round(period)}).receipt[1].warnings
 
 

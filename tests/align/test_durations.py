@@ -120,7 +120,7 @@ def test_copies_of_one_iteration_are_ambiguous_by_their_spacing() -> None:
     b = replace(a.take(np.arange(20, 40)), start=np.zeros(20), dur=dur[20:40] - 3000)
     found = align_durations(a, b)
     assert found.verdict is Verdict.AMBIGUOUS
-    assert "other places, 1 ms apart; " in str(found.reason)
+    assert "other offsets, 1 ms apart; " in str(found.reason)
     assert found.landscape is not None
     best = float(np.max(found.landscape[1]))
     equal = np.array([rival.offset_ns for rival in found.rivals if rival.score > best - 0.01])

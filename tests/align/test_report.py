@@ -184,7 +184,7 @@ def test_turned_inputs_give_the_same_pair(good: Json, traces: list[Trace]) -> No
 
 def test_a_refusal_tells_what_was_tried(ambiguous: Json) -> None:
     assert ambiguous["verdict"] == "ambiguous"
-    assert "other places" in ambiguous["refusal"]["message"]
+    assert "other offsets" in ambiguous["refusal"]["message"]
     assert ambiguous["clock"] is None
     assert all(clock["map"] is None for one in ambiguous["inputs"] for clock in one["clocks"])
     (pair,) = ambiguous["pairs"]

@@ -75,7 +75,7 @@ def test_all_places_that_are_as_good_are_looked_at() -> None:
     a, b, _ = equal_layers_pair(1002)
     found = align_sequences(a, b, Prior())
     assert found.verdict is Verdict.AMBIGUOUS
-    others = int(re.findall(r"in (\d+) other places", str(found.reason))[0])
+    others = int(re.findall(r"at (\d+) other offsets", str(found.reason))[0])
     assert others > 10
 
 
@@ -105,7 +105,7 @@ def test_short_traces_must_fit_better_than_by_chance() -> None:
     short = Events(start - start[0], np.full(40, 5 * US), np.zeros(40, np.int32), 0)
     found = align_sequences(long, short, Prior(start[0] - 50 * US, start[0] + 50 * US))
     assert found.verdict is Verdict.AMBIGUOUS
-    assert "hardly fit better at the best place than at random ones" in str(found.reason)
+    assert "hardly fit better at the best offset than at random ones" in str(found.reason)
 
 
 def test_a_clock_that_is_set_on_the_way() -> None:

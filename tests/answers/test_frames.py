@@ -79,6 +79,11 @@ def test_where_an_event_is_and_what_is_in_it() -> None:
     assert json.loads(step.args)["External id"] == 5
 
 
+def test_the_tables_are_named() -> None:
+    path = Path(__file__).parents[2] / "golden" / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+    assert repr(traceconv.frames([path])).startswith("<Frames: recordings, clocks, tracks, slices, ")
+
+
 def test_lanes_are_one_track() -> None:
     out = _builder()
     thread = out.tracks.thread(out.tracks.process("p", pid=1), 2, "t")

@@ -45,7 +45,7 @@ class Text(enum.Enum):
         "both name the same work, but that of a device runs when its queue comes to it, in no call for certain: ids "
         "of its launches in both would tell"
     )
-    VIEWS_APART = "different views of the activity are certain of different places"
+    VIEWS_APART = "different views of the activity are certain of different offsets"
     LAUNCHES_TELL_NO_MORE = "launches tell to ±{bound:us}, no more than is known without it"
     ACTIVITY_TELLS_NO_MORE = "the activity tells to ±{bound:us}, no more than is known without it"
     COMPARED_LAUNCHES = "kernels and the calls that launched them"
@@ -60,24 +60,26 @@ class Text(enum.Enum):
     # -- sequences ----------------------------------------------------------------------------------------------------
     FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, {least} are needed"
     TRACES_DO_NOT_MEET = "the events of both do not overlap where their clocks allow it"
-    NO_PLACE_FITS = "no place was found where the events of both fit"
+    NO_PLACE_FITS = "the events of both fit at no offset"
     BEGIN_FITS = (
         "the first {span:short} fit ({begin} events), the whole does not ({whole} events): a clock was set, or changed "
         "its rate, on the way"
     )
     BEGIN_FITS_ELSEWHERE = (
-        "{matches} events match, and {more} more at the start match at another place: a clock was set"
+        "{matches} events match, and {more} more at the start match at another offset: a clock was set"
     )
-    END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another place: a clock was set"
+    END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another offset: a clock was set"
     REASON_AND_WHY = "{reason}; {why}"
     NO_STEADY_CLOCK = (
         "{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
         "({apart:short} apart), {other_run}"
     )
     FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart, {other_run}"
-    EVENTS_FIT_IN_ANOTHER_PLACE = "the traces fit nearly as well in 1 other place {away:short} away"
-    EVENTS_FIT_IN_OTHER_PLACES = "the traces fit nearly as well in {others} other places, the nearest {away:short} away"
-    EVENTS_HARDLY_FIT = "the traces hardly fit better at the best place than at random ones"
+    EVENTS_FIT_IN_ANOTHER_PLACE = "the traces fit nearly as well at 1 other offset, {away:short} away"
+    EVENTS_FIT_IN_OTHER_PLACES = (
+        "the traces fit nearly as well at {others} other offsets, the nearest {away:short} away"
+    )
+    EVENTS_HARDLY_FIT = "the traces hardly fit better at the best offset than at random ones"
     ONLY_SOME_MATCH = "only {matches} events match"
     EVENTS_MATCH = "{matches} events match, {share:.0%} of those that could"
     EVENTS_MATCH_ALONG_LINES = (
@@ -106,10 +108,10 @@ class Text(enum.Enum):
     INNER_LOG = "the inner"
     FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, {least} are needed"
     DURATIONS_FIT_ELSEWHERE = (
-        "the durations fit nearly as well in {others} other places; {settle}, or one that starts with the profile"
+        "the durations fit nearly as well at {others} other offsets; {settle}, or one that starts with the profile"
     )
     DURATIONS_FIT_ITERATIONS_AWAY = (
-        "the durations fit nearly as well in {others} other places, {spacing:short} apart; {settle}, or one that "
+        "the durations fit nearly as well at {others} other offsets, {spacing:short} apart; {settle}, or one that "
         "starts with the profile"
     )
     LOG_WITH_TIMES_SETTLES = "a log with times would settle it"
@@ -149,13 +151,13 @@ class Text(enum.Enum):
     SAMPLES = "samples"
     INTERVALS = "intervals"
     TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
-    SAMPLES_ALL_EQUAL = "{busy:.0%} of the samples are busy: nothing begins or ends"
+    SAMPLES_ALL_EQUAL = "{busy:.0%} of the samples are busy: nothing starts or ends"
     COUNTER_GROWS_EVENLY = "the counter grows evenly: nothing begins or ends"
     NO_OVERLAP = "the traces do not overlap where their clocks allow it"
     SLICES_ARE_NO_BUSIER = "nowhere are the slices busier than the time between them"
     ACTIVITY_FITS_ELSEWHERE = "the {what} fit nearly as well {away:short} away"
     ACTIVITY_FITS_AROUND = "the {what} fit nearly as well up to {away:short} away"
-    ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best place than at random ones"
+    ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best offset than at random ones"
     ACTIVITY_FITS = "{count} {what} fit, to within {width:short}"
 
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
@@ -164,7 +166,7 @@ class Text(enum.Enum):
     )
     SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the starts and ends of slices more than by chance"
     SAMPLES_AVOID_ANOTHER_PLACE = (
-        "samples keep away from the starts and ends of slices as much at a place {away:short} away"
+        "samples keep away from the starts and ends of slices as much at an offset {away:short} away"
     )
     FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
     NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
@@ -364,11 +366,9 @@ class Text(enum.Enum):
         "whether its clock is right was not checked by its events and those of {other}, since there are more than "
         "{most} slices"
     )
-    FITS_IN_SEVERAL_PLACES = (
-        "its events and those of {other} do not fit each other here, but elsewhere, in several places"
-    )
+    FITS_IN_SEVERAL_PLACES = "its events and those of {other} do not fit each other here, but at several other offsets"
     WRONG_OR_TWO_RUNS = (
-        "its events and those of {other} do not fit each other here, but elsewhere, in several places: a clock is "
+        "its events and those of {other} do not fit each other here, but at several other offsets: a clock is "
         "wrong, or they are of two runs"
     )
     STEPS = "{steps:, then }"
@@ -443,9 +443,9 @@ class Text(enum.Enum):
     NOR_DO_EVENTS_TELL = ", and their events do not tell the offset: {reason}"
     SAY_SAME_RUN = "if both are of one run: --same-run"
     CLOCKS_COMMAND = "`traceconv clocks {files:files}` lists what would help"
-    SAY_OFFSET = "say how: --offset {file:file}=TIME adds TIME to all times of that file"
-    GUESS_OFFSET = "--offset {file:file}={move:option} lets both start together (a guess)"
-    ELSE = "{advice:; else }"
+    SAY_OFFSET = "if you know the offset, --offset {file:file}=TIME adds it to all times of that file"
+    GUESS_OFFSET = "--offset {file:file}={move:option} lets both start together, which is a guess"
+    ELSE = "{advice:; }"
     WOULD_RUN_OFF = "{file}: what is known of its clock contradicts itself: it would run {drift:drift} off"
     LEAVE_OUT_OR_PLACE = "leave a file out, or say with --offset where this one belongs"
     TOO_FAR = "{file}: its times lie more than 146 years from zero once they are moved"
@@ -588,7 +588,9 @@ class Text(enum.Enum):
     READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
     IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"
     IF_APART_KNOWN = "if you know how far apart they are: --offset {file:file}=TIME"
-    EVENTS_MAY_TELL = "their events may tell: traceconv align {files:files} (if it has refused: one of these is needed)"
+    EVENTS_MAY_TELL = (
+        "their events may tell: traceconv align {files:files} (if it refuses, one of the following is needed)"
+    )
 
 
 #: The texts that are said. Another language is another mapping.

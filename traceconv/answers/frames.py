@@ -68,6 +68,10 @@ class Frames(Mapping[str, Frame]):
         builder = _Builder(trace, receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
 
+    def __repr__(self) -> str:
+        """Return the names of the tables."""
+        return f"<Frames: {', '.join(self._frames)}>"
+
     def __getitem__(self, name: str) -> Frame:
         return self._frames[name]
 

@@ -155,7 +155,7 @@ verbosity_options = grouped(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Print also what was added to the times of each file, exactly, and every diagnostic.",
+        help="Print also the exact offset of each file, and every diagnostic.",
     ),
 )
 memory_option = click.option(
@@ -212,8 +212,8 @@ merged_output_options = grouped(
     click.option(
         "--collective-flows",
         is_flag=True,
-        help="Draw a flow between the members of each collective that several ranks recorded, from rank to rank in "
-        "ascending order; only of those with a number (Seq), where no other one can be meant.",
+        help="Draw flows between the members of each collective, in order of rank. Only collectives with a sequence "
+        "number (Seq) count, since only their members are certain.",
     ),
 )
 
@@ -236,8 +236,7 @@ recordings = grouped(
     click.option(
         "--skip-unknown",
         is_flag=True,
-        help="Leave out files whose format nobody knows, which are listed, such as those that a pattern of the shell "
-        "finds.",
+        help="Leave out files of an unknown format, and list them.",
     ),
     click.option(
         "--from",

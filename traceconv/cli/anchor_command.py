@@ -29,9 +29,9 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
       traceconv anchor -o before.json; python run.py; traceconv anchor -o after.json
       traceconv merge profile.json perf.data anchor.json -o out.pftrace
 
-    The file is an input of `merge` like any other: it relates recordings of this machine that are on different clocks,
-    also where these drift. With a command, the clocks are read before and after it; its exit code is handed on, and
-    signals are handed to it. The command line becomes part of the file, the environment does not.
+    The file is an input of `merge` like any other. It relates recordings of this machine that are on different clocks,
+    with their drift. With a command, the clocks are read before and after it. The exit code is that of the command,
+    which also gets the signals. The file holds the command line, but not the environment.
     """
     target = output if output is not None else time.strftime("anchor-%Y-%m-%dT%H-%M-%S.json")
     if target == "-":

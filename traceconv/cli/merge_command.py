@@ -40,9 +40,9 @@ def command(
       traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
       traceconv merge ort.json onednn.log --anchor 'ort.json:Conv#1.start=onednn.log:convolution#1.start' -o out.pftrace
 
-    Of a folder, a zip or a tar archive the recordings are taken in sorted order, and listed, as is what is left out.
-    Each file is placed by what it says about its clock; the receipt at the end says how, and how sure that is. Files
-    whose clocks nothing relates are refused.
+    A folder, a zip or a tar archive stands for the recordings in it, in sorted order. They are listed, and so is what
+    is left out. Each file is placed by what it states about its clock, or by its events. The receipt at the end has the
+    evidence and the uncertainty. Files are refused if nothing relates their clocks.
     """
     output = common.named(output, recordings.files)
     recordings = recordings.expanded(limits, said, str(output.path))

@@ -108,8 +108,8 @@ def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
         "--between",
         default="",
         metavar="WINDOW",
-        help="Be about this time: the name of a slice, such as 'ProfilerStep#3', or an interval of names or times from "
-        "the start, such as 'ProfilerStep#2..ProfilerStep#4' or 1.5ms..20ms.",
+        help="Restrict the tables to a time: that of a slice, such as 'ProfilerStep#3', or an interval of names or "
+        "times from the start, such as 'ProfilerStep#2..ProfilerStep#4' or 1.5ms..20ms.",
     ),
     click.option("--step-name", metavar="REGEX", default="", help="Slices whose whole name matches REGEX are steps."),
     click.option("--stacks", metavar="LAYER", default="", help="Print the call tree of the samples of a layer, too."),
@@ -135,7 +135,7 @@ def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
         shell_complete=_complete.files,
         default="-",
         metavar="FILE",
-        help="Where to write, such as report.html; else it is printed.",
+        help="The file to write, such as report.html. Default: standard output.",
     ),
     common.force_option,
 )

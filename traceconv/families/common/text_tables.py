@@ -13,8 +13,7 @@ from traceconv.families.common.ansi import plain
 
 #: What the user reads about an input of tables alone.
 NO_TIMELINE = (
-    "the file holds totals only and no times, so there is no timeline: "
-    "merge it with the trace of the same run to see the totals there"
+    "the file holds totals only and no times: they are shown beside the trace of the same run, if that is merged, too"
 )
 
 _DIGIT = re.compile(r"\d")

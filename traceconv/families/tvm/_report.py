@@ -233,7 +233,7 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
         if not titles:
             titles = line.strip().decode("utf-8", "replace").split(",")
             cut = lines_but(holds(b",", len(titles) - 1), or_blank=True) if len(titles) > 1 else b""
-            out.balance.merged["headings, rules and blank lines of tables"] += 1
+            out.balance.merged["table lines without values"] += 1
             continue
         cells = _csv_cells(line)
         if len(cells) != len(titles) or not line:
@@ -323,12 +323,12 @@ class TextReader:
             self._columns = _columns_of(line, header.start())
             self._in_totals, self._settings, self._sums = False, None, None
             self.reports.append(Report(number))
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         if b"#OpName" in line and _SUMS_HEADER.search(line):
             self._columns = self._settings = None
             self._sums = Report(number, in_order=False)
             self.reports.append(self._sums)
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         if self._sums is not None and _sums_row(number, line, self._sums):
             return True
         if not self.reports:
@@ -338,7 +338,7 @@ class TextReader:
             return self._blank()
         if stripped == b"Configuration":
             self._columns, self._settings = None, self.reports[-1].configuration
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         if self._settings is not None:
             return self._setting(stripped)
         return self._other() if self._columns is None else self._row(number, line, self._columns)
@@ -364,7 +364,7 @@ class TextReader:
         if self._columns is None and not self._settings:
             return False
         self._columns = self._settings = None
-        return self._merged("headings, rules and blank lines of tables")
+        return self._merged("table lines without values")
 
     def _setting(self, line: bytes) -> bool:
         setting = _SETTING.fullmatch(line)
@@ -372,14 +372,14 @@ class TextReader:
             self._settings[setting["key"].decode("utf-8", "replace")] = setting["value"].decode("utf-8", "replace")
             return self._merged("lines of the configuration kept as metadata")
         if text.is_dashes(line) and not self._settings:
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         self._settings = None
         return False
 
     def _row(self, number: int, line: bytes, columns: _Columns) -> bool:
         if text.is_dashes(columns.without_prefix(line)):
             self._in_totals = True
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         line = columns.without_prefix(line)
         found = _aligned(line, columns) or _collapsed(line)
         if found is None:

@@ -200,7 +200,7 @@ class TableReader:
         header = HEADER.search(line) if b"Node Name" in line else None
         if header is not None:
             self._begin(number, line, header)
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         table = self._current(line)
         if table is None:
             return False
@@ -212,7 +212,7 @@ class TableReader:
             del self._open[table.prefix]
             return self._merged("total rows kept as metadata")
         if not table.rows and text.is_dashes(line):
-            return self._merged("headings, rules and blank lines of tables")
+            return self._merged("table lines without values")
         return self._row(number, line, table, ended)
 
     def known(self) -> bytes:
@@ -309,7 +309,7 @@ class LogReader:
         self._last = None
         if self._iteration == 0:
             self._new_run(number)
-        self._out.balance.merged["headings, rules and blank lines of tables"] += 1
+        self._out.balance.merged["table lines without values"] += 1
         return True
 
     def _measured(self, row: Row, value: bytes) -> bool:
