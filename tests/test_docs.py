@@ -84,7 +84,7 @@ def command_in(document: Path, beginning: str) -> list[str]:
 
 def printed(arguments: list[str]) -> str:
     command = [sys.executable, "-m", "traceconv", *arguments]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=180)
     return "\n".join(f"    {line}".rstrip() for line in (result.stdout + result.stderr).splitlines())
 
 

@@ -428,6 +428,35 @@ def test_ratios_need_both_parts() -> None:
     assert "ipc:u" not in row
 
 
+def test_hardware_events_of_a_synthetic_recording(tmp_path: Path) -> None:
+    """Written by hand, since the machines that record here have no such events: periods of a layer and of none."""
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 40, "tid": 40, "ts": ts, "dur": 1000}
+        for name, ts in (("fast", 0), ("slow", 1000))
+    ]
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": events}
+    (tmp_path / "synthetic.json").write_text(json.dumps(profile), encoding="utf-8")
+    periods = {"cycles:u": (4000, 9000, 10), "instructions:u": (10_000, 3000, 0), "cache-misses:u": (5, 90, 1)}
+    lines = [
+        f"python 40/40 0.00{at}500000: {period} {event}: 401000 f+0x0 (a)\n"
+        for event, found in periods.items()
+        for at, period in enumerate(found)
+    ]
+    (tmp_path / "synthetic.script.txt").write_text("".join(sorted(lines)), encoding="utf-8")
+    samples = traceconv.Input(tmp_path / "synthetic.script.txt", "perf-script", offset_ns=10**18)
+    asked = Constraints(same_machine=True)
+    (section,) = traceconv.report([tmp_path / "synthetic.json", samples], Questions(["layers"]), constraints=asked)
+    rows = {row["name"]: row for row in section.records()}
+    assert {name: tuple(row[event] for event in periods) for name, row in rows.items()} == {
+        "fast": (4000, 10_000, 5),
+        "slow": (9000, 3000, 90),
+        NO_LAYER: (10, 0, 1),
+    }
+    assert [rows[name]["ipc:u"] for name in ("fast", "slow", NO_LAYER)] == [2.5, 3000 / 9000, 0]
+    misses = [rows[name]["cache-misses:u_per_1000_instructions"] for name in ("fast", "slow", NO_LAYER)]
+    assert misses == [0.5, 30, None]
+
+
 def test_functions_with_the_most_samples() -> None:
     samples = [Sample(1, at, frames=("main", "f" if at < 6 else "g")) for at in range(8)] + [Sample(1, 20)]
     rows = rows_of(made([Slice(1, "a", 0, 10)], samples))
