@@ -139,8 +139,9 @@ def test_what_is_named_is_taken_once(tmp_path: Path) -> None:
     result = run("info", "--from", "timed-log", runs / "app.log")
     assert result.exit_code == 0
     archive = zipped(tmp_path / "runs.zip", CONTENT)
-    result = run("align", archive, "--from", f"{archive}/app.log=timed-log")
-    assert "app.log (named)" in result.stderr
+    for name in (f"{archive}/app.log", "app.log"):
+        result = run("align", archive, "--from", f"{name}=timed-log")
+        assert "app.log (named)" in result.stderr
     moved = run("align", archive, "--offset", "onednn.log=-350us")
     assert "-350 µs" in moved.stderr
 
@@ -153,6 +154,10 @@ def test_unknown_files_of_a_pattern_are_skipped(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert "1 file left out:" in result.stderr
     assert run("align", files[1], "--skip-unknown").exit_code == 1
+    absent = run("align", *files, runs / "absent", "--skip-unknown")
+    assert "No such file" in str(absent.exception)
+    read = CliRunner().invoke(cli.cli, ["align", "-", str(KINETO), "--skip-unknown"], input=ONEDNN.read_bytes())
+    assert read.exit_code == 0, read.output
 
 
 def test_a_recording_in_several_forms_is_taken_once(tmp_path: Path) -> None:

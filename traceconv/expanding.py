@@ -23,6 +23,8 @@ from traceconv.reading import Recognised, read_recognised, recognise
 _FORMS = ("perf-data", "perf-json", "perf-script")
 #: Formats that nearly any text is of.
 _PLAIN = ("timed-log",)
+#: How files of a folder fail that are not recordings.
+_NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
 #: Of so many samples it is not chance that two files have the same ones.
 _LEAST_SAMPLES = 8
 
@@ -62,7 +64,7 @@ def expand(
     Args:
         paths: files, folders and archives (zip, tar, tar.gz); "-" for standard input.
         skip_unknown: whether to leave out files of an unknown format.
-        named: files of folders and archives that are taken whatever they are, called as messages call them.
+        named: files that are taken whatever they are, called as messages call them, or by their base names.
         output: a file that is not taken from a folder, since it will be written.
         limits: what each input may take.
 
@@ -74,9 +76,9 @@ def expand(
     for number, path in enumerate(paths):
         files = files_of(path, limits)
         if files is None:
-            if skip_unknown and _recording(path, limits, expanded) is None:
-                continue
-            _take(expanded, path, "", number)
+            is_known = not skip_unknown or _is_named(path, named) or not os.path.isfile(path)
+            if is_known or _recording(path, limits, expanded, (UnrecognizedFormat, AmbiguousFormat)):
+                _take(expanded, path, "", number)
             continue
         expanded.left_out |= files.left_out
         found: list[tuple[AnyPath, Recognised]] = []
@@ -85,7 +87,7 @@ def expand(
                 continue  # it is an input itself
             if output and os.path.realpath(file) == os.path.realpath(output):
                 expanded.left_out[shown(file)] = "it is the output"
-            elif shown(file) in named:
+            elif _is_named(file, named):
                 _take(expanded, file, "named", number)
             elif recording := _recording(file, limits, expanded):
                 if recording.cls.name in _PLAIN:
@@ -118,11 +120,17 @@ def _take(expanded: Expanded, path: AnyPath, format: str, number: int) -> None:
     expanded.given.append(number)
 
 
-def _recording(path: AnyPath, limits: Limits, expanded: Expanded) -> Recognised | None:
-    """Return a file with its format; None if it has none, which is noted."""
+def _is_named(path: AnyPath, named: Collection[str]) -> bool:
+    return shown(path) in named or os.path.basename(shown(path)) in named
+
+
+def _recording(
+    path: AnyPath, limits: Limits, expanded: Expanded, left_out: tuple[type[TraceconvError], ...] = _NO_RECORDING
+) -> Recognised | None:
+    """Return a file with its format; None if that fails by one of the errors in `left_out`, which is noted."""
     try:
         return recognise(Source(path, limits=limits))
-    except (UnrecognizedFormat, AmbiguousFormat, InputError) as error:
+    except left_out as error:
         expanded.left_out[shown(path)] = error.message.removeprefix(f"{shown(path)}: ")
         return None
 
