@@ -10,17 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
-from traceconv.align import Alignment, Policy, align
+from traceconv.align import Alignment, Policy, align, report
 from traceconv.align.causality import believed, causality
+from traceconv.align.clock_overview import survey
 from traceconv.align.collective_hosts import placed_hosts
 from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
+from traceconv.align.report_html import page
 from traceconv.api import read
+from traceconv.check._schemas import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.trace import Trace
 
@@ -376,6 +380,24 @@ def test_recorded_ranks_are_within_what_their_collectives_leave_open(
         assert -most[0, rank] - US <= placed <= most[rank, 0] + US
         assert line.bound_ns is not None
         assert abs(line.offset_ns - BASE) <= line.bound_ns
+
+
+def test_the_interval_of_each_two_hosts_is_told(tmp_path: Path) -> None:
+    """In the report, for people and in `clocks`; the truth is within, and no wider than what is stated of a host."""
+    ahead = [0, -2500, 4000, 900]
+    traces = moved_apart("gloo_mixed_4", ahead, tmp_path)
+    alignment = align(traces)
+    document = report.document(traces, alignment, causality(traces, alignment))
+    jsonschema.Draft202012Validator(load_schema(report.SCHEMA)).validate(document)
+    assert len(document["hosts"]) == 6
+    for one in document["hosts"]:
+        host, other = (int(one[end].removeprefix("node")) for end in ("host", "other"))
+        assert one["least_ns"] < (ahead[host] - ahead[other]) * US < one["most_ns"]
+        assert one["most_ns"] - one["least_ns"] < 1200 * US
+        assert one["collectives"] == 98
+    assert "Host by host" in page(document)
+    assert survey(traces).hosts == alignment.hosts_apart
+    assert alignment.hosts_apart[1].describe().startswith("the wall clock of node2 is ahead of that of node0 by 3.")
 
 
 @pytest.mark.parametrize("name", ["gloo_broadcast_2", "gloo_reduce_2"])

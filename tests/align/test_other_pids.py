@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tests.benchmarks.alignment.simulate import Shape, inner, outer, run
 from traceconv.align import Alignment, Policy, align, contradictions, duration_placement, estimates
 from traceconv.align.estimate import Events
 from traceconv.align.inputs import gathered, of_other_pids
+from traceconv.align.pairs import PairEstimate
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
@@ -116,3 +118,33 @@ def test_pids_count_where_both_processes_have_another_recording(
     profile, log = clocks[0], clocks[3]
     assert of_other_pids(profile, log, clocks) is different
     assert of_other_pids(log, profile, clocks) is different
+
+
+# -- many recordings, of which no pid is known ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_many_those_that_are_certain_of_another_one_are_not_compared(
+    turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal work, in an order of the logs that is not that of the profiles: each still finds its own."""
+    traces = job([None] * 4)
+    traces = [*traces[:4], *(traces[:3:-1] if turned else traces[4:])]
+    compared = []
+    estimate = estimates.estimate_pair
+
+    def counted(*args: Any) -> PairEstimate | None:
+        compared.append(args[:2])
+        return estimate(*args)
+
+    monkeypatch.setattr(estimates, "estimate_pair", counted)
+    found = align(traces)
+    assert [line.verdict for line in found.receipt] == ["ok"] * 8
+    assert all(abs(line.offset_ns - found.receipt[4].offset_ns) < 10**5 for line in found.receipt[4:])
+    assert len(compared) == (10 if turned else 4)
+    monkeypatch.setattr(estimates, "of_other_events", lambda *_: False)
+    every = align(traces)
+    assert len(every.receipt) == 8
+    assert [line.verdict for line in every.receipt] == [line.verdict for line in found.receipt]
+    assert [line.offset_ns for line in every.receipt] == [line.offset_ns for line in found.receipt]
+    assert len(compared) > 10

@@ -112,6 +112,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         inputs.stated.machines,
         inputs.stated.notes,
         [wall.owner for wall in inputs.stated.walls],
+        hosts_apart=inputs.hosts_apart,
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 

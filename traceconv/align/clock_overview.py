@@ -10,7 +10,7 @@ from itertools import combinations
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import spans, timed_clocks, zone_option
-from traceconv.align.inputs import ClockInput, Inputs, gathered, without_other_hosts
+from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.align.placement import one_machine_advice
 from traceconv.families.registry import importer_class
@@ -55,10 +55,11 @@ class PairLine:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All clocks, and all pairs of inputs that have events with times."""
+    """All clocks, and all pairs of inputs that have events with times; and pairs of hosts that collectives relate."""
 
     clocks: list[ClockLine]
     pairs: list[PairLine]
+    hosts: Sequence[HostsApart] = ()
 
 
 def survey(
@@ -106,7 +107,9 @@ def survey(
         way = ways.between(one, other)
         advice = [] if way is not None else _advice(one, other, ways, anchored=anchored)
         pairs.append(PairLine(one.name, other.name, way, tuple(map(str, advice))))
-    return Survey(clocks, pairs)
+    from traceconv.align.collective_hosts import with_hosts_related
+
+    return Survey(clocks, pairs, with_hosts_related(inputs, leave_contradictions=True).hosts_apart)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ them. Hosts that files or user relate within a bound, and those of which the use
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -22,8 +23,8 @@ from traceconv.align.collectives import (
     recorded_collectives,
 )
 from traceconv.align.host_intervals import HostIntervals, host_intervals
-from traceconv.align.host_lines import NO_TIME, lines_of_hosts, map_of_host
-from traceconv.align.inputs import Inputs
+from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
+from traceconv.align.inputs import HostsApart, Inputs
 from traceconv.align.messages import Text
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
@@ -32,6 +33,8 @@ from traceconv.model.trace import I64
 
 #: So many collectives at least place a host: recordings of two runs of a job may have a few that fit by chance.
 _LEAST = 8
+#: Of so many hosts each two are said of, of more each one and the first.
+_MOST_PAIRED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class PlacedHosts:
         contradicting: the numbers of collectives that contradict each other.
         seen: what was matched.
         intervals: between what the hosts are apart, those that were asked; None if nothing was.
+        apart: for each two of these and the first: their numbers, by how much the one is ahead at least and at most,
+            ns, and how many collectives both took part in.
         unsettled: inputs of hosts that were not placed, since it is not certain which of their collectives are one.
     """
 
@@ -64,6 +69,7 @@ class PlacedHosts:
     contradicting: tuple[int, ...] = ()
     seen: Occurrences | None = None
     intervals: HostIntervals | None = None
+    apart: tuple[tuple[int, int, int, int, int], ...] = ()
     unsettled: tuple[Unsettled, ...] = ()
 
 
@@ -98,7 +104,8 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
             count=one.collectives, groups=one.groups, other=hosts[0].owner, apart=abs(one.way.offset_ns)
         )
         graph.relate(hosts[number], hosts[0], replace(one.way, steps=(Step(text, Provenance.ESTIMATED),)))
-    return replace(inputs, graph=graph)
+    apart = [HostsApart(hosts[one].owner, hosts[other].owner, *rest) for one, other, *rest in placed.apart]
+    return replace(inputs, graph=graph, hosts_apart=apart)
 
 
 def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
@@ -166,7 +173,21 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
             way = map_of_host(found, level, lines, number)
             way = replace(way, verdict=Verdict.ASSUMED) if which.by_wall_clocks else way
             hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
-    return PlacedHosts(hosts, seen=every, intervals=found)
+    return PlacedHosts(hosts, seen=every, intervals=found, apart=tuple(_apart(found, lines, used, part[:, used])))
+
+
+def _apart(
+    found: HostIntervals, lines: HostLines, used: I64, part: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
+) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield between what each two hosts are apart in the middle; of many hosts each one and the first."""
+    ahead = lines.ahead + np.round(lines.drift * found.instants[len(found.instants) // 2]).astype(np.int64)
+    firsts = len(used) if len(used) <= _MOST_PAIRED else 1
+    for host, other in combinations(range(len(used)), 2):
+        if host >= firsts:
+            break
+        drawn = int(ahead[other] - ahead[host])
+        least, most = drawn - int(found.between[host, other]), drawn + int(found.between[other, host])
+        yield int(used[other]), int(used[host]), least, most, int(np.sum(part[:, host] & part[:, other]))
 
 
 def _hosts(inputs: Inputs) -> list[ClockDomain]:

@@ -6,7 +6,7 @@ contradicted by warnings only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -25,6 +25,8 @@ from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.trace import Layer
 
+#: All pairs of so many inputs are asked for what their events say. Not tuned: 15 pairs take some seconds.
+ALL_PAIRS = 6
 #: What files state is not held against estimates from traces with more slices: that takes minutes.
 _MOST_SLICES = 50_000
 #: Activity contradicts what files state from so far away on, ns, and from so many times the bounds of both on: its
@@ -223,12 +225,13 @@ def doubts(
         pairs: what was estimated before; it is not estimated again.
     """
     placed = [one for one in inputs.clocks if is_timed(one, ways)]
+    many = len({one.index for one in placed}) > ALL_PAIRS
     said: dict[Key, Message] = {}
     new: list[PairEstimate] = []
     for a, b in combinations(placed, 2):
         if a.index == b.index or not (ways[a.key].by_user or ways[b.key].by_user) or of_one_tool(a, b):
             continue
-        if of_other_pids(a, b, inputs.clocks):
+        if of_other_pids(a, b, inputs.clocks) or (many and of_other_events(a, b, pairs)):
             continue
         found = doubt(
             a, b, ways[a.key].then(ways[b.key].inverse()), policy.names, [*pairs, *new], inputs.stated.instants
@@ -319,6 +322,22 @@ def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
     sources = [side.trace.sources[0] for side in (one, other)]
     one_tool = sources[0].format == sources[1].format and not sources[0].marks.any_tool
     return one_tool and not same_recording(one.trace, other.trace)
+
+
+def of_other_events(one: ClockInput, other: ClockInput, pairs: Iterable[PairEstimate]) -> bool:
+    """Return whether two recordings are certain not to be of the same events, by what others are certain of.
+
+    One of them is of the events of a third one, and this third one and the other are of one tool: with many recordings
+    of similar work most need not be compared.
+    """
+    for pair in pairs:
+        if pair.estimate.verdict is Verdict.OK:
+            for mine, theirs in ((one, other), (other, one)):
+                if mine.key in pair.keys:
+                    third = pair.b if mine.key == pair.a.key else pair.a
+                    if third.index != theirs.index and of_one_tool(third, theirs):
+                        return True
+    return False
 
 
 def _steps(a: ClockInput, b: ClockInput) -> int:

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
-from traceconv.align.contradictions import contradiction, leaves_anchor_out, of_one_tool, refuse_early_work
+from traceconv.align.contradictions import (
+    ALL_PAIRS,
+    contradiction,
+    leaves_anchor_out,
+    of_one_tool,
+    of_other_events,
+    refuse_early_work,
+)
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
@@ -18,8 +25,6 @@ from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
-#: All pairs of so many inputs are asked for what their events say. Not tuned: 15 pairs take some seconds.
-_ALL_PAIRS = 6
 #: Clocks that are related within this, ns, are not estimated: named events tell no more than this.
 _WELL_KNOWN_NS = 20_000
 
@@ -72,10 +77,11 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
         way = stated.between(host, device)
         if way is not None:
             refuse_early_work(host, device, (way, ClockMap()))
-    everything = len({one.index for one in clocks}) <= _ALL_PAIRS
+    everything = len({one.index for one in clocks}) <= ALL_PAIRS
     found: list[Finding] = []
     warnings: list[tuple[Key, Message]] = []
     asked: set[tuple[ClockInput, ClockInput]] = set()
+    certain: list[PairEstimate] = []
     progress = True
     while progress:
         progress = False
@@ -83,6 +89,8 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
         for a, b in combinations(clocks, 2):
             neither = a.domain not in known.known and b.domain not in known.known
             if a.index == b.index or (a, b) in asked or (neither and not everything):
+                continue
+            if not everything and of_other_events(a, b, certain):
                 continue
             asked.add((a, b))
             # What events of other pairs say is not a reason to be content: it could not be checked.
@@ -93,6 +101,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
                 if finding.pair.taken and finding.known is None:
                     pair = without_drifts(finding.pair)
                     work.relate(a.domain, b.domain, pair.way, pair.back)
+                    certain.append(pair)
                     progress = True
     return Findings(clocks, found, warnings)
 

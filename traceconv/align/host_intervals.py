@@ -12,7 +12,7 @@ from the instant to that of a bound, the bound tells less.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,12 +40,14 @@ class HostIntervals:
         instants: at which times, ns.
         least, most: for each instant and host between what it is ahead, ns; infinite where nothing tells.
         contradicting: the rows of collectives that contradict each other; none if none do.
+        between: in the middle, by how much each host is ahead of each other one at most, ns.
     """
 
     instants: F64
     least: F64
     most: F64
     contradicting: tuple[int, ...] = ()
+    between: F64 = field(default_factory=lambda: np.zeros((0, 0)))
 
     def known(self, host: int) -> bool:
         """Return whether anything tells how far ahead a host is."""
@@ -90,7 +92,10 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
     ahead, steps = _shortest(most)
     behind, _ = _shortest(most.transpose(0, 2, 1))
     wrong = {limits.tightest(host, other, at[number]) for number, host, other in steps}
-    return HostIntervals(at, -behind, ahead, tuple(sorted(wrong)))
+    between = most[len(at) // 2]
+    for by in range(hosts) if hosts <= _MANY else ():  # beside many, a way through the first host is as good
+        between = np.minimum(between, between[:, by, None] + between[by])
+    return HostIntervals(at, -behind, ahead, tuple(sorted(wrong)), between)
 
 
 def can_agree(entered: F64, left: F64) -> bool:

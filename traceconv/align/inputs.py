@@ -148,6 +148,28 @@ def is_timed(clock: ClockInput, ways: Ways) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class HostsApart:
+    """Between what the wall clocks of two hosts differ in the middle of their recordings.
+
+    Attributes:
+        host, other: their names.
+        least_ns, most_ns: by how much that of the host is ahead of the other one.
+        collectives: how many both took part in.
+    """
+
+    host: str
+    other: str
+    least_ns: int
+    most_ns: int
+    collectives: int
+
+    def describe(self) -> str:
+        """Return it for people."""
+        by = {"least": self.least_ns, "most": self.most_ns, "count": self.collectives}
+        return str(Text.HOSTS_ARE_APART(host=self.host, other=self.other, **by))
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """What alignment starts from.
 
@@ -157,6 +179,7 @@ class Inputs:
         graph: the relations between clocks that files and user state.
         target: the clock domain of trace time.
         stated: all other statements.
+        hosts_apart: between what the wall clocks of each two hosts differ, by the collectives of their ranks.
     """
 
     traces: Sequence[Trace]
@@ -164,6 +187,7 @@ class Inputs:
     graph: ClockGraph
     target: ClockDomain
     stated: Stated
+    hosts_apart: Sequence[HostsApart] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:

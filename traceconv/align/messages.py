@@ -531,6 +531,10 @@ class Text(enum.Enum):
         "{files:list}: no offsets of the clocks of their hosts let all of their collectives happen: {names:and} "
         "contradict each other, so that a clock was set meanwhile, or records are wrong"
     )
+    HOSTS_ARE_APART = (
+        "the wall clock of {host} is ahead of that of {other} by {least:short} to {most:short}, in the middle, by "
+        "{count:collective s} of both"
+    )
     SEVERAL_ORDERS_FIT = (
         "{files:list}: their collectives have no numbers (Seq), and several offsets of the clocks of their hosts "
         "let them happen; the wall clocks do not tell which"

@@ -15,7 +15,7 @@ from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 if TYPE_CHECKING:
     from traceconv.align.collectives import Matched
     from traceconv.align.duration_layout import Placement
-    from traceconv.align.inputs import ClockInput
+    from traceconv.align.inputs import ClockInput, HostsApart
     from traceconv.align.pairs import PairEstimate
 
 
@@ -90,6 +90,7 @@ class Alignment:
         notes: for some inputs, what else is to be known about them.
         hosts: for each input a name of its host, "" where all are taken for one.
         together: which of their processes and threads are one.
+        hosts_apart: between what the wall clocks of each two hosts differ, by the collectives of their ranks.
     """
 
     clock: ClockDomain
@@ -102,6 +103,7 @@ class Alignment:
     notes: dict[int, list[Message]] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     together: Together = field(default_factory=Together)
+    hosts_apart: Sequence[HostsApart] = ()
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: object) -> Alignment:
         """Return the same with verdicts of some inputs no better than one; the last input gets a warning."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import reduce
 from typing import Any
 
@@ -58,6 +59,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
         "clock": alignment.clock.describe(),
         "inputs": inputs,
         "pairs": [_pair(pair) for pair in alignment.pairs],
+        "hosts": [asdict(one) for one in alignment.hosts_apart],
         "processes": alignment.together.as_json(),
         "causality": checks.as_json(),
     }
@@ -78,6 +80,7 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Cau
         "clock": None,
         "inputs": [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)],
         "pairs": [_pair(pair) for pair in pairs],
+        "hosts": [],
         "processes": [],
         "causality": checks.as_json() if checks else [],
     }

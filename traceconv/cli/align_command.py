@@ -52,6 +52,8 @@ def command(
         return
     say(f"On one time axis: {alignment.clock.describe()}")
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=said.verbose)
+    for apart in alignment.hosts_apart:
+        say(apart.describe())
     for pair in alignment.pairs:
         say(_what_events_say(pair))
 

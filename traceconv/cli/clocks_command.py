@@ -39,6 +39,8 @@ def command(recordings: common.Recordings, as_json: bool, limits: Limits) -> Non
     for pair in found.pairs:
         say("", err=False)
         say(*_pair(pair), err=False)
+    if found.hosts:
+        say("", *(one.describe() for one in found.hosts), err=False)
 
 
 def _clock_json(line: ClockLine) -> dict[str, Any]:
