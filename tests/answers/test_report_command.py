@@ -163,3 +163,25 @@ def test_no_number_is_dropped_in_a_narrow_terminal(rows: list[tuple[str, int, st
     shown = text([Section("made", columns, list(rows))], 0, width)
     assert all(str(number) in shown for _, number, _ in rows)
     assert all(len(line) <= width for line in shown.split("\n"))
+
+
+def test_a_trace_that_was_written_before_says_the_same(tmp_path: Path) -> None:
+    memory = ROOT / "pytorch-kineto" / "memory-and-stacks" / "input.json"
+    for path, sections in ((CUDA, ["operations", "steps"]), (memory, ["memory"]), (ONEDNN, ["primitives"])):
+        traceconv.convert(path, tmp_path / "out.pftrace")
+        asked = Questions(sections)
+        before, after = traceconv.report([path], asked), traceconv.report([tmp_path / "out.pftrace"], asked)
+        names = {"input", "counter"}  # counters stand in a group of their own
+        for one, other in zip(before, after, strict=True):
+            assert one.rows
+            assert [{key: row[key] for key in row.keys() - names} for row in one.records()] == [
+                {key: row[key] for key in row.keys() - names} for row in other.records()
+            ]
+        (tmp_path / "out.pftrace").unlink()
+
+
+def test_a_trace_that_was_written_before_keeps_no_ranks(tmp_path: Path) -> None:
+    ranks = [ROOT / "pytorch-kineto" / f"gloo-rank{rank}" / "input.json" for rank in (0, 1)]
+    traceconv.merge(ranks, tmp_path / "both.pftrace")
+    (section,) = traceconv.report([tmp_path / "both.pftrace"], Questions(["ranks"]))
+    assert section.notes[-1] == "both.pftrace does not keep the ranks of its inputs: give these instead"
