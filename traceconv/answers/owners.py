@@ -101,6 +101,11 @@ class Owners:
                 line_of[thread] = line
         return line_of, tracks, sources
 
+    @property
+    def tracks(self) -> list[int]:
+        """The track that stands for each timeline: its thread, or one of those that count as one."""
+        return self._lines[1]
+
     @cached_property
     def timelines(self) -> Timelines:
         """Return the timelines of the layers."""
