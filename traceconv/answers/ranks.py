@@ -166,6 +166,9 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     if len(by_rank) < 2:
         told = "one input alone states" if by_rank else "no input states"
         found[0].notes.append(f"who waits for whom is not known: {told} the rank that it recorded")
+        for source in sources:
+            if source.marks.is_output:
+                found[0].notes.append(f"{source.name} does not keep the ranks of its inputs: give these instead")
         return found[:1]
     of_ranks, of_collectives, of_hosts = found
     matched, alignment = aligned.matched, aligned.alignment

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
-from textwrap import TextWrapper
+from itertools import zip_longest
+from textwrap import TextWrapper, wrap
 
 import msgspec
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.io.shown import one_line
+from traceconv.io.shown import one_line, shortened, widths_within
 from traceconv.model.times import format_short
 
 #: A table of more columns is shown as a block of lines for each row; one without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
 _LONGEST_TEXT = 60
+_UNLIMITED = 1 << 30
 
 
 def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
@@ -24,29 +26,33 @@ def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
     Args:
         sections: the tables.
         top: how many rows of each are shown; 0 is all.
-        width: how many columns a line of a note has at most; 0 for notes of one line each.
+        width: how many columns a line has at most, except where a table of numbers is wider; 0 for any number.
     """
     return "\n\n".join("\n".join(_text(section, top, width)) for section in sections) + "\n"
 
 
 def _text(section: Section, top: int, width: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
-    columns, cells = _shown(section, rows)
+    columns, cells = _shown(section, rows, 0 if width else _LONGEST_TEXT)
     titles = [column.title for column in columns]
     lines = [section.heading]
-    if len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
+    is_text = [column.unit is Unit.TEXT for column in columns]
+    gaps = 2 * len(titles)
+    room = width - gaps if width else _UNLIMITED
+    words = [max(title.split(), key=len) for title in titles]  # a title may have several lines
+    widths = widths_within([titles, *cells], is_text, room) or widths_within([words, *cells], is_text, room)
+    if widths is None or len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
         longest = max(map(len, titles))
+        room = width - longest - 4 if width else _UNLIMITED
         for row in cells:
-            lines += ["", *(f"  {title:<{longest}}  {cell}" for title, cell in zip(titles, row, strict=True) if cell)]
+            pairs = [(title, shortened(cell, room)) for title, cell in zip(titles, row, strict=True) if cell]
+            lines += ["", *(f"  {title:<{longest}}  {cell}" for title, cell in pairs)]
     elif cells:
-        is_text = [column.unit is Unit.TEXT for column in columns]
-        widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
-        for row in [titles, *cells]:
-            parts = zip(row, widths, is_text, strict=True)
-            lines.append(
-                "  " + "  ".join(f"{cell:<{width}}" if left else f"{cell:>{width}}" for cell, width, left in parts)
-            )
-            lines[-1] = lines[-1].rstrip()
+        folded = zip_longest(*map(wrap, titles, widths), fillvalue="")
+        for shown in (*folded, *cells):
+            parts = zip(map(shortened, shown, widths), widths, is_text, strict=True)
+            line = "  ".join(f"{cell:<{room}}" if left else f"{cell:>{room}}" for cell, room, left in parts)
+            lines.append(f"  {line}".rstrip())
     hidden = len(section.rows) - len(rows)
     lines += [f"  {hidden} more rows: --top {len(section.rows)}"] if hidden else []
     notes = [f"  {one_line(note)}" for note in section.notes]
@@ -56,19 +62,22 @@ def _text(section: Section, top: int, width: int) -> list[str]:
     return lines + notes
 
 
-def _shown(section: Section, rows: Sequence[Sequence[Cell]]) -> tuple[list[Column], list[list[str]]]:
-    """Return the columns that people see, and their cells of some rows."""
+def _shown(
+    section: Section, rows: Sequence[Sequence[Cell]], longest: int = _LONGEST_TEXT
+) -> tuple[list[Column], list[list[str]]]:
+    """Return the columns that people see, and their cells of some rows, texts of at most `longest` letters."""
     has_details = any(column.detail for column in section.columns)
     shown = [
         (at, column)
         for at, column in enumerate(section.columns)
         if not has_details or (not column.detail and any(row[at] not in (None, "") for row in rows))
     ]
-    return [column for _, column in shown], [[shown_cell(row[at], column.unit) for at, column in shown] for row in rows]
+    cells = [[shown_cell(row[at], column.unit, longest) for at, column in shown] for row in rows]
+    return [column for _, column in shown], cells
 
 
 def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
-    """Return a cell for people, texts of at most `longest` letters; "" for what is not known."""
+    """Return a cell for people, texts of at most `longest` letters, 0 for any number; "" for what is not known."""
     if cell is None:
         return ""
     if unit is Unit.NS:
@@ -78,7 +87,7 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
     if unit is Unit.RATE:
         return f"{float(cell):.4g}"
     shown = one_line(str(cell))
-    return shown if len(shown) <= longest else f"{shown[: longest - 3]}..."
+    return shown if not longest or len(shown) <= longest else f"{shown[: longest - 3]}..."
 
 
 def markdown(sections: Sequence[Section], top: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -13,8 +15,13 @@ from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
+from traceconv.io.shown import shortened, widths_within
 from traceconv.model.clocks import ClockMap
 from traceconv.model.times import format_bound, format_time
+
+#: Columns whose texts are shortened where the terminal is narrow.
+_TEXTS = ("file", "clock", "machine", "to CLOCK_REALTIME by")
+_UNLIMITED = 1 << 30
 
 
 @click.command("clocks")
@@ -77,9 +84,16 @@ def _print_clocks(lines: list[ClockLine]) -> None:
         way = ("nothing", "") if line.realtime is None else _way(line.realtime)
         name = clock.name if line.events else f"({clock.name})"
         rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *way))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    is_text = [title in _TEXTS for title in rows[0]]
+    width = get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+    widths = widths_within(rows, is_text, width - 2 * (len(rows[0]) - 1))
+    if widths is None:  # too narrow for a table
+        for row in rows[1:]:
+            pairs = [f"{title:<20}  {shortened(cell, width - 22)}" for title, cell in zip(rows[0], row, strict=True)]
+            say(*pairs, "", err=False)
+        return
     for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        cells = (shortened(cell, room).ljust(room) for cell, room in zip(row, widths, strict=True))
         say("  ".join(cells).rstrip(), err=False)
 
 

@@ -7,6 +7,7 @@ all stands there as an escape, such as \\x1b.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: The end of the noun that is counted, by what can follow it.
@@ -34,3 +35,35 @@ def lines(text: str) -> str:
 
 def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+#: Texts in a table are not made shorter than that to fit a terminal.
+_LEAST_TEXT = 16
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text of at most `width` letters, with an ellipsis in its middle if it has more."""
+    if len(text) <= width:
+        return text
+    first = width // 2
+    return f"{text[:first]}…{text[len(text) - (width - 1 - first) :]}"
+
+
+def widths_within(rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int) -> list[int] | None:
+    """Return how wide the columns of a table may be so that a line fits; None if shorter texts are not enough.
+
+    Args:
+        rows: the cells, titles included.
+        is_text: which columns may be shortened; the widest ones are first.
+        width: of a line, without the gaps between columns.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    while (over := sum(widths) - width) > 0:
+        texts = sorted({one for one, text in zip(widths, is_text, strict=True) if text and one > _LEAST_TEXT})
+        if not texts:
+            return None
+        widest = [at for at, text in enumerate(is_text) if text and widths[at] == texts[-1]]
+        lower = max([_LEAST_TEXT, texts[-1] - -(-over // len(widest)), *texts[-2:-1]])
+        for at in widest:
+            widths[at] = lower
+    return widths

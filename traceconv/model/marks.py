@@ -113,6 +113,7 @@ class FormatMarks(Struct, frozen=True):
         interval_threads: a pattern of the names of tracks whose counters count in one thread only, with the groups
             `name` and `tid`.
         counts: how counts of slices are told; None if there are none.
+        is_output: whether traceconv wrote it: it keeps neither the ranks of its inputs nor the groups of collectives.
     """
 
     launches: LaunchMarks | None = None
@@ -129,6 +130,7 @@ class FormatMarks(Struct, frozen=True):
     interval_counts: str = ""
     interval_threads: str = ""
     counts: CountMarks | None = None
+    is_output: bool = False
 
 
 NO_MARKS: Final = FormatMarks()

@@ -21,17 +21,20 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
+from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import PACKET_KINDS
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
-from traceconv.families.registry import Match
+from traceconv.families.registry import Match, importer_class
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.model.diagnostics import lost
-from traceconv.model.marks import ANY_TOOL_MARKS
+from traceconv.model.marks import ANY_TOOL_MARKS, NO_MARKS, FormatMarks
 from traceconv.model.times import LIMIT_NS
 
 BAD_SHIFT = lost(
@@ -47,7 +50,7 @@ _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: What our own writer says about itself.
 _OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
-_SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
+_SHIFT, _CLOCK, _SOURCES = "traceconv.time_shift_ns", "traceconv.clock", "traceconv.sources"
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 
 
@@ -116,6 +119,7 @@ class Perfetto:
         self._set_clock(reader, info, out)
         for key, value in info.items():
             out.metadata[key] = value
+        out.info.marks = _own_marks(info.get(_SOURCES))
 
     def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
         domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain
@@ -125,6 +129,24 @@ class Perfetto:
         out.clocks.set_default(domain)
         for snapshot in reader.clocks.snapshots(domain):
             out.clocks.snapshot(snapshot)
+
+
+def _own_marks(sources: Any) -> FormatMarks:
+    """Return what the formats of the inputs of our own writer say of names and categories; of other traces nothing."""
+    stated = [one.get("format") for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    marks = [
+        getattr(importer_class(name), "marks", NO_MARKS) for name in sorted(FORMATS.keys() & set(map(str, stated)))
+    ]
+    if not marks:
+        return ANY_TOOL_MARKS
+    return msgspec.structs.replace(
+        ANY_TOOL_MARKS,
+        steps="|".join(dict.fromkeys(one.steps for one in marks if one.steps)),
+        memory="|".join(dict.fromkeys(one.memory for one in marks if one.memory)),
+        asides=tuple(dict.fromkeys(category for one in marks for category in one.asides)),
+        primitives=next((one.primitives for one in marks if one.primitives), None),
+        is_output=True,
+    )
 
 
 def _fact(key: str, value: Any) -> Any:
