@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from traceconv.cli import serve
+from traceconv.cli.ui import PUBLIC, Ui
 from traceconv.errors import InputError, OutputError
 
 CONTENT = b"\x0a\x02\x08\x01" * 1000
@@ -24,10 +25,11 @@ JOIN_S = 30.0
 class Session:
     """A `serve()` that runs in a thread, and what a client needs to know of it."""
 
-    def __init__(self, file: Path, timeout_s: float) -> None:
+    def __init__(self, file: Path, timeout_s: float, ui: Ui) -> None:
         self.links: queue.Queue[str] = queue.Queue()
         self.results: list[bool] = []
-        self.thread = threading.Thread(target=self._run, args=(file, timeout_s))
+        self.origin = ui.origin
+        self.thread = threading.Thread(target=self._run, args=(file, timeout_s, ui))
         self.thread.start()
         self.link = self.links.get(timeout=JOIN_S)
         fragment = urllib.parse.urlsplit(self.link).fragment
@@ -36,14 +38,17 @@ class Session:
         assert self.url.port is not None
         self.port = self.url.port
 
-    def _run(self, file: Path, timeout_s: float) -> None:
-        done = serve.serve(file, open_browser=False, timeout_s=timeout_s, on_ready=self.links.put, port=0)
+    def _run(self, file: Path, timeout_s: float, ui: Ui) -> None:
+        done = serve.serve(file, ui=ui, open_browser=False, timeout_s=timeout_s, on_ready=self._ready, port=0)
         self.results.append(done)
+
+    def _ready(self, link: str, port: int) -> None:
+        self.links.put(link)
 
     def request(self, method: str = "GET", path: str = "", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
         """Sends one request as the UI does; underscores in names of headers stand for hyphens, "" leaves one out."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=JOIN_S)
-        headers = {"Origin": serve.UI_ORIGIN} | headers
+        headers = {"Origin": self.origin} | headers
         sent = {name.replace("_", "-"): value for name, value in headers.items() if value}
         try:
             connection.request(method, path or self.url.path, headers=sent)
@@ -54,11 +59,11 @@ class Session:
 
     def get_request(self) -> bytes:
         """A fetch as it goes over the wire."""
-        lines = [f"GET {self.url.path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", f"Origin: {serve.UI_ORIGIN}"]
+        lines = [f"GET {self.url.path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}", f"Origin: {PUBLIC.origin}"]
         return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
 
     def fetch(self) -> bytes:
-        return self.request(Origin=serve.UI_ORIGIN)[1]
+        return self.request()[1]
 
     def result(self) -> bool:
         self.thread.join(JOIN_S)
@@ -70,13 +75,14 @@ Start = Callable[..., Session]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    monkeypatch.setattr(serve, "IDLE_S", 0.3)
     sessions: list[Session] = []
 
-    def begin(content: bytes = CONTENT, name: str = "out.pftrace", timeout_s: float = 60.0) -> Session:
+    def begin(content: bytes = CONTENT, name: str = "out.pftrace", timeout_s: float = 60.0, ui: Ui = PUBLIC) -> Session:
         file = tmp_path / name
         file.write_bytes(content)
-        sessions.append(Session(file, timeout_s))
+        sessions.append(Session(file, timeout_s, ui))
         return sessions[-1]
 
     yield begin
@@ -88,7 +94,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 def test_the_ui_fetches_the_file_and_the_server_ends(start: Start) -> None:
     session = start()
-    response, body = session.request(Origin=serve.UI_ORIGIN)
+    response, body = session.request(Origin=PUBLIC.origin)
     assert response.status == 200
     assert body == CONTENT
     assert response.headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
@@ -126,8 +132,8 @@ def test_sizes(start: Start, content: bytes) -> None:
         {"Origin": "https://evil.example"},
         {"Origin": "null"},
         {"Origin": "http://ui.perfetto.dev"},
-        {"Host": "evil.example:9001", "Origin": serve.UI_ORIGIN},
-        {"Host": "127.0.0.1", "Origin": serve.UI_ORIGIN},
+        {"Host": "evil.example:9001", "Origin": PUBLIC.origin},
+        {"Host": "127.0.0.1", "Origin": PUBLIC.origin},
     ],
     ids=str,
 )
@@ -145,7 +151,7 @@ def test_foreign_requests_get_nothing(start: Start, method: str, headers: dict[s
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_other_paths(start: Start, method: str, path: str) -> None:
     session = start()
-    assert session.request(method, path, Origin=serve.UI_ORIGIN)[0].status == 404
+    assert session.request(method, path, Origin=PUBLIC.origin)[0].status == 404
     assert session.request(method, session.url.path + "x")[0].status == 404
     assert session.thread.is_alive()
 
@@ -165,12 +171,12 @@ def test_head_tells_the_size_and_is_no_fetch(start: Start) -> None:
 
 @pytest.mark.parametrize("private", [True, False])
 def test_preflight(start: Start, private: bool) -> None:
-    headers = {"Origin": serve.UI_ORIGIN, "Access_Control_Request_Method": "GET"}
+    headers = {"Origin": PUBLIC.origin, "Access_Control_Request_Method": "GET"}
     if private:
         headers["Access_Control_Request_Private_Network"] = "true"
     response, _ = start().request("OPTIONS", **headers)
     assert response.status == 204
-    assert response.headers["Access-Control-Allow-Origin"] == serve.UI_ORIGIN
+    assert response.headers["Access-Control-Allow-Origin"] == PUBLIC.origin
     assert "GET" in response.headers["Access-Control-Allow-Methods"]
     assert response.headers["Access-Control-Allow-Private-Network"] == ("true" if private else None)
 
@@ -232,7 +238,7 @@ def test_ctrl_c_is_no_timeout(tmp_path: Path) -> None:
     file.write_bytes(b"{}")
     links: list[str] = []
 
-    def interrupt(link: str) -> None:
+    def interrupt(link: str, port: int) -> None:
         links.append(link)
         raise KeyboardInterrupt
 
@@ -249,7 +255,7 @@ def test_opens_the_browser_after_the_link_was_told(tmp_path: Path, monkeypatch: 
     file.write_bytes(b"{}")
     calls: list[tuple[str, str]] = []
     monkeypatch.setattr(webbrowser, "open", lambda link: calls.append(("opened", link)))
-    serve.serve(file, timeout_s=0.1, on_ready=lambda link: calls.append(("told", link)), port=0)
+    serve.serve(file, timeout_s=0.1, on_ready=lambda link, port: calls.append(("told", link)), port=0)
     assert [what for what, _ in calls] == ["told", "opened"]
     assert calls[0][1] == calls[1][1]
 
@@ -267,3 +273,84 @@ def test_busy_port(tmp_path: Path) -> None:
 def test_unreadable_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         serve.serve(tmp_path / name, open_browser=False, port=0)
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Ui:
+    """A UI that is served beside the file."""
+    (tmp_path / "web" / "v1").mkdir(parents=True)
+    files = {name: tmp_path / "web" / name for name in ("index.html", "v1/frontend_bundle.js", "v1/a b.wasm")}
+    for name, path in files.items():
+        path.write_text(name)
+    return Ui("here", files=files)
+
+
+def test_a_ui_beside_the_file(start: Start, beside: Ui) -> None:
+    session = start(ui=beside)
+    page = urllib.parse.urlsplit(session.link)
+    assert (page.scheme, page.netloc) == ("http", session.url.netloc)
+    assert page.path == session.url.path.removesuffix("out.pftrace") + "ui/"
+    for name, type_, body in (
+        ("", "text/html", b"index.html"),
+        ("index.html?x=1", "text/html", b"index.html"),
+        ("v1/frontend_bundle.js", "text/javascript", b"v1/frontend_bundle.js"),
+        ("v1/a%20b.wasm", "application/wasm", b"v1/a b.wasm"),
+    ):
+        response, found = session.request(path=page.path + name)
+        assert (response.status, response.headers["Content-Type"], found) == (200, type_, body)
+        assert "default-src 'self'" in response.headers["Content-Security-Policy"]
+    assert session.thread.is_alive()
+    response, found = session.request()
+    assert (response.headers["Content-Type"], found) == ("application/octet-stream", CONTENT)
+    # What the UI asks for after the trace still comes, then the server ends.
+    assert session.request(path=page.path)[0].status == 200
+    assert session.result() is True
+
+
+@pytest.mark.parametrize(
+    ("name", "headers"),
+    [
+        ("v1/", {}),
+        ("v1", {}),
+        ("../out.pftrace/", {}),
+        ("%2e%2e/out.pftrace", {}),
+        ("v1/../index.html", {}),
+        ("v1//frontend_bundle.js", {}),
+        ("other.js", {}),
+        ("", {"Origin": "https://evil.example"}),
+        ("", {"Origin": PUBLIC.origin}),
+        ("", {"Origin": "null"}),
+        ("", {"Host": "evil.example:9001"}),
+        ("", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}),
+        ("index.html", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST"])
+def test_a_ui_beside_the_file_gives_away_nothing_else(
+    start: Start, beside: Ui, method: str, name: str, headers: dict[str, str]
+) -> None:
+    session = start(ui=beside)
+    page = urllib.parse.urlsplit(session.link).path
+    response, body = session.request(method, page + name, **headers)
+    assert (response.status, body) == (404, b"")
+    assert session.request(method, page.replace("/ui/", "x/ui/"))[0].status == 404
+    assert session.request(method, "/ui/")[0].status == 404
+
+
+def test_a_link_to_the_ui_beside_the_file_may_be_on_any_page(start: Start, beside: Ui) -> None:
+    session = start(ui=beside)
+    page = urllib.parse.urlsplit(session.link).path
+    assert session.request(path=page, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0].status == 200
+
+
+def test_a_ui_beside_the_file_takes_another_port_than_a_busy_one(tmp_path: Path, beside: Ui) -> None:
+    file = tmp_path / "x.json"
+    file.write_bytes(b"{}")
+    ports: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        serve.serve(
+            file, ui=beside, open_browser=False, timeout_s=0.1, on_ready=lambda _, port: ports.append(port), port=port
+        )
+    assert ports != [port]

@@ -17,7 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,22 @@ class Track:
 
 
 @dataclasses.dataclass(frozen=True)
+class Row:
+    """A row in the window of the browser.
+
+    Attributes:
+        name: of its track behind those of the groups that it is in: "python 7 / thread 7".
+        slices: how many of it and of the tracks below it are in the visible part of the timeline.
+        covered, spanned: the shares of that part that they cover, and that lie from the first one to the last.
+    """
+
+    name: str
+    slices: int
+    covered: float
+    spanned: float
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """What the UI made of a trace.
 
@@ -69,6 +85,8 @@ class Report:
         exceptions: JavaScript exceptions of the page.
         start, end: the bounds of the timeline in nanoseconds.
         tracks: the tree of tracks, from the top.
+        window: the visible part of the timeline in nanoseconds.
+        rows: what is in the window of the browser, from the top.
     """
 
     failure: str | None = None
@@ -79,6 +97,8 @@ class Report:
     start: int = 0
     end: int = 0
     tracks: tuple[Track, ...] = ()
+    window: tuple[int, int] = (0, 0)
+    rows: tuple[Row, ...] = ()
 
     @property
     def problems(self) -> list[str]:
@@ -106,6 +126,8 @@ def shot(
     select: str | None = None,
     collapse: Sequence[str] = (),
     pin: Sequence[str] = (),
+    link: str | None = None,
+    hosts: Mapping[str, str] | None = None,
 ) -> Report:
     """Opens a trace with all groups expanded and saves a picture.
 
@@ -116,6 +138,8 @@ def shot(
         select: select the first slice of that name, which opens its details.
         collapse: names of tracks that stay collapsed.
         pin: names of tracks to pin at the top.
+        link: open this instead, and leave all as it was opened.
+        hosts: where other hosts than 127.0.0.1 are, by name: 127.0.0.1:PORT.
     """
     width, height = size
     start, end = span_ns or (None, None)
@@ -128,6 +152,8 @@ def shot(
         "select": select,
         "collapse": list(collapse),
         "pin": list(pin),
+        "link": link,
+        "hosts": dict(hosts or {}),
         "timeout": TIMEOUT_S,
     }
     ui_root = oracle.ui_dir().parent  # its index.html loads the version below it
@@ -147,6 +173,8 @@ def _report(found: dict[str, Any]) -> Report:
         start=int(found.get("start", 0)),
         end=int(found.get("end", 0)),
         tracks=tuple(Track.from_json(node) for node in found.get("tracks", ())),
+        window=(int(found.get("window", (0, 0))[0]), int(found.get("window", (0, 0))[1])),
+        rows=tuple(Row(**row) for row in found.get("rows", ())),
     )
 
 
@@ -159,6 +187,7 @@ def main() -> int:
     parser.add_argument("--span", type=int, nargs=2, metavar=("START_NS", "END_NS"), help="the part to show")
     parser.add_argument("--select", metavar="NAME", help="select the first slice of that name")
     parser.add_argument("--collapse", metavar="TRACK", action="append", default=[])
+    parser.add_argument("--link", help="open this, which serves the trace, and leave all as it was opened")
     parser.add_argument("--pin", metavar="TRACK", action="append", default=[])
     args = parser.parse_args()
     report = shot(
@@ -170,6 +199,7 @@ def main() -> int:
         select=args.select,
         collapse=args.collapse,
         pin=args.pin,
+        link=args.link,
     )
     shown = dataclasses.asdict(report) | {"tracks": report.outline(), "problems": report.problems}
     print(json.dumps(shown, indent=1, ensure_ascii=False))

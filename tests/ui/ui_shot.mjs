@@ -1,6 +1,7 @@
 // node ui_shot.mjs UI_ROOT CHROMIUM OPTIONS_JSON TRACE OUT.png
 // Opens a trace in the Perfetto UI under UI_ROOT with headless Chromium, without a network, saves a picture and
-// prints one JSON object that tells what the UI made of it. shot.py is the command for people and describes the
+// prints one JSON object that tells what the UI made of it. With a link among the options it opens that instead, and
+// leaves all as it was opened. shot.py is the command for people and describes the
 // options and the report.
 //
 // The browser is driven over --remote-debugging-pipe (file descriptors 3 and 4): no driver package is needed.
@@ -12,7 +13,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 const [root, chromium, optionsJson, trace, out] = process.argv.slice(2);
-const {width, height, collapse, pin, select, start, end, tall, timeout} = JSON.parse(optionsJson);
+const {width, height, collapse, pin, select, start, end, tall, timeout, link, hosts} = JSON.parse(optionsJson);
 const deadline = Date.now() + timeout * 1000;
 
 // ------------------------------------------------------------- static server
@@ -51,7 +52,9 @@ class Browser {
     this.process = spawn(chromium, [
       '--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--hide-scrollbars',
       '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage',
-      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', // nothing but this machine
+      // Nothing but this machine: `hosts` maps names to addresses of servers here, which no certificate is for.
+      `--host-resolver-rules=${Object.entries(hosts).map((pair) => `MAP ${pair.join(' ')}, `).join('')}` +
+        'MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--ignore-certificate-errors',
       `--user-data-dir=${profile}`, '--remote-debugging-pipe', 'about:blank',
     ], {stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe']});
     this.closed = new Promise((resolve) => this.process.on('close', resolve));
@@ -152,6 +155,43 @@ async function pageReport() {
   return {dialog, importErrors, errors, start: String(start), end: String(end), tracks: tree(trace.workspace)};
 }
 
+/** The visible part of the timeline, and the rows in the window: how much of that part their slices take. */
+async function pageScreen() {
+  const trace = self.app.trace;
+  const {start, end} = trace.timeline.visibleWindow.toTimeSpan();
+  const trackIds = (node) => [
+    ...(trace.tracks.getTrack(node.uri ?? '')?.tags?.trackIds ?? []), ...node.children.flatMap(trackIds)];
+  const slices = async (ids) => {
+    const result = await trace.engine.query(
+      `select max(ts, ${start}) as a, min(iif(dur < 0, ${end}, ts + dur), ${end}) as b from slice
+       where track_id in (${ids.join()}) and a < b order by a`);
+    const found = [];
+    for (const row = result.iter({}); row.valid(); row.next()) found.push([BigInt(row.get('a')), BigInt(row.get('b'))]);
+    return found;
+  };
+  const share = (duration) => Number(duration) / Number(end - start);
+  const rows = [];
+  for (const element of document.querySelectorAll('.pf-track')) {
+    const {top, bottom} = element.getBoundingClientRect();
+    const node = trace.workspace.flatTracks.find(({id}) => id === element.id);
+    if (!node || top < 0 || bottom > innerHeight) continue;
+    const names = [];
+    for (let at = node; at?.name; at = at.parent) names.unshift(at.name);
+    const found = await slices(trackIds(node));
+    let covered = 0n;
+    let until = start;
+    for (const [a, b] of found) {
+      if (b > until) covered += b - (a > until ? a : until);
+      if (b > until) until = b;
+    }
+    rows.push({
+      name: names.join(' / '), slices: found.length, covered: share(covered),
+      spanned: found.length ? share(until - found[0][0]) : 0,
+    });
+  }
+  return {window: [String(start), String(end)], rows};
+}
+
 /** Expands all groups but those with a name in `collapse`, and pins the tracks with a name in `pin`. */
 function arrangeTracks(collapse, pin) {
   for (const node of self.app.trace.workspace.flatTracks) {
@@ -183,6 +223,13 @@ function hiddenHeight() {
     .map((e) => e.scrollHeight - e.clientHeight));
 }
 
+/** Where the last row ends, if no drawer is open below. */
+function usedHeight() {
+  const drawer = document.querySelector('.pf-split-panel__drawer, .pf-drawer')?.clientHeight ?? 0;
+  const bottoms = [...document.querySelectorAll('.pf-track')].map((row) => row.getBoundingClientRect().bottom);
+  return drawer > 60 || !bottoms.length ? innerHeight : Math.min(innerHeight, Math.ceil(Math.max(...bottoms)) + 12);
+}
+
 // ---------------------------------------------------------------------- main
 
 const DIALOG = `document.querySelector('.pf-modal-dialog')`;
@@ -195,7 +242,7 @@ const idle = (browser) => browser.evaluate(`self.waitForPerfettoIdle()`);
 async function load(browser, origin) {
   const url = encodeURIComponent(`${origin}/trace/${encodeURIComponent(path.basename(trace))}`);
   await setHeight(browser, height);
-  await browser.send('Page.navigate', {url: `${origin}/?testing=1#!/?hideSidebar=true&url=${url}`});
+  await browser.send('Page.navigate', {url: link ?? `${origin}/?testing=1#!/?hideSidebar=true&url=${url}`});
   await browser.until(`self.app && self.waitForPerfettoIdle`, 'UI');
   await browser.evaluate(`localStorage.setItem('dismissedPanningHint', 'true')`);
   await browser.until(`${DIALOG} || (self.app.trace && !self.app.isLoadingTrace)`, 'trace');
@@ -203,7 +250,7 @@ async function load(browser, origin) {
 
 async function arrange(browser) {
   await idle(browser);
-  await browser.call(arrangeTracks, collapse, pin);
+  if (link === null) await browser.call(arrangeTracks, collapse, pin);
   if (select !== null) await browser.call(selectSlice, select);
   await idle(browser);
   if (end !== null) await browser.call(showSpan, String(start), String(end));
@@ -212,6 +259,20 @@ async function arrange(browser) {
   for (const step of [wanted + 1, wanted]) {
     await setHeight(browser, step);
     await idle(browser);
+  }
+}
+
+/** Saves the window; as WebP without the blank part below the last row, in the best quality that has at most 40 kB. */
+async function takePicture(browser) {
+  const save = async (options) => {
+    const {data} = await browser.send('Page.captureScreenshot', options);
+    writeFileSync(out, Buffer.from(data, 'base64'));
+    return data.length * 3 / 4;
+  };
+  if (!out.endsWith('.webp')) return save({format: 'png'});
+  const clip = {x: 0, y: 0, width, height: await browser.call(usedHeight), scale: 1};
+  for (const quality of [90, 75, 60, 45, 30, 15]) {
+    if (await save({format: 'webp', quality, clip}) <= 40_000) return;
   }
 }
 
@@ -227,8 +288,8 @@ try {
   if (await browser.evaluate(`!!${DIALOG}`)) await new Promise((resolve) => setTimeout(resolve, 500));
   else await arrange(browser);
   report = await browser.call(pageReport);
-  const {data} = await browser.send('Page.captureScreenshot', {format: 'png'});
-  writeFileSync(out, Buffer.from(data, 'base64'));
+  if (report.tracks) Object.assign(report, await browser.call(pageScreen));
+  await takePicture(browser);
 } catch (err) {
   failure = String(err.message ?? err);
 } finally {

@@ -1,4 +1,4 @@
-"""Hands one file to ui.perfetto.dev through a short-lived web server on this machine.
+"""Hands one file to a Perfetto UI through a short-lived web server on this machine, which can serve the UI, too.
 
 The UI fetches `#!/?url=...` itself, inside the browser. What it accepts (google/perfetto at ec5d16b14b):
 
@@ -8,9 +8,13 @@ The UI fetches `#!/?url=...` itself, inside the browser. What it accepts (google
   the server may end after the fetch. The UI also sends `POST /status` to this port to look for a trace
   processor; the 404 for that request is harmless.
 
+A UI that is served beside the file is of the same origin, so it takes any port; the usual one keeps the settings that
+the browser stores for it. It asks for parts of itself while it loads the trace, so the server ends when it was left
+alone for a while. Its pages may load nothing from elsewhere.
+
 Any page in any browser on this machine can send requests to 127.0.0.1, so the file lies under an unguessable
 path, requests that were made for another host name (DNS rebinding) or by another site get a 404, and only the
-UI's origin may read an answer.
+UI's origin may read an answer. Of a UI that is served, its own files alone can be had, under the same path.
 
 Chrome asks the user before a public site may reach this machine (Local Network Access, from version 142; the
 permission is called `loopback-network`), and without the user's consent the request never comes. Versions before
@@ -28,6 +32,7 @@ import socket
 import socketserver
 import sys
 import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from http import HTTPStatus
@@ -35,9 +40,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from traceconv.cli.ui import PUBLIC, TYPES, Ui
 from traceconv.errors import InputError, OutputError
 
-UI_ORIGIN = "https://ui.perfetto.dev"
 UI_PORT = 9001
 METHODS = "GET, HEAD, OPTIONS"
 
@@ -47,39 +52,49 @@ TIMEOUT_S = 120.0
 STALL_S = 60.0
 # How long to wait for the client to confirm the end of the file by closing its side.
 LINGER_S = 5.0
+# How long a served UI, which has the trace, may ask for nothing more of itself until the server ends.
+IDLE_S = 5.0
+# What the pages of a served UI may load: what this server has, and what they make.
+POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; frame-ancestors 'none'"
 
 
 def serve(
     path: str | os.PathLike[str],
     *,
+    ui: Ui = PUBLIC,
     open_browser: bool = True,
     timeout_s: float = TIMEOUT_S,
-    on_ready: Callable[[str], None] | None = None,
+    on_ready: Callable[[str, int], None] | None = None,
     port: int = UI_PORT,
 ) -> bool:
-    """Serve one file to ui.perfetto.dev until it was fetched once.
+    """Serve one file to a Perfetto UI until it was fetched once.
 
     Args:
         path: the file, in any format that the UI reads.
+        ui: who may fetch it; its own files are served, too.
         open_browser: open the link in the user's browser.
         timeout_s: how long to wait, in seconds, for a fetch to begin.
-        on_ready: called with the link, before the browser is opened.
-        port: the port on 127.0.0.1; 0 takes a free one, which the UI will refuse.
+        on_ready: called with the link and the port, before the browser is opened.
+        port: the port on 127.0.0.1; 0 takes a free one, which a UI from elsewhere may refuse.
 
     Returns:
         True when the file was fetched completely, False after the timeout.
 
     Raises:
         InputError: the file cannot be read.
-        OutputError: the port is in use.
+        OutputError: the port is in use, and the UI is not served here.
         KeyboardInterrupt: Ctrl-C; the server has ended.
     """
     file = Path(path)
     _check_readable(file)
-    with _listen(file, port) as server:
+    with _listen(file, ui, port) as server:
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         try:
-            return _wait(server, open_browser, timeout_s, on_ready)
+            if on_ready:
+                on_ready(server.link, server.server_address[1])
+            if open_browser:
+                webbrowser.open(server.link)
+            return server.wait(timeout_s)
         finally:
             server.shutdown()
 
@@ -91,28 +106,19 @@ def _check_readable(file: Path) -> None:
         raise InputError(f"{file}: cannot be read: {err.strerror}") from err
 
 
-def _listen(file: Path, port: int) -> _Server:
+def _listen(file: Path, ui: Ui, port: int) -> _Server:
     try:
-        return _Server(file, port)
+        return _Server(file, ui, port)
     except OSError as err:
         if err.errno != errno.EADDRINUSE:
             raise OutputError(f"127.0.0.1:{port}: cannot listen: {err.strerror}") from err
+        if ui.files:
+            return _Server(file, ui, 0)
         raise OutputError(
             f"127.0.0.1:{port}: the port is in use, and the Perfetto UI fetches from no other port",
             hint=f"end the other program (another `traceconv open`, a trace_processor), "
-            f"or open {UI_ORIGIN} and drop the file there",
+            f"or open {ui.page} and drop the file there",
         ) from err
-
-
-def _wait(server: _Server, open_browser: bool, timeout_s: float, on_ready: Callable[[str], None] | None) -> bool:
-    if on_ready:
-        on_ready(server.link)
-    if open_browser:
-        webbrowser.open(server.link)
-    while not server.fetched.wait(timeout_s):
-        if not server.sending:
-            return False
-    return True
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -123,19 +129,36 @@ class _Server(socketserver.ThreadingTCPServer):
     # On Windows the option would let two programs share the port.
     allow_reuse_address = os.name != "nt"
 
-    def __init__(self, file: Path, port: int) -> None:
+    def __init__(self, file: Path, ui: Ui, port: int) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
-        self.file = file
-        self.path = f"/{secrets.token_urlsafe(16)}/{quote(file.name)}"
+        self.ui = ui
+        self.token = secrets.token_urlsafe(16)
         self.host = f"127.0.0.1:{self.server_address[1]}"
+        self.origin = ui.origin or f"http://{self.host}"
+        self.trace = quote(file.name)
+        # By path below the token. The name of a file has no slash.
+        self.files = {f"ui/{quote(name)}": path for name, path in ui.files.items()} | {self.trace: file}
+        if ui.files:
+            self.files["ui/"] = ui.files["index.html"]
         self.fetched = threading.Event()
         self.sending: set[_Handler] = set()
+        self.last_answer = time.monotonic()
 
     @property
     def link(self) -> str:
         """What to open in a browser."""
+        here = f"http://{self.host}/{self.token}"
         # The UI decodes the value once, and takes a plus sign for a space.
-        return f"{UI_ORIGIN}/#!/?url={quote(f'http://{self.host}{self.path}', safe=':/')}"
+        return f"{self.ui.page or f'{here}/ui/'}#!/?url={quote(f'{here}/{self.trace}', safe=':/')}"
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return True when the file was fetched, and what is served of a UI; False after the timeout."""
+        while not self.fetched.wait(timeout_s):
+            if not self.sending:
+                return False
+        while self.ui.files and (self.sending or time.monotonic() - self.last_answer < IDLE_S):
+            time.sleep(0.1)
+        return True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client or a file that went away."""
@@ -150,21 +173,23 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = STALL_S
 
     def do_GET(self) -> None:
-        if not self._is_for_us():
+        name = self._wanted()
+        if name is None:
             return
         self.server.sending.add(self)
         try:
-            if self._send_file() and self._client_has_it_all():
+            if self._send_file(name) and self._client_has_it_all() and name == self.server.trace:
                 self.server.fetched.set()
         finally:
+            self.server.last_answer = time.monotonic()
             self.server.sending.discard(self)
 
     def do_HEAD(self) -> None:
-        if self._is_for_us():
-            self._head(HTTPStatus.OK, self.server.file.stat().st_size)
+        if name := self._wanted():
+            self._head(HTTPStatus.OK, self.server.files[name].stat().st_size, self._type(name))
 
     def do_OPTIONS(self) -> None:
-        if not self._is_for_us():
+        if self._wanted() is None:
             return
         extra = {"Access-Control-Allow-Methods": METHODS}
         if self.headers.get("Access-Control-Request-Private-Network") == "true":
@@ -176,44 +201,60 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         if code != HTTPStatus.NOT_IMPLEMENTED:
             self._head(code, 0)
-        elif self._is_for_us():
+        elif self._wanted():
             self._head(HTTPStatus.METHOD_NOT_ALLOWED, 0, {"Allow": METHODS})
 
     def log_message(self, format: str, *args: Any) -> None:
         """Write no log."""
 
-    def _is_for_us(self) -> bool:
-        """Return whether the request names our host and path and does not come from a foreign site.
+    def _wanted(self) -> str | None:
+        """Return which file the request names, if it names our host and path and does not come from a foreign site.
 
         Else it gets a 404.
         """
-        ours = (
-            secrets.compare_digest(self.path.encode(), self.server.path.encode())
+        token, _, name = self.path.partition("?")[0][1:].partition("/")
+        if (
+            secrets.compare_digest(token.encode(), self.server.token.encode())
+            and name in self.server.files
             and self.headers.get_all("Host") == [self.server.host]
-            and self.headers.get_all("Origin") == [UI_ORIGIN]
-        )
-        if not ours:
-            self.send_error(HTTPStatus.NOT_FOUND)
-        return ours
+            and self._is_of_the_ui(name)
+        ):
+            return name
+        self.send_error(HTTPStatus.NOT_FOUND)
+        return None
+
+    def _is_of_the_ui(self, name: str) -> bool:
+        origins = self.headers.get_all("Origin")
+        if not self.server.ui.files:
+            return origins == [self.server.origin]
+        # A browser states no origin for what a page gets from its own. Its first page may be a link on another's.
+        site = self.headers.get("Sec-Fetch-Site", "none")
+        link = name == "ui/" and self.headers.get("Sec-Fetch-Mode") == "navigate"
+        return origins in (None, [self.server.origin]) and (site in ("none", "same-origin") or link)
 
     def _head(self, code: int, size: int | None, extra: dict[str, str] | None = None) -> None:
         self.send_response(code)
         if code < 300:
-            self.send_header("Access-Control-Allow-Origin", UI_ORIGIN)
-            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Access-Control-Allow-Origin", self.server.origin)
         if size is not None:
             self.send_header("Content-Length", str(size))
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
+        if self.server.ui.files:
+            self.send_header("Content-Security-Policy", POLICY)
         for name, value in (extra or {}).items():
             self.send_header(name, value)
         self.end_headers()
 
-    def _send_file(self) -> bool:
+    def _type(self, name: str) -> dict[str, str]:
+        known = name != self.server.trace  # whatever a trace is called, it is not a page
+        return {"Content-Type": TYPES[self.server.files[name].suffix] if known else "application/octet-stream"}
+
+    def _send_file(self, name: str) -> bool:
         """Send the whole file; return False if it became shorter meanwhile."""
-        with self.server.file.open("rb") as file:
+        with self.server.files[name].open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            self._head(HTTPStatus.OK, size)
+            self._head(HTTPStatus.OK, size, self._type(name))
             return size == 0 or self.connection.sendfile(file, count=size) == size
 
     def _client_has_it_all(self) -> bool:

