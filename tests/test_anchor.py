@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -375,6 +376,13 @@ def test_files_that_are_refused(text: str, message: str, tmp_path: Path) -> None
 
 def test_how_mentions_it() -> None:
     assert "traceconv anchor -o anchor.json -- COMMAND" in run("how", "perf-data").stdout
+    for name in ("onnxruntime", "pytorch-kineto", "mxnet"):
+        recipe = run("how", name).stdout
+        assert re.search(r"^perf record -k CLOCK_MONOTONIC .* run\.py$", recipe, re.M)
+        assert re.search(r"^traceconv report .* --section layers$", recipe, re.M)
+        for words in ("-X perf", "--call-graph dwarf", "<not supported>"):
+            assert words in recipe
+    assert "PAPIMetricCollector" in run("how", "tvm-profile").stdout
     assert run("how", "clock-anchor").stdout.count("traceconv anchor -o") == 1
 
 

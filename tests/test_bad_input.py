@@ -97,7 +97,7 @@ def test_what_is_no_profile_with_the_format_named(data: bytes, format: str, tmp_
 
 
 def test_paths(tmp_path: Path) -> None:
-    assert "is a directory" in refusal(tmp_path).message
+    assert "no recording among the files" in refusal(tmp_path).message
     assert "No such file" in refusal(tmp_path / "absent").message
     assert isinstance(refusal(tmp_path / "absent", format="mxnet"), InputError)
 

@@ -21,6 +21,8 @@ from click.testing import CliRunner, Result
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.errors import TraceconvError
+from traceconv.families.index import ALIASES
+from traceconv.families.registry import formats_called, names
 from traceconv.io.shown import quantity
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -286,16 +288,73 @@ def test_wrong_calls_exit_with_2() -> None:
     assert process("convert", KINETO, "--nonsense").returncode == 2
 
 
-def test_binary_is_not_written_to_a_terminal() -> None:
+def on_a_terminal(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[bytes]:
+    """One command whose standard output is a terminal, and standard error a pipe."""
     terminal, ours = pty.openpty()
     try:
-        command = [sys.executable, "-m", "traceconv", "convert", str(ONEDNN)]
-        result = subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, timeout=60, check=False)
+        command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
+        return subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, timeout=60, check=False, cwd=cwd)
     finally:
         os.close(ours)
         os.close(terminal)
+
+
+def test_binary_is_not_written_to_a_terminal(tmp_path: Path) -> None:
+    result = on_a_terminal("convert", ONEDNN, "-o", "-", cwd=tmp_path)
     assert result.returncode == 2
     assert b"standard output is a terminal" in result.stderr
+
+
+def test_the_output_is_named_after_the_first_input(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    log, profile = tmp_path / "runs" / "log.txt", tmp_path / "runs" / "profile.json.gz"
+    log.write_bytes(ONEDNN.read_bytes())
+    profile.write_bytes(gzip.compress(KINETO.read_bytes()))
+    for arguments, name in (
+        (("convert", "runs/log.txt"), "runs/log.pftrace"),
+        (("convert", "runs/profile.json.gz", "--to", "json"), "runs/profile.json"),
+        (("convert", "runs/profile.json", "--to", "json"), "runs/profile-converted.json"),
+        (("merge", "runs/log.txt", profile), "runs/log-merged.pftrace"),
+    ):
+        result = on_a_terminal(*arguments, cwd=tmp_path)
+        assert result.stderr.decode().splitlines()[-1].startswith(f"wrote {name}: "), result.stderr
+        assert (tmp_path / name).exists()
+    again = on_a_terminal("convert", "runs/log.txt", cwd=tmp_path)
+    assert again.returncode == 2
+    assert again.stderr.startswith(b"error: runs/log.pftrace: the file exists")
+    assert on_a_terminal("convert", "runs/log.txt", "-f", "-q", cwd=tmp_path).stderr == b""
+    piped = process("convert", "runs/log.txt", "-q", cwd=tmp_path)
+    assert piped.stdout == (tmp_path / "runs" / "log.pftrace").read_bytes()
+
+
+def test_quiet_and_verbose_contradict_each_other() -> None:
+    assert refusal(run("align", KINETO, ONEDNN, "-q", "-v")).exit_code == 2
+    assert run("align", KINETO, ONEDNN, "-q").output == ""
+
+
+@pytest.mark.parametrize("name", ["kineto", "pytorch", "torch", "Pytorch-Kineto"])
+def test_formats_have_aliases_and_families(name: str, tmp_path: Path) -> None:
+    assert "input.json (pytorch-kineto)" in run("convert", KINETO, "--from", name, "-o", tmp_path / "a.json").stderr
+    assert refusal(run("convert", ONEDNN, "--from", "torch", "-o", tmp_path / "b.json")).message.endswith(
+        "is not of the formats pytorch-kineto, pytorch-table"
+    )
+
+
+def test_every_alias_leads_somewhere() -> None:
+    for name in (*ALIASES, "perf", "tvm", "nsight"):
+        assert set(formats_called(name)) <= set(names()), name
+        assert name not in names(), "it would hide a format"
+    shown = run("how", "perf").stdout
+    assert "perf record" in shown
+    assert "perf is also perf-header" in shown
+    assert len(run("formats", "perf").stdout.splitlines()) == 6
+
+
+def test_output_formats_have_aliases(tmp_path: Path) -> None:
+    for name in ("json", "chrome", "Chrome-JSON"):
+        assert run("convert", ONEDNN, "--to", name, "-f", "-o", tmp_path / "a").exit_code == 0
+        assert (tmp_path / "a").read_bytes()[:1] == b"{"
+    assert refusal(run("convert", ONEDNN, "--to", "jsn", "-o", tmp_path / "b")).hint == "did you mean json?"
 
 
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
@@ -334,7 +393,7 @@ def test_a_signal_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
 def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
     code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from traceconv.cli import main\n"
     code += "try: main()\nfinally: print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
-    command = [sys.executable, "-c", code, "--version"]
+    command = [sys.executable, "-c", code, "-V"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines()[-1] == "True"
 
@@ -428,6 +487,18 @@ def test_a_repeated_exact_start_is_not_shared_between_profiles(tmp_path: Path) -
     other.write_bytes(profile.read_bytes())
     error = refusal(run("merge", profile, other, "-O", "start_ns=1795245452966338432", "-o", tmp_path / "a.pftrace"))
     assert error.exit_code == 2
+
+
+def test_a_recording_and_its_gzip_are_named_as_one(tmp_path: Path) -> None:
+    """By content, also where there are too few events to tell it by them."""
+    plain, packed, other = tmp_path / "a.json", tmp_path / "b.json.gz", tmp_path / "c.json"
+    event = '[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]'
+    plain.write_text(event)
+    packed.write_bytes(gzip.compress(event.encode()))
+    other.write_text(event + "\n")
+    result = run("merge", plain, packed, other, "--on-ambiguous", "separate", "-o", tmp_path / "out.json")
+    assert "warning: b.json.gz: its events are those of a.json: the same recording given twice" in result.stderr
+    assert "c.json: its events" not in result.stderr
 
 
 # -- what the user says about clocks ----------------------------------------------------------------------------------
@@ -667,7 +738,7 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(module: str, tmp_path: Pa
         (("xyzzy",), "traceconv --help lists the commands"),
         ((KINETO,), f"to convert it: traceconv convert {KINETO} -o out.pftrace"),
         (("formats", "onedn"), "did you mean onednn-verbose?"),
-        (("how", "Kineto"), "did you mean pytorch-kineto?"),
+        (("how", "kinetto"), "did you mean kineto?"),
     ],
 )
 def test_a_wrong_word_gets_a_suggestion(arguments: tuple[object, ...], hint: str) -> None:

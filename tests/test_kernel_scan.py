@@ -64,6 +64,7 @@ def test_inputs(path: Path) -> None:
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),
+    st.decimals(-5 * 10**15, 5 * 10**15, places=4).map(str),
     st.decimals(-(10**16), 10**16, places=3).map(str),
     st.decimals(-(10**6), 10**6, places=5).map(str),
     st.sampled_from(["0", "-0", "00", "1.", ".5", "1e3", "1E-7", "-", "1.0000005", "NaN", "true", "null", '"7"', "+1"]),
@@ -217,6 +218,29 @@ def test_plain_events_take_the_fast_way() -> None:
     assert rows.is_fresh.tolist() == [True, False]
     assert rows.args_of(1) == b'{"k":[1,2]}'
     assert scanner.stand(int(rows.stand[0])) == (b"1", b'"a"', "c", False)
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("text", "exponent", "ns"),
+    [
+        ("1661203462611039", 3, 1661203462611039000),  # microseconds since 1970, as PyTorch wrote them
+        ("1712195495532815.3595", 3, 1712195495532815360),
+        ("4611686018427387", 3, 4611686018427387000),
+        ("4611686018427387.0004", 3, 4611686018427387000),
+        ("4611686018427387.0005", 3, None),
+        ("9999999999999999.9999", 3, None),
+        ("10000000000000000", 3, None),
+        ("1661203462611039123", 0, 1661203462611039123),
+        ("9999999999999999999", 0, None),
+        ("1661203462.6", 9, 1661203462600000000),
+    ],
+)
+def test_times_as_long_as_an_int64_allows_take_the_fast_way(text: str, exponent: int, ns: int | None) -> None:
+    event = b'{"ph":"i","s":"t","name":"op","pid":1,"tid":1,"ts":%b}]'
+    for sign in (b"", b"-"):
+        rows = RowScanner(kernel.module("scan"), exponent).scan(event % (sign + text.encode()), 0)
+        assert (rows.phase[0], rows.ts[0]) == ((ord("i"), -ns if sign else ns) if ns is not None else (0, rows.ts[0]))
 
 
 @needs_kernel

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from traceconv.answers.frames import Frame, Frames
     from traceconv.answers.section import Section
     from traceconv.api import (
-        Input,
         Output,
         Result,
         clocks,
@@ -62,18 +61,20 @@ if TYPE_CHECKING:
     )
 
     # fmt: on
+    from traceconv.expanding import Expanded, expand
     from traceconv.families.registry import Importer
+    from traceconv.inputs import Input
     from traceconv.io.limits import Limits
     from traceconv.model.trace import Trace
 
 # fmt: off
 __all__ = [
-    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Constraints", "Frame",
-    "Frames", "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError", "Limits", "LostData",
+    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Constraints", "Expanded",
+    "Frame", "Frames", "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError", "Limits", "LostData",
     "MalformedInput", "NameMap", "NothingRead", "Output", "OutputError", "Policy", "Questions", "ReceiptLine",
     "Result", "Section", "SeveralErrors", "Survey", "Together", "Trace", "TraceconvError", "UnrecognizedFormat",
     "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "__version__", "clocks", "convert", "estimate",
-    "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "write",
+    "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "write",
 ]
 # fmt: on
 
@@ -81,11 +82,13 @@ __all__ = [
 _HOMES = (
     "errors",
     "api",
+    "inputs",
+    "expanding",
     "align.constraint_parser",
     "align.names",
-    "align.clock_overview",
     "answers",
     "answers.frames",
+    "align.clock_overview",
 )
 
 

@@ -15,11 +15,12 @@ from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
-from traceconv.align.constraints import importer_options
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned
-from traceconv.errors import AlignmentError, LostData, SeveralErrors, TraceconvError, UsageError
-from traceconv.families.registry import Importer, OptionValue, importers, option_names, option_texts
+from traceconv.errors import AlignmentError, LostData, UsageError
+from traceconv.expanding import one_recording
+from traceconv.families.registry import Importer, OptionValue, importers, option_texts
+from traceconv.inputs import AnyPath, Input, opened, read_all
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.output import check_target, write_output
 from traceconv.io.source import Source
@@ -28,7 +29,7 @@ from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
 from traceconv.model.trace import Trace
 from traceconv.model.validate import validate
-from traceconv.reading import Recognised, read_recognised, recognise
+from traceconv.reading import read_recognised, recognise
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 if TYPE_CHECKING:
@@ -36,27 +37,6 @@ if TYPE_CHECKING:
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frames
     from traceconv.answers.section import Section
-
-AnyPath = str | os.PathLike[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """One input of a merge.
-
-    Attributes:
-        path: a file, or "-" for standard input.
-        format: the importer, if it shall not be found out.
-        options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
-        offset_ns: what to add to each of its times, on top of what the file says itself.
-        offset_within_ns: how wrong that can be.
-    """
-
-    path: AnyPath
-    format: str | None = None
-    options: Mapping[str, OptionValue] = field(default_factory=dict)
-    offset_ns: int | None = None
-    offset_within_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +93,7 @@ def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, st
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
-    found = recognise(Source(path, limits=limits))
+    found = recognise(Source(one_recording(path, limits), limits=limits))
     return found.cls.name, found.reason
 
 
@@ -134,7 +114,8 @@ def read(
     Raises:
         TraceconvError: the input cannot be read; all other problems are counted in the diagnostics of the source.
     """
-    return read_recognised(recognise(Source(path, limits=limits), format), option_texts(options))
+    source = Source(one_recording(path, limits), limits=limits)
+    return read_recognised(recognise(source, format), option_texts(options))
 
 
 def convert(
@@ -148,7 +129,8 @@ def convert(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """Convert one input to one output. See `merge`."""
-    given = Input(path, format, options or {})
+    to = output.path if isinstance(output, Output) else output
+    given = Input(one_recording(path, limits, to), format, options or {})
     return merge([given], output, constraints=constraints, memory=memory, limits=limits)
 
 
@@ -166,7 +148,8 @@ def merge(
     """Merge several inputs to one output, on one clock.
 
     Args:
-        inputs: paths, or paths with what is to be known about them.
+        inputs: paths, or paths with what is to be known about them. The recordings in a folder or an archive are taken
+            in sorted order; `expand` says which.
         output: a path, or a path with how to write there.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
         constraints: what is known about the inputs and their clocks, besides what the files say.
@@ -187,12 +170,12 @@ def merge(
     """
     output = output if isinstance(output, Output) else Output(output)
     writer = _writer_of(output)
-    given = _given(inputs)
-    sources = [Source(one.path, limits=limits) for one in given]
+    found = opened(inputs, constraints, limits, output.path)
+    given, sources = found.given, found.sources
     _refuse_overwriting(sources, os.fspath(output.path))
     check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
     reports_to = _check_reports(report, output.path, sources, output.force)
-    traces = _read_all(given, sources, option_texts(options), constraints, Memory(memory))
+    traces = read_all(found, option_texts(options), constraints, Memory(memory))
     alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, collective_flows=output.collective_flows)
@@ -226,11 +209,10 @@ def estimate(
         UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
-    given = _given(inputs)
-    sources = [Source(one.path, limits=limits) for one in given]
-    reports_to = _check_reports(report, "", sources, force)
-    traces = _read_all(given, sources, option_texts(options), constraints)
-    alignment, checks = _aligned(traces, given, constraints, policy, reports_to, force)
+    found = opened(inputs, constraints, limits)
+    reports_to = _check_reports(report, "", found.sources, force)
+    traces = read_all(found, option_texts(options), constraints)
+    alignment, checks = _aligned(traces, found.given, constraints, policy, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
 
@@ -337,10 +319,9 @@ def _on_one_clock(
             return inputs, Aligned()
         alignment = align([inputs])
         return merge_traces([inputs], alignment), Aligned(alignment)
-    given = _given(inputs)
-    sources = [Source(one.path, limits=limits) for one in given]
-    traces = _read_all(given, sources, option_texts(options), constraints, Memory(memory))
-    alignment, checks = _aligned(traces, given, constraints, policy, (), False)
+    found = opened(inputs, constraints, limits)
+    traces = read_all(found, option_texts(options), constraints, Memory(memory))
+    alignment, checks = _aligned(traces, found.given, constraints, policy, (), False)
     return merge_traces(traces, alignment), Aligned(alignment, checks.matched)
 
 
@@ -393,16 +374,9 @@ def clocks(
     """
     from traceconv.align.clock_overview import survey
 
-    given = _given(inputs)
-    traces = _read_all(given, [Source(one.path, limits=limits) for one in given], option_texts(options), constraints)
-    return survey(traces, constraints, _offsets(given), same_machine=constraints.same_machine)
-
-
-def _given(inputs: Sequence[AnyPath | Input]) -> list[Input]:
-    given = [one if isinstance(one, Input) else Input(one) for one in inputs]
-    if [one.path for one in given].count("-") > 1:
-        raise UsageError("- is given more than once: standard input can be read only once")
-    return given
+    found = opened(inputs, constraints, limits)
+    traces = read_all(found, option_texts(options), constraints)
+    return survey(traces, constraints, _offsets(found.given), same_machine=constraints.same_machine)
 
 
 def _offsets(given: Sequence[Input]) -> dict[int, int]:
@@ -499,80 +473,6 @@ def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
 def refuse_overwriting(inputs: Sequence[Input], output: str) -> None:
     """Raise UsageError if the output is one of the inputs, by whatever name."""
     _refuse_overwriting([Source(one.path) for one in inputs], output)
-
-
-def _read_all(
-    given: Sequence[Input],
-    sources: Sequence[Source],
-    options: dict[str, str],
-    constraints: Constraints,
-    memory: Memory | None = None,
-) -> list[Trace]:
-    """Return all inputs; every one is tried, so that one run names all that is wrong."""
-    memory = memory or Memory()
-    names = _names(sources)
-    recognised: list[Recognised] = []
-    errors: list[TraceconvError] = []
-    for one, source in zip(given, sources, strict=True):
-        try:
-            recognised.append(recognise(source, one.format))
-        except TraceconvError as error:
-            errors.append(error)
-    for source in sources:
-        memory.add_input(partial(getattr, source, "size"))
-    traces: list[Trace] = []
-    if not errors:
-        shared = _assign_options(options, names, [found.cls for found in recognised])
-        for index, (one, found, name) in enumerate(zip(given, recognised, names, strict=True)):
-            try:
-                stated = importer_options(constraints, index, found.cls)
-                wanted = _with_constraints(shared[index] | option_texts(one.options), stated, name)
-                traces.append(read_recognised(found, wanted, name, memory))
-            except TraceconvError as error:
-                errors.append(error)
-    if errors:
-        raise errors[0] if len(errors) == 1 else SeveralErrors(errors)
-    return traces
-
-
-def _with_constraints(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
-    """Return the options of an importer with those that follow from --tz and --date."""
-    for key in options.keys() & stated.keys():
-        if options[key] != stated[key]:
-            raise UsageError(f"{name}: -O {key}={options[key]} and {stated[key]} (--tz, --date) contradict each other")
-    return stated | options
-
-
-def _names(sources: Sequence[Source]) -> list[str]:
-    """Return how the inputs are called: by file name, those with the same one by path, the same path numbered."""
-    names: list[str] = []
-    base = Counter(source.name for source in sources)
-    for source in sources:
-        name = wanted = source.name if base[source.name] == 1 else source.display
-        number = 2
-        while name in names:
-            name, number = f"{wanted} ({number})", number + 1
-        names.append(name)
-    return names
-
-
-def _assign_options(
-    options: Mapping[str, str], names: Sequence[str], classes: Sequence[type[Importer]]
-) -> list[dict[str, str]]:
-    """Return for each input the options that were given without a file; each must fit exactly one input."""
-    shared: list[dict[str, str]] = [{} for _ in classes]
-    for key, value in options.items():
-        takers = [index for index, cls in enumerate(classes) if key in option_names(cls)]
-        if not takers:
-            known = ", ".join(sorted({cls.name for cls in classes}))
-            raise UsageError(f"no input has an option {key!r}", hint=f"see `traceconv formats NAME` for {known}")
-        if len(takers) > 1:
-            fitting = " and ".join(names[index] for index in takers)
-            raise UsageError(
-                f"option {key!r} fits {fitting}", hint=f"say for which one: -O {names[takers[0]]}:{key}={value}"
-            )
-        shared[takers[0]][key] = value
-    return shared
 
 
 def _refuse_losses(trace: Trace) -> None:

@@ -22,6 +22,7 @@ from traceconv.families.registry import (
     Match,
     answer_of,
     configure,
+    formats_called,
     identify,
     importer_class,
 )
@@ -79,47 +80,47 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
 
     Args:
         source: the input.
-        format: the importer that the user named, if any.
+        format: the importer that the user named, if any; of several, such as "perf", the one that it is for.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
         UsageError: there is no importer of that name.
     """
-    named = (importer_class(format), Match.yes("")) if format else None
+    among = formats_called(format) if format else ()
+    named = (importer_class(among[0]), Match.yes("")) if len(among) == 1 else None
     for one in collected(source):
-        found = named or _found(one)
-        if found is None or (one.arrivals and _reads_arrivals(source, named)):
+        found = named or _found(one, among)
+        if found is None or (one.arrivals and _reads_arrivals(source, named, among)):
             continue
         cls, match = found
         streams = [stream for stream in one.streams if one.by_name or answer_of(cls, stream).certainty > Certainty.NO]
         if streams:
             many = f", from {len(streams)} writers whose marks are taken off" if len(streams) > 1 else ""
             return Recognised(source, cls, match.reason + many, streams)
-    cls, match = named or identify(source)
+    cls, match = named or identify(source, among)
     return Recognised(source, cls, match.reason)
 
 
-def _found(marked: Collected) -> tuple[type[Importer], Match] | None:
+def _found(marked: Collected, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
     """Return the importer of the first stream that is known.
 
     A log with times counts only behind the name of a writer.
     """
     least = Certainty.FALLBACK if marked.by_name else Certainty.MAYBE
-    return next(
-        (found for stream in marked.streams if (found := _identified(stream)) and found[1].certainty >= least), None
-    )
+    answers = (_identified(stream, among) for stream in marked.streams)
+    return next((found for found in answers if found and found[1].certainty >= least), None)
 
 
-def _identified(source: Source) -> tuple[type[Importer], Match] | None:
+def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
     try:
-        return identify(source)
+        return identify(source, among)
     except (UnrecognizedFormat, AmbiguousFormat):
         return None
 
 
-def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None) -> bool:
+def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, among: Sequence[str]) -> bool:
     """Return whether the format makes use of the times of arrival itself."""
-    found = named or _identified(source)
+    found = named or _identified(source, among)
     return found is not None and getattr(found[0], "reads_arrivals", False)
 
 

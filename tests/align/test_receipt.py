@@ -45,21 +45,49 @@ def test_drift_and_matches_are_told_where_there_are_any(alignment: Alignment) ->
 
 
 def test_the_table_has_no_columns_that_say_nothing(alignment: Alignment) -> None:
-    header, _, line = printed(alignment.receipt)
-    assert header.split() == ["file", "clock", "placed", "by", "offset", "drift", "within", "matches", "verdict"]
+    header, _, second_line = printed(alignment.receipt)
+    assert header.split() == ["file", "clock", "placed", "by", "moved", "drift", "within", "matches", "verdict"]
     second = alignment.receipt[1]
-    assert f"{second.drift_ppm:+.3f} ppm" in line
-    assert f" {second.matches}, {second.residual_ns} ns apart " in line
+    assert f"{second.drift_ppm:+.3f} ppm" in second_line
+    assert f" {second.matches}, {second.residual_ns} ns apart " in second_line
     header, *_ = printed(alignment.receipt[:1])
-    assert header.split() == ["file", "clock", "placed", "by", "offset", "within", "verdict"]
+    assert header.split() == ["file", "clock", "placed", "by", "within", "verdict"]
+
+
+def line(clock: str, offset_ns: int, bound_ns: int | None = 20_001) -> ReceiptLine:
+    return ReceiptLine(f"{clock}{offset_ns}", "f", clock, "way", offset_ns, bound_ns, "ok")
+
+
+EPOCH = 1_790_857_026 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("lines", "moved"),
+    [
+        ([line("a", 0), line("b", 0)], [None, None]),
+        ([line("a", 0), line("b", -350_123)], ["0", "-350 µs"]),
+        ([line("a", 5), line("b", 1_500_005)], ["0", "+1.5 ms"]),
+        ([line("a", EPOCH), line("b", 0)], [None, None]),
+        ([line("a", EPOCH), line("b", -350_123)], ["", "-350 µs"]),
+        ([line("a", EPOCH), line("a", EPOCH + 2_000_000), line("b", EPOCH - 10**15)], ["", "+2 ms", ""]),
+        ([line("a", 0), line("b", 7_200 * 10**9)], ["0", "+2 h"]),
+    ],
+)
+def test_the_receipt_says_how_far_files_were_moved(lines: list[ReceiptLine], moved: list[str | None]) -> None:
+    """What turns a clock into one that counts from 1970 is for --verbose."""
+    assert [row.get("moved") for row in receipt_cells(lines, [])] == moved
+    assert [row["within"] for row in receipt_cells(lines, [])] == ["±20 µs"] * len(lines)
+    exact = receipt_cells(lines, [], verbose=True)
+    assert [row["within"] for row in exact] == ["±20.001 µs"] * len(lines)
+    assert exact[0]["offset"] == ("+1790857026 s" if lines[0].offset_ns == EPOCH else f"+{lines[0].offset_ns} ns")
 
 
 def test_the_table_names_inputs_without_events(alignment: Alignment) -> None:
-    *_, line = printed(alignment.receipt, "empty.json")
-    assert line.split() == ["empty.json", "nothing", "to", "place:", "it", "holds", "no", "events"]
-    header, line = printed([], "empty.json")
+    *_, last = printed(alignment.receipt, "empty.json")
+    assert last.split() == ["empty.json", "nothing", "to", "place:", "it", "holds", "no", "events"]
+    header, last = printed([], "empty.json")
     assert header.split() == ["file", "placed", "by"]
-    assert line.startswith("empty.json ")
+    assert last.startswith("empty.json ")
 
 
 def test_a_narrow_terminal_gets_a_block_for_each_file(alignment: Alignment) -> None:

@@ -31,7 +31,7 @@ from traceconv.errors import UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks, LaunchMarks
 from traceconv.model.trace import Layer, SourceInfo, Trace, TrackKind
 
 END = 40
@@ -41,7 +41,8 @@ MERGED = [
     for case in cases()
     if (case.folder / "expect.txt").exists()
     and any(
-        word in (case.folder / "expect.txt").read_text(encoding="utf-8") for word in ("\nsample", "perf stat", "exec")
+        word in (case.folder / "expect.txt").read_text(encoding="utf-8")
+        for word in ("\nsample", "perf stat", "exec", "perf::", "SQ_WAVES", "cycles")
     )
 ]
 
@@ -286,9 +287,33 @@ def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
         pattern = trace.sources[one.source].marks.interval_counts
         if pattern and one.kind is TrackKind.COUNTER and re.fullmatch(pattern, one.name):
             counts[one.name] += float(np.sum(trace.counters.value[trace.counters.track == number]))
+    counts += counted_in_slices(trace)
     for name, value in counts.items():
         names = {name} | {f"{name} ({source.name})" for source in trace.sources}
         assert sum(sums[column] for column in names & sums.keys()) == pytest.approx(value)
+
+
+def counted_in_slices(trace: Trace) -> Counter[str]:
+    """What slices and rows of tables hold, without what lies in another one that holds it."""
+    found: Counter[str] = Counter()
+    for number, source in enumerate(trace.sources):
+        marks = source.marks.counts
+        if marks is None or marks.inside or marks.layer:
+            continue
+        for events in (trace.slices, trace.instants):
+            ends: dict[tuple[int, str], int] = {}
+            for at in range(len(events.ts)):
+                track = int(events.track[at])
+                if trace.tracks[track].source != number or trace.strings[events.category[at]] not in marks.categories:
+                    continue
+                args = json.loads(trace.args.get(int(events.args_at[at]), int(events.args_len[at])) or b"{}")
+                end = int(events.ts[at]) + (int(trace.slices.dur[at]) if events is trace.slices else 0)
+                for name, value in args.items():
+                    is_count = re.fullmatch(marks.names, name) and type(value) in (int, float) and value >= 0
+                    if is_count and end > ends.get((track, name), -(10**19)):
+                        found[name] += value
+                        ends[track, name] = end
+    return found
 
 
 def simulated(folder: Path, seed: int) -> tuple[dict[str, Counter[str]], list[traceconv.Input | Path]]:
@@ -398,6 +423,149 @@ def test_counts_inside_counts_are_counted_once(tmp_path: Path) -> None:
     (section,) = traceconv.report([path], Questions(["layers"]))
     found = {row["name"]: (row["cycles"], row["cycles_total"]) for row in section.records()}
     assert found == {NO_LAYER: (0, 0), "model_run": (0, 100), "Loop": (30, 100), "If": (0, 70), "Add": (70, 70)}
+
+
+def launching(**marks: str) -> Trace:
+    """A step with an operator that launches kernels, a kernel without a launch, and one that runs for no time."""
+    launches = LaunchMarks(calls=("call",), work=("kernel",))
+    info = SourceInfo("gpu", "test", layer=Layer.FRAMEWORK)
+    info.marks = FormatMarks(launches, "launch", counts=CountMarks(("kernel", "row"), "waves|bytes", **marks))
+    out = Builder(info, ClockDomain("test", Zero.UNKNOWN, Run.MONOTONIC))
+    thread = out.tracks.thread(out.tracks.process("p", pid=1), 1)
+    queue = out.tracks.add("queue")
+    out.slice(thread, 0, 100, "step")
+    out.slice(thread, 10, 50, "op")
+    for at, (name, dur, args) in enumerate(
+        [("k", 30, {"waves": 5, "grid": 7}), ("k", 0, {"waves": 1.0}), ("op", 20, {"waves": 8, "bytes": 0.5})]
+    ):
+        call = out.slice(thread, 20 + 10 * at, 5, "launch call", "call")
+        out.flow(call, out.slice(queue, 200 + 100 * at, dur, name, "kernel", args), "launch")
+    out.slice(queue, 900, 10, "k", "kernel", {"waves": 100, "bytes": -1})
+    out.totals(out.tracks.totals("table"), "k", "row", {"waves": 1000})
+    out.totals(out.tracks.totals("table"), "other", "row", {"waves": 10_000, "bytes": 2})
+    return lay_out(out.finish())
+
+
+def test_counts_of_kernels_are_inside_what_launched_them() -> None:
+    rows = rows_of(launching())
+    found = {name: (row["waves"], row["waves_total"], row["bytes"], row["bytes_total"]) for name, row in rows.items()}
+    assert found == {
+        "other": (10_000, 10_000, 2.0, 2.0),
+        "k": (1106, 1106, 0, 0),
+        "op": (8, 14, 0.5, 0.5),  # with a kernel of its own name, once
+        "step": (0, 14, 0, 0.5),
+        "launch call": (0, 14, 0, 0.5),
+        NO_LAYER: (0, 0, 0, 0),
+    }
+    times = {name: (row["calls"], row["self_ns"], row["total_ns"], row["samples"]) for name, row in rows.items()}
+    assert times["k"] == (3, 40, 40, None)
+    assert times["op"] == (2, 35 + 20, 50 + 20, None)
+    assert times["other"] == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("golden", "sums"),
+    [
+        ("rocprof/counters", {"SQ_WAVES": 2 * 16_384, "GRBM_COUNT": 91_234}),
+        ("rocprof/counters-without-times", {"SQ_WAVES": 2 * 16_384, "GRBM_COUNT": 91_234}),
+        ("rocprof/v1-counters", {"SQ_WAVES": 15_876}),
+        ("tvm-profile/counters-and-locale", {"perf::CACHE_MISSES": 3 + 1024, "perf::CYCLES": 90_237}),
+        ("nvprof-text/metrics", {"warps_launched": 3138}),
+        ("nvprof-text/metrics-csv", {"warps_launched": 1568}),
+        ("nvprof/streams-and-ranges", {"event_12": 1900}),
+        ("nsight-compute/raw", {"dram__bytes.sum (Mbyte)": 2 * 1024.5 + 12.58}),
+    ],
+)
+def test_counts_that_slices_and_tables_hold(golden: str, sums: dict[str, float]) -> None:
+    (path,) = (ROOT / golden).glob("input.*")
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    rows = section.records()
+    assert {name: sum(row[name] for row in rows) for name in sums} == pytest.approx(sums)
+    assert all(row[f"{name}_total"] == pytest.approx(row[name]) for row in rows for name in sums)
+
+
+def test_metrics_of_a_kernel_are_inside_the_ranges_that_launched_it() -> None:
+    inputs = [next((ROOT / name).glob("input.*")) for name in ("nsight-systems/session", "nsight-compute/raw")]
+    (section,) = traceconv.report(inputs, Questions(["layers"]))
+    rows = {row["name"]: row["dram__bytes.sum (Mbyte)_total"] for row in section.records()}
+    assert rows["cudaLaunchKernel"] == rows["forward"] == pytest.approx(2 * 1024.5 + 12.58)
+    assert rows["step 0"] == pytest.approx(1024.5 + 12.58)  # the other kernel is of another thread
+
+
+def test_metrics_of_ranges_of_kineto(tmp_path: Path) -> None:
+    metrics = {"kineto__cuda_core_flops": 5000.0, "sm__inst_executed.sum": 70, "sm__throughput.avg.pct_of_peak": 60}
+    event = {"ph": "X", "cat": "cuda_profiler_range", "name": "gemm", "pid": 0, "tid": "range", "ts": 1, "dur": 2}
+    other = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 1, "dur": 3, "args": {}}
+    events = [event | {"args": metrics}, other, event | {"ts": 9, "args": {"sm__inst_executed.sum": 30}}]
+    (tmp_path / "k.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    (section,) = traceconv.report([tmp_path / "k.json"], Questions(["layers"]))
+    row = next(row for row in section.records() if row["name"] == "gemm")
+    assert (row["calls"], row["kineto__cuda_core_flops"], row["sm__inst_executed.sum"]) == (2, 5000, 100)
+    assert "sm__throughput.avg.pct_of_peak" not in row
+
+
+@pytest.mark.parametrize(
+    ("cycles", "instructions", "misses", "others"),
+    [
+        ("perf::CYCLES", "perf::INSTRUCTIONS", "perf::CACHE_MISSES", "perf::CACHE_REFERENCES"),
+        ("PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_L2_TCM", "PAPI_L2_TCA"),
+    ],
+)
+def test_ratios_of_papi(cycles: str, instructions: str, misses: str, others: str) -> None:
+    counts = {cycles: 50, instructions: 200, misses: 4, others: 8}
+    samples = [Sample(1, 5, name, count) for name, count in counts.items()]
+    row = rows_of(made([Slice(1, "a", 0, 10)], samples))["a"]
+    assert (row["ipc (PAPI)"], row[f"{misses}_per_1000_instructions"]) == (4, 20)
+    assert f"{others}_per_1000_instructions" not in row
+
+
+def stat_of(folder: Path, *lines: str) -> dict[str, dict[str, Any]]:
+    """What `perf stat -I` with these lines adds to a process with two threads that run a and b, and c after them."""
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 40, "tid": tid, "ts": ts * 1000, "dur": dur * 1000}
+        for name, tid, ts, dur in (("a", 40, 0, 100), ("b", 41, 0, 60), ("c", 41, 100, 100))
+    ]
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": events}
+    (folder / "profile.json").write_text(json.dumps(profile), encoding="utf-8")
+    (folder / "stat.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
+    stat = traceconv.Input(folder / "stat.txt", "perf-stat", offset_ns=10**18)
+    (section,) = traceconv.report([folder / "profile.json", stat], Questions(["layers"]))
+    return {row["name"]: row for row in section.records()}
+
+
+def test_counts_of_a_thread_belong_to_what_it_ran(tmp_path: Path) -> None:
+    heading = "#           time             comm-pid                  counts unit events"
+    lines = [
+        "     0.100000000            python-40                   1000      page-faults",
+        "     0.100000000            python-41                    100      page-faults",
+        "     0.100000000            python-42                     10      page-faults",
+        "     0.100000000            other-43                       1      page-faults",
+        "     0.200000000            python-40                   2000      page-faults",
+        "     0.200000000            python-41                    200      page-faults",
+        "     0.200000000            python-42                     20      page-faults",
+    ]
+    rows = stat_of(tmp_path, heading, *lines)
+    found = {name: row["page-faults"] for name, row in rows.items()}
+    # Nothing tells whose thread 42 is: the profile calls its process by a number only.
+    assert found == {"a": 1000, "b": 60, "c": 200, NO_LAYER: 40 + 10 + 1 + 2000 + 20}
+
+
+def test_counts_of_cores_and_of_the_system_belong_to_all_that_ran(tmp_path: Path) -> None:
+    core = "#           time core            cpus             counts unit events"
+    lines = [
+        "     0.100000000 S0-D0-C0           1               1000      page-faults",
+        "     0.100000000 S0-D0-C1           1                100      page-faults",
+        "     0.200000000 S0-D0-C0           1                 10      page-faults",
+        "     0.200000000 S0-D0-C1           1                  1      page-faults",
+    ]
+    found = {name: row["page-faults"] for name, row in stat_of(tmp_path, core, *lines).items()}
+    assert found == {"a": 770, "b": 330, "c": 11, NO_LAYER: 0}  # a: half of the time to 60 ms, then all
+    heading = "#           time             counts unit events"
+    lines = [
+        "     0.100000000               1100      page-faults",
+        "     0.200000000                 11      page-faults",
+    ]
+    assert found == {name: row["page-faults"] for name, row in stat_of(tmp_path, heading, *lines).items()}
 
 
 def test_the_call_tree_of_a_layer() -> None:

@@ -45,16 +45,20 @@ def test_calls_are_added_up_by_implementation(case: str) -> None:
         assert row["mean_ns"] == round(Fraction(total, len(calls)))
         assert row["primitives_share"] == pytest.approx(total / whole)
         assert row["reorder"] == ("yes" if row["kind"] == "reorder" else "no")
-        if all("derived_gflop" in args and dur > 0 for dur, args in calls):
-            assert row["gflop_per_s"] == pytest.approx(sum(args["derived_gflop"] for _, args in calls) / total * 1e9)
-        else:
-            assert row["gflop_per_s"] is None
+        for column, arg, scale in (("gflop_per_s", "derived_gflop", 1e9), ("gb_per_s", "derived_bytes", 1)):
+            if all(arg in args and dur > 0 for dur, args in calls):
+                assert row[column] == pytest.approx(sum(args[arg] for _, args in calls) / total * scale)
+            else:
+                assert row[column] is None
     totals = [row["total_ns"] for row in records]
     assert totals == sorted(totals, reverse=True)
 
 
 def test_rates_follow_from_the_shape(tmp_path: Path) -> None:
-    line = "onednn_verbose,v1,primitive,exec,cpu,matmul,{},undef,src:f32::blocked:ab::f0,,,{},{}\n"
+    tensors = " ".join(
+        f"{role}:{kind}::blocked:ab::f0" for role, kind in (("src", "f32"), ("wei", "s8"), ("dst", "f16"))
+    )
+    line = f"onednn_verbose,v1,primitive,exec,cpu,matmul,{{}},undef,{tensors},,,{{}},{{}}\n"
     path = tmp_path / "a.log"
     path.write_text(
         line.format("brg:avx2", "10x20:20x30", "0.001") * 3
@@ -64,7 +68,8 @@ def test_rates_follow_from_the_shape(tmp_path: Path) -> None:
     )
     found = {row["implementation"]: row for row in primitives(SliceTable(read(path))).records()}
     assert found["brg:avx2"]["gflop_per_s"] == pytest.approx(2 * 10 * 20 * 30 / 1000)
-    assert found["ref:any"]["gflop_per_s"] is None  # one of its shapes is not known
+    assert found["brg:avx2"]["gb_per_s"] == pytest.approx((10 * 20 * 4 + 20 * 30 * 1 + 10 * 30 * 2) / 1000)
+    assert found["ref:any"]["gflop_per_s"] is found["ref:any"]["gb_per_s"] is None  # one of its shapes is not known
     assert {name: row["reference"] for name, row in found.items()} == {
         "brg:avx2": "no",
         "ref:any": "yes",

@@ -1,7 +1,8 @@
 """How far the wall clocks of hosts are apart, by the collectives of their ranks.
 
-Collectives with numbers are matched by these, others by their order, as far as it is certain. Hosts that files or user
-relate within a bound, and those of which the user moves an input, are left as they are.
+Collectives with numbers are matched by these, others by their order, as far as it is certain. Such that none leaves
+before all have entered place hosts; those of which only some wait for others make the intervals narrower, or contradict
+them. Hosts that files or user relate within a bound, and those of which the user moves an input, are left as they are.
 """
 
 from __future__ import annotations
@@ -12,13 +13,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from traceconv.align.collective_order import ordered_collectives
-from traceconv.align.collectives import Occurrences, Terms, numbered_collectives, recorded_collectives
+from traceconv.align.collectives import (
+    Occurrences,
+    Terms,
+    joined_numbers,
+    numbered_collectives,
+    one_sided_collectives,
+    recorded_collectives,
+)
 from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, lines_of_hosts, map_of_host
 from traceconv.align.inputs import Inputs
 from traceconv.align.messages import Text
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
+from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import I64
 
 #: So many collectives at least place a host: recordings of two runs of a job may have a few that fit by chance.
@@ -93,37 +102,42 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
         host_of: the host of each input.
         spans: the first and the last time of all that is recorded on each host, ns.
     """
-    matched, by_wall_clocks = numbered_collectives(seen), False
+    waiting = seen.where(seen.side == Side.BOTH)
+    matched, by_wall_clocks = numbered_collectives(waiting), False
     numbered = bool(len(matched.row))
     if not numbered:
-        matched, by_wall_clocks = ordered_collectives(seen, host_of[seen.input])
+        matched, by_wall_clocks = ordered_collectives(waiting, host_of[waiting.input])
     if not len(matched.row):
         return PlacedHosts()
-    entered, left = columns_of_hosts(matched, host_of[matched.input], spans.shape[1])
+    every = joined_numbers(matched, one_sided_collectives(seen))
+    columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
+    entered, left = (times[: matched.number[-1] + 1] for times in columns)
     part = entered < NO_TIME
     between = part & (part.sum(axis=1, keepdims=True) > 1)
     used = np.flatnonzero(between.sum(axis=0) >= _LEAST)
-    entered, left, part = entered[:, used], left[:, used], part[:, used]
+    used = used[_connected(part[:, used])] if len(used) else used
+    entered, left = entered[:, used], left[:, used]
     if len(used) < 2 or used[0] or not _overlap(entered, left):
         return PlacedHosts()
-    if np.any((entered > left) & part):  # ranks of one host contradict each other: see `check_of_ranks`
+    came, went = (times[:, used] for times in columns)
+    if np.any((came > went) & (came < NO_TIME)):  # ranks of one host contradict each other: see `check_of_ranks`
         return PlacedHosts()
     lines = lines_of_hosts(entered, left)
-    came, went, ends = (lines.apply(times) for times in (entered, left, spans[:, used]))
+    ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
-    found = host_intervals(came, went, span)
+    found = host_intervals(lines.apply(came), lines.apply(went), span)
     if found.contradicting:
-        return PlacedHosts(contradicting=found.contradicting if numbered else (), seen=matched)
-    exact = columns_of_hosts(replace(matched, bound=matched.bound * 0), host_of[matched.input], spans.shape[1])
+        return PlacedHosts(contradicting=found.contradicting if numbered else (), seen=every)
+    exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
-        if number and found.known(number):
+        if number:
             mine = matched.where(between[matched.number, at])
             way = map_of_host(found, level, lines, number)
             way = replace(way, verdict=Verdict.ASSUMED) if by_wall_clocks else way
             hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
-    return PlacedHosts(hosts, seen=matched, intervals=found)
+    return PlacedHosts(hosts, seen=every, intervals=found)
 
 
 def _hosts(inputs: Inputs) -> list[ClockDomain]:
@@ -153,11 +167,15 @@ def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
 
 
 def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
-    """Return when the last rank of each host entered a collective at the earliest, and the first left at last."""
+    """Return when the last rank of each host entered a collective at the earliest, and the first left at last.
+
+    Counted are those that others wait for, and those that wait.
+    """
     entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_TIME)
     left = np.full(entered.shape, NO_TIME)
-    np.maximum.at(entered, (seen.number, host), seen.start - seen.bound)
-    np.minimum.at(left, (seen.number, host), seen.end + seen.bound)
+    starts, ends = seen.side != Side.END, seen.side != Side.START
+    np.maximum.at(entered, (seen.number[starts], host[starts]), (seen.start - seen.bound)[starts])
+    np.minimum.at(left, (seen.number[ends], host[ends]), (seen.end + seen.bound)[ends])
     entered[entered == -NO_TIME] = NO_TIME
     return entered, left
 
@@ -171,6 +189,19 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
         ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span()]
         spans[:, number] = min(ends, default=0), max(ends, default=0)
     return spans
+
+
+def _connected(part: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> I64:
+    """Return the hosts that collectives join to the first one, directly or by way of others.
+
+    Args:
+        part: for each collective and host whether it took part.
+    """
+    common = part.T.astype(np.int64) @ part > 0
+    reached = np.arange(len(common)) == 0
+    while np.any(common[reached].any(axis=0) & ~reached):
+        reached |= common[reached].any(axis=0)
+    return np.flatnonzero(reached)
 
 
 def _overlap(entered: I64, left: I64) -> bool:

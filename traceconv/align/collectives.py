@@ -6,6 +6,9 @@ of training look the same from step to step, may begin with different steps, and
 taken for one if they also fit shifted against each other, or if no move of a recording would let all of them happen.
 The latter are odd: recordings lack some in between, or a clock was set meanwhile.
 
+Of a broadcast, a reduction to one rank, or a message only one side waits. These count by their numbers alone, and only
+where it is known who waits for whom.
+
 What it costs is linear in the collectives, however many ranks there are: of each collective only the rank that leaves
 first and the one that enters last are compared.
 """
@@ -22,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.causality import on_trace_time
-from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap
-from traceconv.model.collectives import Group
-from traceconv.model.stated_collectives import GroupStated, stated_collectives
+from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
+from traceconv.model.collectives import MESSAGES, Group
+from traceconv.model.stated_collectives import GroupStated, Side, stated_collectives
 from traceconv.model.trace import I64, Trace
 
 Mask = npt.NDArray[np.bool_]
@@ -48,6 +51,7 @@ class Occurrences:
         bound: how wrong they can be at most if the wall clocks of all hosts agree, ns.
         group, kind, what: numbers for its group, for what is done, and for what is done with how much.
         seq: its number in the group, -1 for none.
+        side: which end of it counts, a `Side`.
     """
 
     number: I64
@@ -61,6 +65,7 @@ class Occurrences:
     kind: I64
     what: I64
     seq: I64
+    side: I64
 
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
@@ -84,7 +89,8 @@ class Occurrences:
 
     def impossible(self) -> Impossible:
         """Return the collectives that one rank left before another one had entered, beyond the bounds of both."""
-        left, entered = self.end + self.bound, self.start - self.bound
+        left = np.where(self.side == Side.START, NO_BOUND_NS, self.end + self.bound)
+        entered = np.where(self.side == Side.END, -NO_BOUND_NS, self.start - self.bound)
         begins = np.flatnonzero(np.diff(self.number, prepend=-1))
         early = np.lexsort((left, self.number))[begins]
         late = np.lexsort((-entered, self.number))[begins]
@@ -168,13 +174,20 @@ class Matched:
         unmatched: the occurrences of these that have no partner, or none for certain.
         terms: what the numbers of groups and kinds stand for.
         odd: pairs of ranks whose records fit in no way.
+        one_sided: of what only some wait for others, likewise with numbers of their own.
     """
 
     occurrences: Occurrences
     ranks: tuple[int, ...]
     unmatched: Occurrences
     terms: Terms
-    odd: tuple[Odd, ...] = ()
+    odd: tuple[Odd, ...]
+    one_sided: Occurrences
+
+    @property
+    def checked(self) -> Occurrences:
+        """All of which it can be told whether they can have happened as drawn."""
+        return joined_numbers(self.occurrences, self.one_sided)
 
     @property
     def alone(self) -> int:
@@ -210,12 +223,16 @@ def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, Clock
     seen = recorded_collectives(traces, maps, terms)
     if seen is None:
         return None
+    one_sided = one_sided_collectives(seen)
+    seen = seen.where(seen.side == Side.BOTH)
+    if len(np.unique(seen.rank)) < 2 and not len(one_sided.row):
+        return None
     numbered = numbered_collectives(seen)
     ordered, odd = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
     every = Occurrences.joined((numbered, ordered))
     slices = int(np.max(seen.row, initial=0)) + 1
     used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
-    return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, tuple(odd))
+    return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, tuple(odd), one_sided)
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
@@ -237,14 +254,11 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
     stated = stated_collectives(trace)
     size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
     keys = _groups(set(stated.groups), declared.groups, rank)
-    group_of = [terms.groups[size, keys[group]] if group in keys else None for group in stated.groups]
-    terms.members.update(
-        (number, group.ranks)
-        for number, group in zip(group_of, stated.groups, strict=True)
-        if number is not None and group.ranks
-    )
     terms.of_unknown_group[index] = sum(1 for one in stated.each if stated.groups[one.group].ranks is None)
-    chosen = [one for one in stated.each if group_of[one.group] is not None]
+    chosen = [one for one in stated.each if stated.groups[one.group] in keys]
+    # Who is the root tells a broadcast from another one, as who sends and receives does a message.
+    groups = {(one.group, one.ends): terms.groups[size, keys[stated.groups[one.group]], one.ends] for one in chosen}
+    terms.members.update((number, stated.groups[group].ranks or ()) for (group, _), number in groups.items())
     rows = np.array([one.row for one in chosen], np.int64)
     kept = np.isin(clock_of_track[slices.track[rows]], list(maps))
     chosen, rows = list(compress(chosen, kept)), rows[kept]
@@ -256,9 +270,17 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
         within = UNSTATED_BOUND_NS if way.bound_in_step_ns is None else way.bound_in_step_ns
         bounds[clock] = within + trace.clocks[clock].resolution_ns
     same = np.ones(len(rows), np.int64)
-    kinds = [(terms.kinds[one.kind], terms.whats[one.kind, one.sizes]) for one in chosen]
-    numbered = [(group_of[one.group], *kind, one.seq) for one, kind in zip(chosen, kinds, strict=True)]
-    columns = np.array(numbered, np.int64).reshape(-1, 4).T
+    numbered = [
+        (
+            groups[one.group, one.ends],
+            terms.kinds[kind],
+            terms.whats[kind, one.sizes],
+            one.seq,
+            one.side,
+        )
+        for one, kind in zip(chosen, ("message" if one.kind in MESSAGES else one.kind for one in chosen), strict=True)
+    ]
+    columns = np.array(numbered, np.int64).reshape(-1, 5).T
     return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *columns)
 
 
@@ -309,6 +331,18 @@ def numbered_collectives(seen: Occurrences) -> Occurrences:
     kept = most == least
     number = _renumbered(np.stack((of_one[kept], nth[kept])))
     return _of_several_ranks(seen.where(kept).numbered(number))
+
+
+def one_sided_collectives(seen: Occurrences) -> Occurrences:
+    """Return those with numbers of which only some wait for others, of which such ranks and others are recorded."""
+    found = numbered_collectives(seen.where(seen.side != Side.BOTH))
+    both = [np.bincount(found.number, found.side == side, found.count) > 0 for side in (Side.START, Side.END)]
+    return found.where((both[0] & both[1])[found.number])
+
+
+def joined_numbers(one: Occurrences, other: Occurrences) -> Occurrences:
+    """Return the occurrences of both; the numbers of the latter come after those of the former."""
+    return Occurrences.joined((one, replace(other, number=other.number + int(np.max(one.number, initial=-1)) + 1)))
 
 
 def _runs(*columns: I64) -> I64:

@@ -123,7 +123,8 @@ def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Ite
     """
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
         name = one.sources[0].name
-        if same_recording(one, other):
+        digest = one.sources[0].digest
+        if (digest and digest == other.sources[0].digest) or same_recording(one, other):
             yield index, Text.SAME_RECORDING(other=name)
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared, samples = shared_samples(one, other), len(other.samples.ts)

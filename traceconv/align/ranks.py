@@ -13,6 +13,7 @@ from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collectives import Impossible, Matched, Occurrences, Odd
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import NO_BOUND_NS, Verdict
+from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
         alignment: how they are put on one time axis.
         matched: what their ranks recorded of the same collectives.
     """
-    seen = matched.occurrences
+    seen = matched.checked
     inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
     files = tuple(dict.fromkeys(traces[index].sources[0].name for index in inputs))
     ranks = tuple(np.unique(seen.rank).tolist()) or matched.ranks
@@ -174,9 +175,11 @@ def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
     both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
     pair = pair.where(both)
     one, other = pair.where(pair.input == first), pair.where(pair.input == second)
-    least = int(np.max(one.start - other.end, initial=-NO_BOUND_NS))
-    most = int(np.min(one.end - other.start, initial=NO_BOUND_NS))
-    if least > most or not len(one.number):
+    behind = (one.side != Side.END) & (other.side != Side.START)
+    ahead = (one.side != Side.START) & (other.side != Side.END)
+    least = int(np.max((one.start - other.end)[behind], initial=-NO_BOUND_NS))
+    most = int(np.min((one.end - other.start)[ahead], initial=NO_BOUND_NS))
+    if least > most or least == -NO_BOUND_NS or most == NO_BOUND_NS:
         return stay
     return Text.MOVE_IT_OR_LEAVE_IT(name=name, move=_short(least, most), leave=stay)
 

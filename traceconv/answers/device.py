@@ -79,7 +79,8 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
         section.notes.append("no work of a device is recorded")
         return section
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
-    owner = np.array([_device_of(table, track) for track in queue.tolist()], np.int64)
+    used, number = np.unique(queue, return_inverse=True)
+    owner = np.array([_device_of(table, track) for track in used.tolist()], np.int64)[number.reshape(-1)]
     start, end = _window(table, work.rows)
     for one in np.unique(owner).tolist():
         of_device = owner == one
@@ -135,8 +136,6 @@ def _work(table: SliceTable) -> _Work:
     slices = trace.slices
     found = np.zeros(len(slices.ts), bool)
     copies, communication = found.copy(), found.copy()
-    launched_by = np.full(len(slices.ts), -1, np.int64)
-    flows = trace.flows
     for number, info in enumerate(trace.sources):
         marks = info.marks.launches
         if marks is None:
@@ -146,13 +145,26 @@ def _work(table: SliceTable) -> _Work:
         found |= work
         copies |= work & table.of_categories(marks.copies_work)
         communication |= work & table.naming(marks.communication) if marks.communication else False
+    rows = np.flatnonzero(found & (slices.dur >= 0))
+    return _Work(rows, copies[rows], communication[rows], launches(table)[rows])
+
+
+def launches(table: SliceTable) -> I64:
+    """Return for each slice the row of the call that launched it on a device, -1 if none is recorded."""
+    trace = table.trace
+    flows = trace.flows
+    launched_by = np.full(len(trace.slices.ts), -1, np.int64)
+    for number, info in enumerate(trace.sources):
+        marks = info.marks.launches
+        if marks is None:
+            continue
+        work = table.of_source(number) & table.of_categories(marks.work)
         pattern = re.compile(info.marks.launch_flows)
         texts = [bool(info.marks.launch_flows) and pattern.search(text) is not None for text in trace.strings]
         says = np.array(texts, bool)
-        launches = (says[flows.name] | says[flows.category]) & work[flows.to_slice]
-        launched_by[flows.to_slice[launches]] = flows.from_slice[launches]
-    rows = np.flatnonzero(found & (slices.dur >= 0))
-    return _Work(rows, copies[rows], communication[rows], launched_by[rows])
+        mine = (says[flows.name] | says[flows.category]) & work[flows.to_slice]
+        launched_by[flows.to_slice[mine]] = flows.from_slice[mine]
+    return launched_by
 
 
 def _latency(table: SliceTable, work: _Work) -> I64:

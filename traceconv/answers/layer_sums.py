@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.arg_values import arg_values
-from traceconv.answers.attribution import BEHIND, NONE, distinct, grouped
+from traceconv.answers.attribution import BEHIND, NONE, distinct, expanded, grouped
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.owners import Owners, Pool
+from traceconv.answers.slice_counts import Counts
 from traceconv.answers.tables import Rows
-from traceconv.model.trace import I32, I64, NO_TRACK, TrackKind
+from traceconv.model.trace import I32, I64
 
 
 class Sampled(NamedTuple):
@@ -34,37 +34,63 @@ class Sampled(NamedTuple):
     worker: npt.NDArray[np.bool_]
 
 
+class Apart(NamedTuple):
+    """What has counts of its own and runs on no timeline: work of devices, slices without a length, rows of tables.
+
+    Attributes:
+        rows: of the slices; rows of tables come behind them.
+        group: for each of all these its number among the rows of the table.
+        segment: the one in which the slice was launched or lies, as `Layers.nowhere` if in none.
+    """
+
+    rows: Rows
+    group: I64
+    segment: I64
+
+
 @dataclass
 class Layers:
     """All that belongs to the layers of a trace, by segments, and by layers.
+
+    What runs on no timeline has a segment of its own.
 
     Attributes:
         owners: what are layers.
         group: for each layer its number among the rows of the table, in the order of `owners.rows`.
         groups: how many there are; what belongs to no layer has this number.
+        counts: what inputs counted in slices.
+        apart: what of that runs on no timeline.
         shared: how many events of workers came while several threads ran layers.
     """
 
     owners: Owners
     group: I64
     groups: int
+    counts: dict[tuple[str, int], Counts]
+    apart: Apart
     shared: int = 0
 
     def __post_init__(self) -> None:
         lines, slices = self.owners.timelines, self.owners.table.trace.slices
         of_row = np.full(len(slices.ts) + 1, self.groups, np.int64)
         of_row[self.owners.rows] = self.group
-        #: The layer that each segment belongs to; behind them stands the segment of what belongs to no timeline.
-        self.of_segment = np.append(of_row[lines.rows], self.groups)
+        #: The layer that each segment belongs to; behind them stands the segment of what belongs to nothing.
+        self.of_segment = np.concatenate([of_row[lines.rows], [self.groups], self.apart.group])
         starts = slices.ts[self.owners.rows]
         low = lines.locate(self.owners.line_of_layer, starts)
         high = lines.locate(self.owners.line_of_layer, starts + slices.dur[self.owners.rows])
-        self._inside = distinct(self.group, low, high)
+        inside = distinct(self.group, low, high)
+        order = np.argsort(self.apart.segment, kind="stable")
+        around, inner = expanded(*(np.searchsorted(self.apart.segment[order], edge) for edge in inside[1:]))
+        apart = self.nowhere + 1 + np.append(order[inner], np.arange(len(order)))
+        of_apart = distinct(np.append(inside[0][around], self.apart.group), apart, apart + 1)
+        #: Groups, and the ranges of segments that ran while they did.
+        self._inside = [np.concatenate(columns) for columns in zip(inside, of_apart, strict=True)]
 
     @property
     def nowhere(self) -> int:
-        """The segment of what belongs to no timeline."""
-        return len(self.of_segment) - 1
+        """The segment of what belongs to nothing."""
+        return len(self.owners.timelines.rows)
 
     def own(self, values: npt.NDArray[Any]) -> list[Any]:
         """Return the sums over the segments of each layer, and of no layer."""
@@ -87,7 +113,7 @@ class Layers:
         """Return in which segments one of some layers ran, with all inside; for no layer, in which none did."""
         group, low, high = self._inside
         mine = np.isin(group, groups)
-        edges = np.zeros(self.nowhere + 2, np.int64)
+        edges = np.zeros(len(self.of_segment) + 1, np.int64)
         np.add.at(edges, low[mine], 1)
         np.add.at(edges, high[mine], -1)
         of_none = (self.of_segment == self.groups) & (self.groups in groups)
@@ -96,7 +122,7 @@ class Layers:
 
     def by_segment(self, segments: I64, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sum of the values that lie in each segment."""
-        sums = np.zeros(self.nowhere + 1, values.dtype)
+        sums = np.zeros(len(self.of_segment), values.dtype)
         np.add.at(sums, segments, values)
         return sums
 
@@ -213,7 +239,7 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
         rows = rows[np.argsort(counters.ts[rows], kind="stable")]
         whole = bool(np.all(counters.is_integer[rows] == 1))
         counts = counters.integer[rows] if whole else counters.value[rows]
-        pool, _ = layers.owners.pool(track, one.source)
+        pool = layers.owners.counted(track)
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
         found[key] = found[key] + values if key in found else values
@@ -221,39 +247,31 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
 
 
 def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
-    """Return for each event that an input counts in its layers how many lie in each segment.
+    """Return for each event and input that counts in slices how many lie in each segment.
 
-    A count of a layer has those of the layers directly inside it in it.
+    A count of a slice has those of the slices inside it in it.
     """
     table = layers.owners.table
-    trace, slices = table.trace, table.trace.slices
+    slices = table.trace.slices
     lines = layers.owners.timelines
     found: dict[tuple[str, int], npt.NDArray[Any]] = {}
     # A layer that others fill has no segment of its own: what it counted itself goes where it starts.
     segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
     segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
     segment[lines.rows[::-1]] = np.arange(len(lines.rows))[::-1]
-    for number, source in enumerate(trace.sources):
-        if not source.marks.layer_counts:
-            continue
-        events = {
-            track.name
-            for track in trace.tracks
-            if track.source == number
-            and track.kind is TrackKind.COUNTER
-            and track.parent != NO_TRACK
-            and trace.tracks[track.parent].kind is TrackKind.THREAD
-        }
-        rows = layers.owners.rows[table.of_source(number)[layers.owners.rows]]
-        for event in sorted(events):
-            at, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], [event])
-            known = np.array([isinstance(one, int) for (one,) in values], bool)[at]
-            counts = np.array([one if isinstance(one, int) else 0 for (one,) in values], np.int64)[at]
-            own = np.zeros(len(slices.ts), np.int64)
-            own[rows] = counts
-            outer = _nearest_above(table.nesting.parent, rows[known])
-            np.subtract.at(own, outer[outer != NO_PARENT], counts[known][outer != NO_PARENT])
-            found[event, number] = layers.by_segment(segment[rows], own[rows])
+    segment[layers.apart.rows] = layers.nowhere + 1 + np.arange(len(layers.apart.rows))
+    in_table = layers.nowhere + 1 + len(layers.apart.rows)
+    for key, one in layers.counts.items():
+        counts, rows = one.values(), np.array(one.slices, np.int64)
+        own = np.zeros(len(slices.ts) + 1, counts.dtype)
+        own[rows] = counts[: len(rows)]
+        outer = _nearest_above(table.nesting.parent, rows)
+        np.subtract.at(own, outer[outer != NO_PARENT], counts[: len(rows)][outer != NO_PARENT])
+        of_tables = in_table + np.arange(len(one.layers))
+        in_table += len(one.layers)
+        found[key] = layers.by_segment(
+            np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
+        )
     return found
 
 

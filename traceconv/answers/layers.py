@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Layers, Sampled, interval_counts, slice_counts
+from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, slice_counts
 from traceconv.answers.operations import combined, key_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.slice_counts import counts_of, rows_of
 from traceconv.answers.tables import SliceTable
 from traceconv.model.trace import I64, occurring
 
@@ -37,6 +38,7 @@ _COLUMNS = (
     Column("primitives_ns", "time of primitives", Unit.NS),
     Column("primitives_total_ns", "time of primitives, total", Unit.NS, detail=True),
     Column("gflop_per_s", "GFLOP/s", Unit.RATE),
+    Column("gb_per_s", "GB/s", Unit.RATE),
 )
 #: Behind those of the events.
 _TEXTS = (
@@ -46,7 +48,10 @@ _TEXTS = (
 #: The row of what belongs to no layer.
 NO_LAYER = "(no layer)"
 _SHOWN = 3  # symbols and implementations of a row
-_CYCLES = ("cycles", "cpu-cycles")
+_CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
+_INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
+_MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI_BR_MSP")
+_PAPI = re.compile(r"perf::(?P<name>[\w-]+)|(?P<preset>PAPI_\w+)")
 Values = npt.NDArray[Any]
 
 
@@ -65,7 +70,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
     calls = _Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
-        section.notes.append("no input has samples, counts of intervals, or primitives that ran inside of layers")
+        section.notes.append("no input has samples, counts, or primitives that ran inside of layers")
         return section
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
     cells |= _times(sums) | _of_samples(sums, sampled)
@@ -83,7 +88,8 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     section.columns += _TEXTS
     nothing = [None] * (sums.groups + 1)
     rows = list(zip(*(cells.get(column.name, nothing) for column in section.columns), strict=True))
-    order = sorted(range(len(rows)), key=lambda at: (-cells["samples"][at], -(cells["self_ns"][at] or 0), names[at]))
+    amounts = [cells[name] for name in ("samples", "self_ns", *events) if name in cells]
+    order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
     section.rows = [rows[at] for at in order]
     section.notes += _notes(sums, sampled, cells)
     return section
@@ -91,27 +97,43 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
 
 def layers_of(table: SliceTable, by: Sequence[str]) -> tuple[Layers, list[tuple[str, ...]]]:
     """Return the layers of a trace by keys, and the texts of each row, the one of what is of no layer last."""
-    owners = Owners(table)
+    owners, counts = Owners(table), counts_of(table)
     codes, texts_of = combined([key_of(table, key) for key in by])
-    used, group = np.unique(codes[owners.rows], return_inverse=True)
-    names = [texts_of(code) for code in used.tolist()]
-    return Layers(owners, group.reshape(-1), len(used)), [*names, (NO_LAYER, *[""] * (len(by) - 1))]
+    rows = np.setdiff1d(rows_of(list(counts.values())), owners.rows)
+    used, group = np.unique(codes[np.concatenate([owners.rows, rows])], return_inverse=True)
+    numbers = {texts_of(code): at for at, code in enumerate(used.tolist())}
+    in_tables = [
+        numbers.setdefault(tuple(layer if key == "name" else "" for key in by), len(numbers))
+        for one in counts.values()
+        for layer in one.layers
+    ]
+    group = np.append(group.reshape(-1), np.array(in_tables, np.int64))
+    count = len(owners.rows)
+    segment = np.append(owners.launched_in(rows), np.full(len(in_tables), len(owners.timelines.rows)))
+    layers = Layers(owners, group[:count], len(numbers), counts, Apart(rows, group[count:], segment))
+    return layers, [*numbers, (NO_LAYER, *[""] * (len(by) - 1))]
 
 
 def _times(sums: Layers) -> dict[str, list[Any]]:
     """Return how often each layer ran and how long, ns."""
-    lines = sums.owners.timelines
-    lasting = np.append(np.where(lines.rows == NONE, 0, lines.ends - lines.starts), 0)
-    calls = np.bincount(sums.group, minlength=sums.groups).tolist()
+    lines, apart, table = sums.owners.timelines, sums.apart, sums.owners.table
+    lasting = np.zeros(len(sums.of_segment), np.int64)
+    lasting[: sums.nowhere] = np.where(lines.rows == NONE, 0, lines.ends - lines.starts)
+    calls = np.bincount(np.append(sums.group, apart.group[: len(apart.rows)]), minlength=sums.groups).tolist()
+    times = {"self_ns": np.array(sums.own(lasting)), "total_ns": np.array(sums.total(lasting))}
+    for name, values in (("self_ns", table.nesting.self_ns), ("total_ns", table.trace.slices.dur)):
+        np.add.at(times[name], apart.group[: len(apart.rows)], values[apart.rows])
+    found = {"calls": calls} | {name: values[:-1].tolist() for name, values in times.items()}
+    # Rows of tables tell neither.
     return {
-        "calls": [*calls, None],
-        "self_ns": [*sums.own(lasting)[:-1], None],
-        "total_ns": [*sums.total(lasting)[:-1], None],
+        name: [*(v if n else None for n, v in zip(calls, values, strict=True)), None] for name, values in found.items()
     }
 
 
 def _of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
-    """Return how many samples each layer has, and by how many that can be wrong."""
+    """Return how many samples each layer has, and by how many that can be wrong; nothing without samples."""
+    if not len(sampled.rows):
+        return {}
     count = sums.by_segment(sampled.segment, np.ones(len(sampled.rows), np.int64))
     workers = sums.by_segment(sampled.segment, sampled.worker.astype(np.int64))
     unknown: list[int | None] = [None] * (sums.groups + 1)
@@ -149,19 +171,21 @@ def _ratios(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, lis
 
     for whole in events:
         name, rest = _parts_of(whole)
-        for part in events if name == "instructions" else ():
+        for part in events if name in _INSTRUCTIONS else ():
             other, how = _parts_of(part)
             if how != rest:
                 continue
             if other in _CYCLES:
                 add(f"ipc{rest}", whole, part, 1)
-            elif "miss" in other:
+            elif _MISS.fullmatch(other):
                 add(f"{part}_per_1000_instructions", part, whole, 1000)
     return found
 
 
 def _parts_of(event: str) -> tuple[str, str]:
     """Return the plain name of an event, and what else its name says: on which part of the CPU, of which privilege."""
+    if papi := _PAPI.match(event):
+        return papi["preset"] or papi["name"].lower(), " (PAPI)"
     match = re.fullmatch(r"(?:(\w+)/)?([\w.-]+)(?:,[^/:]*)?(?:/?([^ ]*))(?: .*)?", event)
     if match is None:
         return event, ""
@@ -205,7 +229,7 @@ class _Calls:
         self._sums = sums
         table = sums.owners.table
         slices, trace = table.trace.slices, table.trace
-        parts, gflop = [np.empty(0, np.int64)], [np.empty(0)]
+        parts, work = [np.empty(0, np.int64)], [np.empty((0, 2))]
         what = [np.empty(0, np.int64)]
         known: dict[str, int] = {}
         for number, source in enumerate(trace.sources):
@@ -216,18 +240,18 @@ class _Calls:
             calls = mine & table.of_categories(marks.calls)
             rows = table.recorded[calls[table.recorded]]
             args = slices.args_at[rows], slices.args_len[rows]
-            numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop])
-            of_value = np.array([nan if work is ABSENT else float(work) for _, work in values])
-            implementations = ["" if one is ABSENT else str(one) for one, _ in values]
+            numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop, marks.size])
+            of_value = np.array([[nan if one is ABSENT else float(one) for one in known] for _, *known in values])
+            implementations = ["" if one is ABSENT else str(one) for one, *_ in values]
             texts = [
                 f"{trace.strings[name]} {implementations[at]}".strip()
                 for name, at in zip(slices.name[rows].tolist(), numbers.tolist(), strict=True)
             ]
             what.append(np.array([known.setdefault(text, len(known)) for text in texts], np.int64))
-            gflop.append(of_value[numbers] if len(rows) else np.empty(0))
+            work.append(of_value.reshape(-1, 2)[numbers])
             parts.append(rows)
         self.rows = np.concatenate(parts)
-        self._what, self._gflop, self._texts = np.concatenate(what), np.concatenate(gflop), list(known)
+        self._what, self._work, self._texts = np.concatenate(what), np.concatenate(work), list(known)
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the number of calls and their time for each layer, and what they are."""
@@ -240,18 +264,22 @@ class _Calls:
         count = sums.by_segment(segment, np.ones(len(self.rows), np.int64))
         lasting = sums.by_segment(segment, dur)
         time = sums.own(lasting)
-        gflop = sums.own(sums.by_segment(segment, np.where(dur > 0, self._gflop, nan)))
+        gflop, size = (sums.own(sums.by_segment(segment, np.where(dur > 0, one, nan))) for one in self._work.T)
         group = sums.of_segment[segment]
         return {
             "primitives": sums.own(count),
             "primitives_total": sums.total(count),
             "primitives_ns": time,
             "primitives_total_ns": sums.total(lasting),
-            "gflop_per_s": [
-                work * 1e9 / ns if ns and work == work else None for work, ns in zip(gflop, time, strict=True)
-            ],
+            "gflop_per_s": _rates(gflop, time, 1e9),
+            "gb_per_s": _rates(size, time, 1),
             "implementations": _most(group, self._what, dur, self._texts, sums.groups),
         }
+
+
+def _rates(amounts: list[float], times: list[int], scale: float) -> list[float | None]:
+    """Return amounts divided by ns, times a scale; None where one of the amounts is not known."""
+    return [scale * one / ns if ns and one == one else None for one, ns in zip(amounts, times, strict=True)]
 
 
 def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[str]:
@@ -273,7 +301,7 @@ def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
             middle = f", {100 * shares[(len(shares) - 1) // 2]:.1f} % in the median of the layers" if shares else ""
             found.append(f"± samples: those that the clock bound can move over the edge of a layer{middle}")
-    workers = sum(cells["worker_samples"])
+    workers = sum(cells.get("worker_samples", ()))
     if workers:
         found.append(
             f"{workers} samples of workers: threads without layers, which belong to what the threads with layers ran"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.answers.attribution import NONE, Timelines, timelines
+from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
+from traceconv.answers.device import launches
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
@@ -123,6 +125,46 @@ class Owners:
             return self._related(source, tuple(range(len(self.timelines)))), False
         return self._related(source, self._guessed(track, process)), False
 
+    def counted(self, counter: int) -> Pool:
+        """Return the timelines that counts of intervals can belong to; of a thread, as those of its samples."""
+        tracks = self.table.trace.tracks
+        source, above = tracks[counter].source, tracks[counter].parent
+        pattern = self.table.trace.sources[source].marks.interval_threads
+        match = re.fullmatch(pattern, tracks[above].name) if pattern and above != NO_TRACK else None
+        if match is None:
+            return self.pool(counter, source)[0]
+        tid = int(match["tid"])
+        threads = {self._thread_above(at) for at, one in enumerate(tracks) if one.tid == tid} - {NO_TRACK}
+        if threads:
+            return self.pool(threads.pop(), source)[0] if len(threads) == 1 else ()
+        if len(self._of_process) != 1:
+            return ()
+        ((framework, lines),) = self._of_process.items()
+        is_one = tracks[framework].pid is None or match["name"] in self._names(framework)
+        return self._related(source, lines) if is_one else ()
+
+    def _names(self, process: int) -> set[str]:
+        """Return what a process and its threads are called."""
+        tracks = self.table.trace.tracks
+        return {tracks[process].name} | {
+            one.name for one in tracks if one.kind is TrackKind.THREAD and one.parent == process
+        }
+
+    def launched_in(self, rows: Rows) -> I64:
+        """Return the segment of a timeline in which each slice was launched, or lies; the number of all if in none."""
+        trace, lines = self.table.trace, self.timelines
+        calls = launches(self.table)[rows]
+        at = np.where(calls == NONE, rows, calls)
+        line_of = self._lines[0]
+        line = np.full(len(rows), NONE, np.int64)
+        for track, mine in grouped(trace.slices.track[at].astype(np.int64)):
+            thread = self._thread_above(track)
+            line[mine] = line_of[track if thread == NO_TRACK else thread]
+        found = np.full(len(rows), len(lines.rows), np.int64)
+        known = line != NONE
+        found[known] = lines.locate(line[known], trace.slices.ts[at][known])
+        return found
+
     @cached_property
     def _of_process(self) -> dict[int, Pool]:
         found: dict[int, list[int]] = {}
@@ -140,11 +182,21 @@ class Owners:
         tracks = self.table.trace.tracks
         ((framework, lines),) = self._of_process.items()
         if tracks[process].unknown:
-            names = {one.name for one in tracks if one.kind is TrackKind.THREAD and one.parent == framework}
-            return lines if tracks[track].name in names | {tracks[framework].name} else ()
+            return lines if tracks[track].name in self._names(framework) else ()
         source = tracks[process].source
-        others = [one for one in tracks if one.kind is TrackKind.PROCESS and one.source == source and one.pid]
-        return lines if tracks[framework].pid is None and len(others) == 1 and tracks[process].pid else ()
+        others = [one for one in self._busy_processes if tracks[one].source == source and tracks[one].pid]
+        return lines if tracks[framework].pid is None and others == [process] else ()
+
+    @cached_property
+    def _busy_processes(self) -> list[int]:
+        """Return the processes that were sampled, or ran slices, between the first layer and the last one."""
+        slices, samples = self.table.trace.slices, self.table.trace.samples
+        first, last = np.min(slices.ts[self.rows]), np.max(self.table.ends[self.rows])
+        found = [
+            np.unique(events.track[(events.ts >= first) & (events.ts < last)]).tolist() for events in (slices, samples)
+        ]
+        processes = {self.table.process_of(track) for tracks in found for track in tracks}
+        return [one for one in processes if self.table.trace.tracks[one].kind is TrackKind.PROCESS]
 
     # -- how certain it is ------------------------------------------------------------------------------------------
 
@@ -165,8 +217,16 @@ class Owners:
         return found
 
     def _related(self, source: int, pool: Pool) -> Pool:
-        """Return the timelines of a pool on the clock and the host of an input."""
-        return tuple(line for line in pool if all(self._is_related(source, other) for other in self._lines[2][line]))
+        """Return the timelines of a pool on the clock and the host of an input, whose positions are not invented."""
+        _, track_of, sources_of = self._lines
+        return tuple(
+            line
+            for line in pool
+            if all(
+                source == other or (self.table.drawn_in_time[track_of[line]] and self._is_related(source, other))
+                for other in sources_of[line]
+            )
+        )
 
     def _is_related(self, one: int, other: int) -> bool:
         a, b = self._placed[one], self._placed[other]

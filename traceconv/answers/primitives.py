@@ -24,9 +24,10 @@ _COLUMNS = (
     Column("reference", "reference", Unit.TEXT),
     Column("reorder", "reorder", Unit.TEXT),
     Column("gflop_per_s", "GFLOP/s", Unit.RATE),
+    Column("gb_per_s", "GB/s", Unit.RATE),
 )
-#: Duration in ns, and what was computed; None if that is not known.
-_Call = tuple[int, float | None]
+#: Duration in ns, what was computed, and how many bytes were moved; None if that is not known.
+_Call = tuple[int, float | None, float | None]
 
 
 def primitives(table: SliceTable) -> Section:
@@ -44,10 +45,10 @@ def primitives(table: SliceTable) -> Section:
     if not calls:
         section.notes.append("no primitives found, or the inputs do not name their implementation")
         return section
-    whole = sum(dur for found in calls.values() for dur, _ in found)
+    whole = sum(dur for found in calls.values() for dur, _, _ in found)
     rows: list[tuple[Cell, ...]] = []
     for (marks, kind, implementation), found in calls.items():
-        total = sum(dur for dur, _ in found)
+        total = sum(dur for dur, _, _ in found)
         known = implementation is not None
         rows.append(
             (
@@ -59,13 +60,15 @@ def primitives(table: SliceTable) -> Section:
                 total / whole if whole else None,
                 _yes(re.search(marks.reference, implementation or "") is not None) if known else None,
                 _yes(re.fullmatch(marks.reorders, kind) is not None),
-                _rate(found, total),
+                _rate([(dur, gflop) for dur, gflop, _ in found], total, 10**9),
+                _rate([(dur, size) for dur, _, size in found], total, 1),
             )
         )
     section.rows = sorted(rows, key=lambda row: (-int(row[3] or 0), str(row[0]), str(row[1])))
     section.notes.append("of primitives: a share of the sum of all durations; calls of several threads may overlap")
     for formula in dict.fromkeys(marks.formula for marks, _, _ in calls):
         section.notes.append(f"GFLOP/s: {formula}; only where the shapes of all calls of a row tell it")
+        section.notes.append("GB/s: source, weights and destination once each; only where their sizes are known")
     if not all(table.drawn_in_time[trace.slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
     return section
@@ -82,13 +85,14 @@ def _collect(
     is_call = table.of_source(number) & table.of_categories(marks.calls)
     rows = table.counted[is_call[table.counted]]
     numbers, values = arg_values(
-        table.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.implementation, marks.gflop]
+        table.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.implementation, marks.gflop, marks.size]
     )
     names, durations = slices.name[rows].tolist(), slices.dur[rows].tolist()
     for name, dur, at in zip(names, durations, numbers.tolist(), strict=True):
-        implementation, gflop = values[at]
+        implementation, *work = values[at]
         key = marks, strings[name], None if implementation is ABSENT else str(implementation)
-        calls.setdefault(key, []).append((dur, None if gflop is ABSENT else float(gflop)))
+        gflop, size = (None if one is ABSENT else float(one) for one in work)
+        calls.setdefault(key, []).append((dur, gflop, size))
 
 
 def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
@@ -101,10 +105,10 @@ def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
     )
 
 
-def _rate(found: list[_Call], total: int) -> float | None:
-    """Return 10^9 operations a second; None unless each call says what it computed and has a duration."""
-    work = [gflop for dur, gflop in found if gflop is not None and dur > 0]
-    return math.fsum(work) * 1e9 / total if len(work) == len(found) else None
+def _rate(found: list[tuple[int, float | None]], total: int, scale: int) -> float | None:
+    """Return the work of calls divided by ns, times a scale; None unless it is known of each, with a duration."""
+    work = [one for dur, one in found if one is not None and dur > 0]
+    return math.fsum(work) * scale / total if len(work) == len(found) else None
 
 
 def _yes(value: bool) -> str:

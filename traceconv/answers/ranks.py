@@ -11,18 +11,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.collectives import Matched, Occurrences
-from traceconv.align.receipt import Aligned, Alignment, ReceiptLine
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.clocks import Verdict
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
+
+if TYPE_CHECKING:
+    from traceconv.align.collectives import Matched, Occurrences
+    from traceconv.align.receipt import Aligned, Alignment, ReceiptLine
 
 _RANKS = (
     Column("rank", "rank", Unit.COUNT),

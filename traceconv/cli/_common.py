@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,22 +17,30 @@ from traceconv.align.checks import Causality
 from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
-from traceconv.api import Input, Output, Result
+from traceconv.api import Output, Result
 from traceconv.cli._groups import grouped
+from traceconv.cli._inputs import Verbosity, recordings_in
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
 from traceconv.families.registry import OptionValue
+from traceconv.inputs import Input
+from traceconv.io.folders import AnyPath, shown
+from traceconv.io.limits import Limits
 from traceconv.io.shown import one_line, quantity
 from traceconv.io.spill import parse_size
+from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import Diagnostic, Severity
-from traceconv.model.times import format_drift, format_time, parse_duration, step_of
+from traceconv.model.times import format_drift, format_long, format_short, format_time, parse_duration, step_of
 from traceconv.model.trace import SourceInfo
+from traceconv.writers import writer_named
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
 _GAP = 2
+#: Endings of packed files, which have another ending before.
+_PACKED = (".gz", ".zip")
 #: So many lines about processes are printed.
 _MOST_PROCESSES = 20
 #: How narrow the columns may get whose text can be broken.
@@ -43,13 +52,16 @@ class Recordings:
     """Several inputs, and what the user says of them and their clocks; the values of the options as they were typed.
 
     Attributes:
-        files: the inputs.
+        files: the inputs, as they are called.
+        paths: the inputs themselves, once folders and archives are expanded.
         formats: of `--from FILE=FORMAT`.
         offsets: of `--offset FILE=TIME`.
         options: of `-O [FILE:]KEY=VALUE`.
     """
 
     files: tuple[str, ...]
+    skip_unknown: bool = False
+    paths: tuple[AnyPath, ...] = ()
     formats: tuple[str, ...] = ()
     offsets: tuple[str, ...] = ()
     same_machine: bool = False
@@ -59,6 +71,23 @@ class Recordings:
     zones: tuple[str, ...] = ()
     dates: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+    def expanded(self, limits: Limits, said: Verbosity | None = None, output: str = "") -> Recordings:
+        """Return the same with the recordings in folders and archives in their place, which are listed.
+
+        Args:
+            limits: what each input may take.
+            said: how much is printed.
+            output: what will be written.
+        """
+        said = said or Verbosity()
+        named = [text.rpartition("=")[0] for text in self.formats]
+        paths = recordings_in(self.files, limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said)
+        return self.of(*paths)
+
+    def of(self, *paths: AnyPath) -> Recordings:
+        """Return the same for other inputs."""
+        return replace(self, files=tuple(map(shown, paths)), paths=paths)
 
     def inputs(self) -> tuple[list[Input], dict[str, str]]:
         """Return the inputs with what was said about each, and the importer options that were given without a file.
@@ -74,7 +103,8 @@ class Recordings:
             file, colon, key = text.rpartition(":")
             (own[input_named(file, self.files, "-O")] if colon else shared)[key] = value
         offsets = [offset_of.get(index, (None, 0)) for index in range(len(self.files))]
-        inputs = [Input(file, format_of.get(i), own[i], *offsets[i]) for i, file in enumerate(self.files)]
+        paths = self.paths or self.files
+        inputs = [Input(path, format_of.get(i), own[i], *offsets[i]) for i, path in enumerate(paths)]
         return inputs, shared
 
     def constraints(self) -> Constraints:
@@ -115,15 +145,25 @@ _local_times = (
 )
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+
+#: Of the commands that print a receipt, as `said: Verbosity`.
+verbosity_options = grouped(
+    "said",
+    Verbosity,
+    quiet_option,
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Print also what was added to the times of each file, exactly, and every diagnostic.",
+    ),
+)
 memory_option = click.option(
     "--memory",
     metavar="SIZE",
     callback=lambda _context, _option, text: parse_size(text) if text else None,
     help="Memory to use, such as 2G or 500M. Beyond it, data goes to temporary files in TMPDIR. By default the size of "
     "the inputs plus 500 MB, but at most half of the free memory.",
-)
-verbose_option = click.option(
-    "-v", "--verbose", is_flag=True, help="Print every diagnostic, also those for information."
 )
 report_option = click.option(
     "--report",
@@ -134,9 +174,17 @@ report_option = click.option(
 )
 _writing = (
     click.option(
-        "-o", "--output", "path", default="-", metavar="FILE", help="The file to write. Default: standard output."
+        "-o",
+        "--output",
+        "path",
+        default="",
+        metavar="FILE",
+        help="The file to write, - for standard output. Default: named after the first input, beside it; in a pipe "
+        "standard output.",
     ),
-    click.option("--to", metavar="FORMAT", help="perfetto or chrome-json. Default: by the ending of the output."),
+    click.option(
+        "--to", metavar="FORMAT", help="perfetto or chrome-json (json). Default: by the ending of the output."
+    ),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
 )
@@ -168,6 +216,12 @@ recordings = grouped(
     "recordings",
     Recordings,
     click.argument("files", nargs=-1, required=True),
+    click.option(
+        "--skip-unknown",
+        is_flag=True,
+        help="Leave out files whose format nobody knows, which are listed, such as those that a pattern of the shell "
+        "finds.",
+    ),
     click.option(
         "--from",
         "formats",
@@ -278,26 +332,56 @@ def working(text: str, quiet: bool) -> Iterator[None]:
         yield
 
 
-def print_summary(result: Result, output: Output, *, quiet: bool, verbose: bool) -> None:
+def named(output: Output, files: Sequence[str]) -> Output:
+    """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe."""
+    if output.path:
+        return output
+    if not sys.stdout.isatty():
+        return replace(output, path="-")
+    return replace(output, path=default_name(files, writer_named(output.to or "perfetto").suffixes[0]))
+
+
+def default_name(files: Sequence[str], suffix: str) -> str:
+    """Return how an output is called by default: after the first input, beside it if one can write there.
+
+    It is never the name of an input.
+    """
+    first = os.path.normpath(files[0])
+    folder, name = os.path.split(os.path.abspath(first) if os.path.basename(first) in (".", "..") else first)
+    if os.path.isfile(first):
+        stem, ending = os.path.splitext(name)
+        name = os.path.splitext(stem)[0] if ending.lower() in _PACKED else stem
+    elif not os.path.isdir(first):  # a stream
+        folder, name = "", "trace"
+    if not os.access(folder or ".", os.W_OK):
+        folder = ""
+    path = os.path.join(folder, name + ("-merged" if len(files) > 1 else ""))
+    inputs = {os.path.realpath(file) for file in files}
+    return path + (suffix if os.path.realpath(path + suffix) not in inputs else f"-converted{suffix}")
+
+
+def print_summary(result: Result, output: Output, said: Verbosity) -> None:
     """Say what was read, what was lost, how it was aligned and what was written."""
-    if quiet:
+    if said.quiet:
         return
     hosts = {line.file: line.host for line in result.receipt}
     for source in result.trace.sources:
-        print_source(source, verbose, hosts.get(source.name, ""))
+        print_source(source, said.verbose, hosts.get(source.name, ""))
     if len(result.trace.sources) > 1:
         say("", f"On one time axis: {result.trace.clocks[0].describe()}")
         files = [source.name for source in result.trace.sources]
-        print_receipt(result.receipt, result.causality, result.together, files)
+        print_receipt(result.receipt, result.causality, result.together, files, verbose=said.verbose)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
-    say(f"{'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
+    say(f"wrote {'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
 
 
-def print_receipt(receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str]) -> None:
+def print_receipt(
+    receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str], *, verbose: bool
+) -> None:
     """Print how each input was placed, reasons against it, what is one, and the checks of cause and effect."""
-    screen, cells = console(), receipt_cells(receipt, files)
+    screen, cells = console(), receipt_cells(receipt, files, verbose)
     if sum(least_widths(cells).values()) <= screen.width:
         with screen.capture() as table:
             screen.print(receipt_table(cells))
@@ -342,7 +426,7 @@ def _describe(entry: Diagnostic) -> str:
     return f"{entry.code.label}: {times}{entry.code.help} ({entry.code.name}){places}"
 
 
-def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str, str]]:
+def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = False) -> list[dict[str, str]]:
     """Return the receipt for people.
 
     For each clock of each input what to say by title; what would stay empty is left out.
@@ -350,7 +434,9 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
     Args:
         receipt: how the inputs with events were placed.
         files: the names of all inputs.
+        verbose: whether to say what was added to the times of each clock, and every digit.
     """
+    moves = _moves(receipt)
     several_hosts = len({line.host for line in receipt if line.host}) > 1
     columns: dict[str, Callable[[ReceiptLine], str]] = {
         "file": lambda line: line.file,
@@ -358,10 +444,11 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str]) -> list[dict[str
         "rank": lambda line: "" if line.rank is None else str(line.rank),
         "clock": lambda line: line.clock,
         "placed by": lambda line: line.method,
-        "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}",
+        "moved": lambda line: moves[id(line)],
+        "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}" if verbose else "",
         "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
-        "within": lambda line: line.bound_text,
-        "matches": _matches,
+        "within": lambda line: line.bound_text if verbose else _bound(line),
+        "matches": lambda line: _matches(line, format_time if verbose else format_short),
         "verdict": lambda line: line.verdict,
     }
     rows = [{title: one_line(cell(line)) for title, cell in columns.items()} for line in receipt]
@@ -404,7 +491,38 @@ def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
     return lines
 
 
-def _matches(line: ReceiptLine) -> str:
+def _moves(receipt: list[ReceiptLine]) -> dict[int, str]:
+    """Return by id how far each clock was moved against the first one; all empty if none was.
+
+    What turns a clock into another one that counts from 1970 is not a move: such lines are compared with the first one
+    of the same clock, and all others with trace time, if the first line is one of them.
+    """
+    moves: dict[int, int | None] = {}
+    bases: dict[str, int] = {}  # of clocks, what turns them into another one
+    for line in receipt:
+        if looks_like_unix_time(abs(line.offset_ns)):
+            known = line.clock in bases
+            base = bases.setdefault(line.clock, line.offset_ns)
+            moves[id(line)] = line.offset_ns - base if known else None
+        else:
+            first = receipt[0].offset_ns
+            moves[id(line)] = line.offset_ns - (0 if looks_like_unix_time(abs(first)) else first)
+    if not any(moves.values()):
+        return dict.fromkeys(moves, "")
+    return {key: "" if ns is None else _signed(ns) for key, ns in moves.items()}
+
+
+def _signed(ns: int) -> str:
+    return f"{'-' if ns < 0 else '+'}{format_long(abs(ns))}" if ns else "0"
+
+
+def _bound(line: ReceiptLine) -> str:
+    if line.bound_ns is None or line.two_hosts:
+        return line.bound_text
+    return f"±{format_long(line.bound_ns)}"
+
+
+def _matches(line: ReceiptLine, shown: Callable[[int], str]) -> str:
     if not line.matches:
         return ""
-    return f"{line.matches}" + ("" if line.residual_ns is None else f", {format_time(line.residual_ns)} apart")
+    return f"{line.matches}" + ("" if line.residual_ns is None else f", {shown(line.residual_ns)} apart")

@@ -9,6 +9,7 @@ import click
 from traceconv import api
 from traceconv.align import Policy
 from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -25,8 +26,14 @@ from traceconv.io.limits import Limits
 @common.report_option
 @common.force_option
 @limit_options
+@common.verbosity_options
 def command(
-    recordings: common.Recordings, policy: Policy, reports: tuple[str, ...], force: bool, limits: Limits
+    recordings: common.Recordings,
+    policy: Policy,
+    reports: tuple[str, ...],
+    force: bool,
+    limits: Limits,
+    said: Verbosity,
 ) -> None:
     """Print how several recordings line up, and how sure that is, without writing a trace.
 
@@ -34,13 +41,16 @@ def command(
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
+    recordings = recordings.expanded(limits, said)
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with common.working(f"aligning {len(inputs)} files", False):
+    with common.working(f"aligning {len(inputs)} files", said.quiet):
         alignment, checks = api.estimate(
             inputs, options=options, constraints=constraints, policy=policy, report=reports, force=force, limits=limits
         )
+    if said.quiet:
+        return
     say(f"On one time axis: {alignment.clock.describe()}")
-    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files)
+    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=said.verbose)
     for pair in alignment.pairs:
         say(_what_events_say(pair))
 

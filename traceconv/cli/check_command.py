@@ -9,10 +9,12 @@ import click
 from traceconv.api import identify
 from traceconv.check import check_file
 from traceconv.cli import report
+from traceconv.cli._inputs import recordings_in
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.families.registry import importer_class
+from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 
 
@@ -27,9 +29,10 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
       traceconv check out.pftrace other.json
     """
     failed = 0
-    for file in files:
+    for path in recordings_in(files, limits):
+        file = shown(path)
         try:
-            result = check_file(file, limits=limits)
+            result = check_file(path, limits=limits)
         except TraceconvError as error:
             report(error)
             failed = 1
@@ -40,14 +43,14 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
         for problem in result.problems:
             times = f"{problem.count} x " if problem.count > 1 else ""
             say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)
-        if not result.is_trace and (name := _format_of(file, limits)):
+        if not result.is_trace and (name := _format_of(path, limits)):
             words = f"{name} ({importer_class(name).title})"
             say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
         failed |= not result.ok
     ctx.exit(failed)
 
 
-def _format_of(file: str, limits: Limits) -> str:
+def _format_of(file: AnyPath, limits: Limits) -> str:
     """Return the format of a file that is not a trace.
 
     "" if nobody knows it, or if it was standard input, which is read.

@@ -24,6 +24,7 @@ def command(recordings: common.Recordings, limits: Limits) -> None:
       traceconv clocks perf.data profile.json onednn.log
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
+    recordings = recordings.expanded(limits)
     inputs, options = recordings.inputs()
     found = api.clocks(inputs, options=options, constraints=recordings.constraints(), limits=limits)
     _print_clocks(found.clocks)

@@ -6,7 +6,10 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.expanding import one_recording
+from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 
 
@@ -18,29 +21,31 @@ from traceconv.io.limits import Limits
 )
 @common.memory_option
 @limit_options
-@common.quiet_option
-@common.verbose_option
+@common.verbosity_options
 def command(
     output: api.Output,
     recording: common.Recordings,
     format_name: str | None,
     memory: int | None,
     limits: Limits,
-    quiet: bool,
-    verbose: bool,
+    said: Verbosity,
 ) -> None:
     """Turn one recording into a trace.
 
     \b
-      traceconv convert onednn.log -o onednn.pftrace
+      traceconv convert onednn.log                      # writes onednn.pftrace
       traceconv convert profile.json.gz -o profile.json
       some-program | traceconv convert - --to chrome-json > trace.json
       TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
-    FILE may be - for standard input; gzip, zip and UTF-16 are seen by content.
+    FILE may be - for standard input; gzip, zip and UTF-16 are seen by content. It may be a folder or an archive with
+    one recording in it.
     """
+    output = common.named(output, recording.files)
+    path = one_recording(recording.files[0], limits, output.path)
+    recording = recording.of(path)
     (one,), shared = recording.inputs()
-    with common.working(f"converting {one.path}", quiet):
+    with common.working(f"converting {shown(path)}", said.quiet):
         result = api.convert(
             one.path,
             output,
@@ -50,4 +55,4 @@ def command(
             memory=memory,
             limits=limits,
         )
-    common.print_summary(result, output, quiet=quiet, verbose=verbose)
+    common.print_summary(result, output, said)

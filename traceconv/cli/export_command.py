@@ -7,6 +7,7 @@ import click
 from traceconv import api
 from traceconv.align import Policy
 from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
@@ -44,6 +45,7 @@ def command(
     Several files are merged first, as by `merge`. The folder gets one file for each table; docs/python-api.md lists
     their columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
+    recordings = recordings.expanded(limits, Verbosity(quiet), path)
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     with common.working(f"reading {len(inputs)} files", quiet):
         tables = api.export(

@@ -8,23 +8,27 @@ import click
 
 from traceconv import api
 from traceconv.cli._terminal import say
-from traceconv.families.registry import Importer, importer_class, options_of, skipped_by_design
+from traceconv.families.registry import Importer, formats_called, importer_class, options_of, skipped_by_design
 
 
 @click.command("formats")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the formats that can be read, or describe one.
+    """List the formats that can be read, or those of a family, or describe one.
 
     \b
       traceconv formats
+      traceconv formats perf
       traceconv formats onednn-verbose
     """
-    if name is not None:
-        say(*_details(importer_class(name)), err=False)
-        return
     known = api.formats()
-    width = max(len(name) for name in known)
+    if name is not None:
+        wanted = formats_called(name)
+        if len(wanted) == 1:
+            say(*_details(importer_class(wanted[0])), err=False)
+            return
+        known = {one: known[one] for one in wanted}
+    width = max(map(len, known))
     for format_name, cls in known.items():
         say(f"{format_name:{width}}  {cls.title}: {cls.versions}", err=False)
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import click
 
 from traceconv.cli._terminal import say
-from traceconv.families.registry import importer_class
+from traceconv.families.registry import formats_called, importer_class
+
+_ABOUT_PERF = (
+    "# With -k CLOCK_MONOTONIC perf.data states how its clock relates to others. Pids agree within one container.",
+    "# Names of functions: -O symbols=true reads them from the files on this machine. Wheels may be stripped of them.",
+    "#   -g needs frame pointers, which few libraries have. --call-graph dwarf does without: then print the samples by",
+    "#   perf script --header --ns -F comm,pid,tid,time,event,period,ip,sym,symoff,dso > perf.script.txt",
+    "#   -X perf names functions of Python from 3.12 on, in `perf script`, if Python was built with frame pointers.",
+    "# Page faults, or IPC and cache misses: -e cpu-clock,page-faults or -e cycles,instructions,cache-misses.",
+    "#   Most virtual machines have no hardware events (`perf stat -e cycles true` says <not supported>): software",
+    "#   events work. Containers need --cap-add PERFMON, or kernel.perf_event_paranoid at 2 or less.",
+)
 
 
 @click.command("how")
@@ -15,11 +26,19 @@ def command(format: str) -> None:
 
     \b
       traceconv how onednn-verbose
+      traceconv how perf
     """
-    cls = importer_class(format)
+    name, *others = formats_called(format)
+    cls = importer_class(name)
     say(f"# {cls.title}", err=False)
     say(*cls.record.splitlines(), err=False)
     say(f"# {cls.line_up}", err=False)
+    with_perf: str = getattr(cls, "with_perf", "")
+    if with_perf:
+        say("# What each layer costs inside the machine:", *with_perf.splitlines(), err=False)
+        say(*(_ABOUT_PERF if "perf record" in with_perf else ()), err=False)
     if cls.name != "clock-anchor":
         words = "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         say(words, "traceconv anchor -o anchor.json -- COMMAND", err=False)
+    if others:
+        say(f"# {format} is also {', '.join(others)}: traceconv how {others[0]}", err=False)

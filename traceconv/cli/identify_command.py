@@ -6,10 +6,12 @@ import click
 
 from traceconv import api
 from traceconv.cli import report
+from traceconv.cli._inputs import recordings_in
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.families.registry import answers
+from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 from traceconv.io.source import Source
 
@@ -27,20 +29,21 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, limits: 
       traceconv identify --all strange.txt
     """
     failed = 0
-    for file in files:
+    for path in recordings_in(files, limits):
+        file = shown(path)
         try:
-            name, reason = api.identify(file, limits=limits)
+            name, reason = api.identify(path, limits=limits)
         except TraceconvError as error:
             report(error)
             failed = 1
         else:
             say(f"{file}: {name} ({reason})", err=False)
         if show_all:
-            _print_answers(file, limits)
+            _print_answers(path, limits)
     ctx.exit(failed)
 
 
-def _print_answers(file: str, limits: Limits) -> None:
+def _print_answers(file: AnyPath, limits: Limits) -> None:
     try:
         found = answers(Source(file, limits=limits))
     except TraceconvError:

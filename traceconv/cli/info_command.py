@@ -9,9 +9,11 @@ import click
 from traceconv import api
 from traceconv.cli import _common as common
 from traceconv.cli import report
+from traceconv.cli._inputs import recordings_in
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
+from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
 from traceconv.model.times import format_bound, format_time
@@ -43,9 +45,10 @@ def command(
       traceconv info onednn.log
     """
     failed = 0
-    for file in files:
+    for path in recordings_in(files, limits):
+        file = shown(path)
         try:
-            trace = api.read(file, format=format_name, options=common.options_for(file, options), limits=limits)
+            trace = api.read(path, format=format_name, options=common.options_for(file, options), limits=limits)
         except TraceconvError as error:
             report(error)
             failed = max(failed, error.exit_code)

@@ -158,6 +158,7 @@ def command(
 
     Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
     """
+    recordings = recordings.expanded(limits, output=shown.path)
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     api.refuse_overwriting(inputs, shown.path)
     check_target(shown.path, binary=False, force=shown.force)

@@ -170,6 +170,35 @@ FORMATS = {
     "xplane": Format("tensorflow.xplane:Xplane", pattern=rb"\A\n"),
 }
 
+#: What formats are called besides their names and the part before the hyphen, the usual format first.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "chrome": ("chrome-trace",),
+    "chrome-json": ("chrome-trace",),
+    "json": ("chrome-trace",),
+    "trace-event": ("chrome-trace",),
+    "anchor": ("clock-anchor",),
+    "pftrace": ("perfetto",),
+    "kineto": ("pytorch-kineto",),
+    "torch": ("pytorch-kineto", "pytorch-table"),
+    "ort": ("onnxruntime",),
+    "onnx": ("onnxruntime",),
+    "onednn": ("onednn-verbose",),
+    "dnnl": ("onednn-verbose",),
+    "mkldnn": ("onednn-verbose",),
+    "trt": ("tensorrt",),
+    "trtexec": ("tensorrt",),
+    "tensorflow": ("xplane", "tensorflow-profiler"),
+    "tf": ("xplane", "tensorflow-profiler"),
+    "jax": ("xplane", "tensorflow-profiler"),
+    "xprof": ("xplane",),
+    "nsys": ("nsight-systems",),
+    "ncu": ("nsight-compute",),
+    "rocm": ("rocprof",),
+    "rocprofv3": ("rocprof",),
+    "log": ("timed-log",),
+    "text": ("timed-log",),
+}
+
 _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
 
 

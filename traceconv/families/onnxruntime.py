@@ -43,7 +43,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 #: The profiler stops recording after this many events of one session.
@@ -127,9 +127,16 @@ class OnnxRuntime:
         libraries="onnxruntime",
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
-        layer_counts=True,
+        # Every other number among the args is a counter of the fork.
+        counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),
     )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
+    with_perf = (
+        "# In run.py: options.enable_profiling = True, and at the end\n"
+        "#   print(session.get_profiling_start_time_ns(), session.end_profiling())    # NUMBER and PROFILE\n"
+        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
+        "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
+    )
     line_up = (
         "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with --tz "
         "FILE=+02:00. Exact: -O start_ns=N, with N from session.get_profiling_start_time_ns()."

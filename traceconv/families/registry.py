@@ -11,13 +11,13 @@ import importlib
 import os
 import shlex
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
-from traceconv.families.index import FORMATS, Certainty, searched
+from traceconv.families.index import ALIASES, FORMATS, Certainty, searched
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
@@ -74,6 +74,8 @@ class Importer(Protocol):
         becomes: what of the input becomes what in the trace, in pairs.
         lost: what such a file does not tell, or what of it is not read, in sentences.
         skips: optional; the codes of what is skipped by design. Their help says why.
+        with_perf: optional; how to record one so that `report --section layers` tells what each layer cost, in lines:
+            commands, and comments that begin with #.
         layer: optional; where in a stack of software its slices are written down, if that is the same for all of them.
         marks: optional; what its slices and flows mean, such as launches of device work, and which libraries do it.
         checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
@@ -136,13 +138,27 @@ def importer_class(name: str) -> type[Importer]:
         return plugins()[name]
     import difflib
 
-    similar = [known for known in names() if name.lower() in known] or difflib.get_close_matches(name.lower(), names())
+    similar = [known for known in names() if name.lower() in known]
+    similar = similar or difflib.get_close_matches(name.lower(), [*names(), *ALIASES])
     hint = f"did you mean {', '.join(similar)}?" if similar else f"known formats: {', '.join(names())}"
     raise UsageError(f"unknown format {name!r}", hint=hint)
 
 
-def identify(source: Source) -> tuple[type[Importer], Match]:
-    """Return the importer that an input is for.
+def formats_called(name: str) -> tuple[str, ...]:
+    """Return the formats that a name, an alias such as "kineto" or a family such as "perf" means, the usual one first.
+
+    Raises:
+        UsageError: there is none; the hint lists what is similar.
+    """
+    if name in names():
+        return (name,)
+    lower = name.lower()
+    found = ALIASES.get(lower) or tuple(one for one in names() if one == lower or one.startswith(f"{lower}-"))
+    return found or (importer_class(name).name,)  # which raises
+
+
+def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer], Match]:
+    """Return the importer that an input is for. `among`: the formats that come into question, by default all.
 
     Raises:
         UnrecognizedFormat: nobody claims it.
@@ -152,9 +168,15 @@ def identify(source: Source) -> tuple[type[Importer], Match]:
     for most, group in groupby(_candidates(source.head()), key=lambda candidate: candidate[1]):
         if all(match.certainty < most for _, match in found):
             for name, _ in group:
+                if among and name not in among:
+                    continue
                 cls = importer_class(name)
                 found.append((cls, answer_of(cls, source)))
     surest = max((match.certainty for _, match in found), default=Certainty.NO)
+    if surest is Certainty.NO and among:
+        raise UnrecognizedFormat(
+            f"{source.display}: is not of the formats {', '.join(among)}", hint="without --from the format is found"
+        )
     if surest is Certainty.NO:
         raise _unrecognized(source)
     claims = [(cls, match) for cls, match in found if match.certainty is surest]

@@ -39,11 +39,11 @@ CHUNK_BYTES = 4 * 1024 * 1024
 BATCH_BYTES = 64 * 1024
 
 _COPIED = 1 << 20  # bytes at a time
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 #: The last one is an archive without any file.
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 #: What the standard library raises for damaged archives, besides EOFError for those that end early.
-_DAMAGED = (OSError, RuntimeError, ValueError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+DAMAGED = (OSError, RuntimeError, ValueError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -94,7 +94,8 @@ class Source:
     """One input of the user.
 
     Args:
-        path: a path, or "-" for standard input (copied to a temporary file, since it is read twice).
+        path: a path, or "-" for standard input (copied to a temporary file, since it is read twice). One with a
+            `display` is called so: a file of an archive, whose path is `archive`.
         whole: an input of which this one is a part; it is opened by that one only.
         limits: what it may take; those of the whole, if there is one.
 
@@ -121,8 +122,9 @@ class Source:
         self.recoded = False
         self.limits: Limits = limits if whole is None else whole.limits
         self.long_lines: dict[int, None] = {}
-        self.display = os.fspath(path)
+        self.display = str(getattr(path, "display", "")) or os.fspath(path)
         self._spooled: IO[bytes] | None = None
+        self._given, self._archive = path, getattr(path, "archive", None)  # what is unpacked goes with the former
         self._head: Head | None = None
         self._largest = 0
         self._database: sqlite.DatabaseFile | None = None
@@ -167,7 +169,8 @@ class Source:
     def is_same_file(self, path: str | os.PathLike[str]) -> bool:
         """Return whether `path` names this very file (so that an output never replaces an input)."""
         try:
-            return self.path is not None and os.path.exists(path) and os.path.samefile(self.path, path)
+            own = [file for file in (self.path, self._archive) if file is not None]
+            return os.path.exists(path) and any(os.path.samefile(file, path) for file in own)
         except OSError:
             return False
 
@@ -186,9 +189,9 @@ class Source:
         magic = _magic(raw, self.display)
         self._largest = self.size
         self.unpacked = Unpacked(self.display, _size(raw), self.limits)
-        if magic.startswith(_GZIP):
+        if magic.startswith(GZIP):
             raw = cast(IO[bytes], stack.enter_context(gzip.GzipFile(fileobj=raw, mode="rb")))
-        elif magic in _ZIP:
+        elif magic in ZIP:
             raw = self._zip_member(raw, stack)
         plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, _is_packed(magic), self)), buffer_size=1 << 18)
         encoding = _UTF16.get(plain.peek(2)[:2])
@@ -214,12 +217,12 @@ class Source:
             members = [info for info in archive.infolist() if not info.is_dir()]
             if len(members) == 1:
                 return stack.enter_context(archive.open(members[0]))
-        except (*_DAMAGED, EOFError) as error:
+        except (*DAMAGED, EOFError) as error:
             raise InputError(f"{self.display}: broken zip archive: {error}") from None
         names = ", ".join(info.filename for info in members[:5])
         raise InputError(
             f"{self.display}: a zip archive with {len(members)} files ({names}), expected one",
-            hint="unpack it and name the files that belong together: traceconv merge A B",
+            hint="traceconv merge takes the recordings in it",
         )
 
     def head(self) -> Head:
@@ -372,7 +375,7 @@ class _Plain(io.RawIOBase):
             if not self._packed:
                 return self._inner.readinto(view) or 0
             data = self._inner.read1(len(view))
-        except (EOFError, *_DAMAGED) as error:
+        except (EOFError, *DAMAGED) as error:
             if not self._packed or not (self._any or isinstance(error, EOFError)):
                 what = "damaged, nothing of it can be unpacked" if self._packed else "cannot be read"
                 raise InputError(f"{self._source.display}: {what}: {error}", hint="copy it again") from None
@@ -433,7 +436,7 @@ def _end_of_line(stream: IO[bytes]) -> bytes:
 
 
 def _is_packed(magic: bytes) -> bool:
-    return magic.startswith(_GZIP) or magic in _ZIP
+    return magic.startswith(GZIP) or magic in ZIP
 
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:

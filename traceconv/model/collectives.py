@@ -1,16 +1,21 @@
-"""What a trace says of collectives: operations of a group of processes that none leaves before all have entered.
+"""What a trace says of collectives: operations of a group of processes that some leave only after others have entered.
 
-Only such operations are meant: all_reduce, all_gather, reduce_scatter, all_to_all, barrier. Of a broadcast or a scatter
-the sender may leave first, of a reduce or a gather those that only send.
+None leaves an all_reduce, all_gather, reduce_scatter, all_to_all or barrier before all have entered. Others bound one
+side only: none leaves a broadcast or a scatter before its root has entered, the root leaves a reduce or a gather after
+all have, and who receives a message after its sender has entered. They count where the root is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 Group = tuple[int, ...]
+
+#: Who enters alone, of which the others wait, is the root; or they enter, and the root waits; or it is a message.
+FROM_ROOT, TO_ROOT, MESSAGES = ("broadcast", "scatter"), ("reduce", "gather"), ("send", "recv")
+ONE_SIDED = (*FROM_ROOT, *TO_ROOT, *MESSAGES)
 
 #: No job has more processes.
 _MOST_RANKS = 10_000_000
@@ -28,6 +33,9 @@ class CollectiveArgs:
         group_size: how many processes the group has.
         seq: the number of the collective in its group.
         sizes: how much of what is exchanged.
+        source, target: the rank that a message comes from, or goes to.
+        call: the number of the call that launched it, which the call has, too.
+        root: in the args of the call the number of the root in the group.
     """
 
     kind: str = ""
@@ -37,6 +45,10 @@ class CollectiveArgs:
     group_size: str = ""
     seq: str = ""
     sizes: tuple[str, ...] = ()
+    source: str = ""
+    target: str = ""
+    call: str = ""
+    root: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,7 @@ class Collectives:
             them, which is the same in all processes for groups of equal ranks.
         only_group: the ranks of the only group that the job has, for collectives without one; None if it has several.
         world: all ranks of the job; None if nobody says how many there are.
+        calls: pairs of name and category of the calls that launch them.
     """
 
     kinds: Mapping[tuple[int, int], str]
@@ -59,6 +72,7 @@ class Collectives:
     groups: Mapping[str, Group] = field(default_factory=dict)
     only_group: Group | None = None
     world: Group | None = None
+    calls: Sequence[tuple[int, int]] = ()
 
 
 def parse_ranks(value: Any) -> Group | None:

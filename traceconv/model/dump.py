@@ -94,7 +94,8 @@ def _collectives(trace: Trace) -> Iterator[str]:
         group = " ".join(repr(text) for text in (of.name, of.about) if text)
         number = f" seq={one.seq}" if one.seq >= 0 else ""
         sizes = f" ({', '.join(one.sizes[1:])})" if one.sizes[1:] else ""
-        yield f"collective {one.row}: {one.kind} of {ranks}{group and f' in {group}'}{number}{sizes}"
+        ends = f" {'->'.join(map(str, one.ends))}" if one.ends else ""
+        yield f"collective {one.row}: {one.kind}{ends} of {ranks}{group and f' in {group}'}{number}{sizes}"
 
 
 def _instants(trace: Trace) -> Iterator[str]:

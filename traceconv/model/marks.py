@@ -48,6 +48,7 @@ class PrimitiveMarks(Struct, frozen=True):
         reorders: a pattern of the kinds that only move data from one layout to another.
         gflop: the arg with what a call computes, 10^9 operations, where the shape of the problem tells it.
         formula: how that is counted, in words.
+        size: the arg with how many bytes a call reads and writes, where the shape and the data types tell it.
     """
 
     calls: tuple[str, ...]
@@ -56,6 +57,23 @@ class PrimitiveMarks(Struct, frozen=True):
     reorders: str
     gflop: str
     formula: str
+    size: str
+
+
+class CountMarks(Struct, frozen=True):
+    """How counts are told that a tool took of slices one by one, or of rows of a table without a timeline.
+
+    Attributes:
+        categories: of the slices and rows that have counts.
+        names: a pattern of the args that are counts, under the names of the events. Averages and shares are none.
+        inside: the arg whose members the counts are; "" if they are args themselves.
+        layer: the arg that names what was counted in, where the name of a row is that of the event; else "".
+    """
+
+    categories: tuple[str, ...]
+    names: str
+    inside: str = ""
+    layer: str = ""
 
 
 class TotalsMarks(Struct, frozen=True):
@@ -92,7 +110,9 @@ class FormatMarks(Struct, frozen=True):
         totals: how rows of sums are told, if the file is a table of those.
         interval_counts: a pattern of the names of counters whose value is a count of events up to the next value; "" if
             there are none.
-        layer_counts: whether counters of threads count events in each slice, which has them as args of the same names.
+        interval_threads: a pattern of the names of tracks whose counters count in one thread only, with the groups
+            `name` and `tid`.
+        counts: how counts of slices are told; None if there are none.
     """
 
     launches: LaunchMarks | None = None
@@ -107,7 +127,8 @@ class FormatMarks(Struct, frozen=True):
     primitives: PrimitiveMarks | None = None
     totals: TotalsMarks | None = None
     interval_counts: str = ""
-    layer_counts: bool = False
+    interval_threads: str = ""
+    counts: CountMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()
@@ -130,7 +151,9 @@ GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"
 
 #: Of a GPU's profiler.
 GPU_MARKS: Final = FormatMarks(
-    GPU_LAUNCHES, launch_flows=GPU_FLOWS, memory=r"Allocated memory \(.*\)|Allocated .* memory"
+    GPU_LAUNCHES,
+    launch_flows=GPU_FLOWS,
+    memory=r"Allocated memory \(.*\)|Allocated .* memory",
 )
 #: Of a format that any tool writes, with whatever names it likes.
 ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True)

@@ -336,6 +336,7 @@ class SourceInfo:
         marks: what its format says of slices and flows.
         sampled: the names of its samples, in a trace of several inputs: those may stand on threads of other ones.
         path: the file as the user named it, with folders, for commands in hints; "" if it is the name.
+        digest: a hash of what the input holds, unpacked; b"" if no other input begins in the same way.
     """
 
     name: str
@@ -356,6 +357,7 @@ class SourceInfo:
     marks: FormatMarks = NO_MARKS
     sampled: tuple[str, ...] = ()
     path: str = ""
+    digest: bytes = b""
 
     @property
     def place_in_job(self) -> str:

@@ -63,17 +63,25 @@ def writers() -> Iterator[type[Writer]]:
     yield ChromeJson
 
 
+#: What the output formats are called besides.
+ALIASES = {"pftrace": "perfetto", "proto": "perfetto", "json": "chrome-json", "chrome": "chrome-json"}
+
+
 def writer_named(name: str, *, compress: bool = False) -> Writer:
-    """Return the writer of that name, which may compress.
+    """Return the writer of that name or alias, which may compress.
 
     Raises:
         UsageError: there is none; the hint lists the names.
     """
     for cls in writers():
-        if name == cls.name:
+        if ALIASES.get(name.lower(), name.lower()) == cls.name:
             return cls(compress=compress)  # type: ignore[call-arg]
-    known = ", ".join(cls.name for cls in writers())
-    raise UsageError(f"no output format is called {name!r}", hint=f"known: {known}")
+    import difflib
+
+    names = [cls.name for cls in writers()]
+    similar = difflib.get_close_matches(name.lower(), [*names, *ALIASES], 1)
+    hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(names)}"
+    raise UsageError(f"no output format is called {name!r}", hint=hint)
 
 
 def writer_for_path(path: str | os.PathLike[str]) -> Writer:

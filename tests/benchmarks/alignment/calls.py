@@ -51,7 +51,7 @@ class Calls:
 def counted(inputs: list[str]) -> Calls:
     """Return what is called between reading and writing where some inputs are merged."""
     calls = Calls()
-    read, write = api._read_all, api.write_output
+    read, write = api.read_all, api.write_output
 
     def reading(*arguments: Any) -> Any:
         traces = read(*arguments)
@@ -64,7 +64,7 @@ def counted(inputs: list[str]) -> Calls:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.object(api, "_read_all", reading),
+        patch.object(api, "read_all", reading),
         patch.object(api, "write_output", writing),
     ):
         try:

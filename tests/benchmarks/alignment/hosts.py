@@ -118,7 +118,18 @@ def simulated(seed: int, ranks: int, hosts: int, count: int, named: Mapping[str,
     start, end = (BASE + np.round(ahead[host_of[rank]] + (1 + drift[host_of[rank]]) * at) for at in (start, end))
     raw = np.arange(len(rank))
     seen = Occurrences(
-        raw * 0, rank, raw, rank, start.astype(np.int64), end.astype(np.int64), raw * 0, group, raw * 0, what, seq
+        raw * 0,
+        rank,
+        raw,
+        rank,
+        start.astype(np.int64),
+        end.astype(np.int64),
+        raw * 0,
+        group,
+        raw * 0,
+        what,
+        seq,
+        raw * 0,
     )
     job = Job(seen, host_of, ahead, drift, float(ready.max()) / count, dict(named))
     job = _damaged(job, random)
@@ -287,6 +298,7 @@ def _timed() -> Iterator[tuple[int, int, float, float]]:
                 nothing,
                 nothing,
                 seq if numbered else nothing - 1,
+                nothing,
             )
             host_of = np.arange(ranks) * hosts // ranks
             spans = np.repeat([[BASE], [BASE + 20 * MS * count]], hosts, axis=1)

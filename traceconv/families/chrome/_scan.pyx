@@ -25,7 +25,9 @@ cdef enum:
     _FRESH = 1
     _ENCLOSING = 2
     _MAX_DEPTH = 60
-    _MAX_DIGITS = 18
+    _MAX_DIGITS = 19  # of ns: so many fit without a sign, and are compared with the limit
+
+cdef uint64_t _MOST_NS = 4611686018427387000  # LIMIT_NS
 
 cdef enum:
     _PHASE_ROW, _START_ROW, _END_ROW, _TS_ROW, _DUR_ROW, _STAND_ROW, _NAME_ROW, _CATEGORY_ROW
@@ -311,17 +313,15 @@ cdef class Scanner:
             i += 1
         if i - first > _MAX_DIGITS - self._exponent:
             return _NONE
-        self._ns = value
-        i = self._decimals(p, i)
+        i = self._decimals(p, i, value)
         if i < 0 or _is_exponent(p[i]):
             return _NONE
         if is_negative:
             self._ns = -self._ns
         return i
 
-    cdef inline Py_ssize_t _decimals(self, const uint8_t *p, Py_ssize_t i) noexcept:
-        """Read the decimals, if any, of the number in `_ns`, and turn that into ns, rounded half up."""
-        cdef int64_t value = self._ns
+    cdef inline Py_ssize_t _decimals(self, const uint8_t *p, Py_ssize_t i, uint64_t value) noexcept:
+        """Read the decimals, if any, behind a whole number, and keep both in ns, rounded half up, if in range."""
         cdef int missing = self._exponent
         if p[i] == c".":
             i += 1
@@ -337,6 +337,8 @@ cdef class Scanner:
         while missing > 0:
             value = value * 10
             missing -= 1
+        if value > _MOST_NS:
+            return _NONE
         self._ns = value
         return i
 

@@ -5,8 +5,8 @@
     ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>), mscclKernel_Sum_half_LL_false(...)            RCCL
     hccl::all_reduce                                                                                         MTIA
 
-They spin on the device until all ranks are there. Those of RCCL do not say what they do, and `SendRecv` is all_to_all,
-send or receive.
+They spin on the device until all ranks are there that they wait for. Those of RCCL do not say what they do, and
+`SendRecv` is all_to_all, gather, scatter, send or receive.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ _KINDS = {
     "allgather": "all_gather",
     "reducescatter": "reduce_scatter",
     "barrier": "barrier",
-    # One-sided: who only sends may leave before others have entered.
-    "broadcast": None,
-    "reduce": None,
-    "gather": None,
-    "scatter": None,
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
 }
 
 
 def kind_of_kernel(name: str) -> str | None:
-    """Return what a kernel does, "" if its name does not tell; None for other kernels, and for what is one-sided."""
+    """Return what a kernel does, "" if its name does not tell; None for other kernels, and for all_to_allv."""
     if not name.startswith(_LIBRARY):
         return None
     words = name.partition("(")[0].partition("<")[0].lower().replace("_", "")

@@ -358,6 +358,11 @@ class Mxnet:
     layer = Layer.FRAMEWORK
     marks = FormatMarks(libraries="mxnet")
     record = "mx.profiler.set_config(profile_all=True, filename='profile.json'); set_state('run'); ...; dump()"
+    with_perf = (
+        "# In run.py: as above. The profile names no process: perf has to sample one only while it runs.\n"
+        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python run.py\n"
+        "traceconv report profile.json perf.data -O symbols=true --section layers"
+    )
     line_up = "Nothing is needed on Linux since 1.2: times count from 1970. Elsewhere `--offset FILE=TIME`."
     becomes = (
         ("operators (B/E)", "slices on the track of their device or category, by thread"),

@@ -37,6 +37,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.marks import CountMarks, FormatMarks
 
 OTHER_LINE = declare(
     "ncu.other_line",
@@ -418,6 +419,9 @@ class NsightCompute:
     url: ClassVar[str] = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
     versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
     clock: ClassVar[ClockDomain] = NO_TIME
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        counts=CountMarks(("kernel_metrics", _cupti.KERNEL), r"\w+\.sum(?: \(.*\))?", inside="ncu")
+    )
     record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
     line_up: ClassVar[str] = (
         "There are no times in it. Merged with one nvprof or Nsight Systems recording of the same program, the nth row "

@@ -21,7 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from msgspec import structs
+
 from traceconv.errors import MalformedInput
+from traceconv.families.common.cupti import KERNEL
 from traceconv.families.nvprof._calls import Calls, ProcessLaunches
 from traceconv.families.nvprof._device import DeviceWork
 from traceconv.families.nvprof._marks import Marks
@@ -34,7 +37,7 @@ from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
 from traceconv.model.trace import Layer
 
 SOURCE_LEVEL = declare(
@@ -78,7 +81,7 @@ class NvprofSqlite:
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
     clock: ClassVar[ClockDomain] = REALTIME
     layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = GPU_MARKS
+    marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, counts=CountMarks((KERNEL,), r"event_\d+"))
     record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
     line_up: ClassVar[str] = (
         "Times are nanoseconds since 1970, so it lines up with everything on the wall clock by itself; files of "

@@ -33,7 +33,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
-from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
 from traceconv.model.trace import ClockId, Layer, SliceId, TrackId
 
 OTHER_LINE = skipped(
@@ -479,7 +479,7 @@ class NvprofText:
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = GPU_MARKS
+    marks: ClassVar[FormatMarks] = msgspec.structs.replace(GPU_MARKS, counts=CountMarks(("",), "total", layer="kernel"))
     record: ClassVar[str] = (
         "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
     )

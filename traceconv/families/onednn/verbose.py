@@ -85,6 +85,7 @@ _PRIMITIVES = PrimitiveMarks(
     reorders=r"reorder",
     gflop="derived_gflop",
     formula="2 operations for each multiplication with its addition, as if padding were computed, backward as forward",
+    size="derived_bytes",
 )
 
 

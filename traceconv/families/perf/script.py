@@ -506,7 +506,7 @@ class PerfScript:
     )
     clock: ClassVar[ClockDomain] = PERF_CLOCK
     record: ClassVar[str] = (
-        "perf record -k CLOCK_MONOTONIC -g -F 499 python run.py && "
+        "perf record -k CLOCK_MONOTONIC --sample-cpu -g -F 499 python run.py && "
         "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
     )
     line_up: ClassVar[str] = (

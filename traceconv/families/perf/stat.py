@@ -461,7 +461,9 @@ class PerfStat:
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
     #: Beside the counts of an event stands the share of time in which it was on a counter.
-    marks: ClassVar[FormatMarks] = FormatMarks(interval_counts=r"(?!.* running$).*")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        interval_counts=r"(?!.* running$).*", interval_threads=r"(?P<name>.*)-(?P<tid>\d{1,10})"
+    )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Metrics without counts (--metric-only) are not read.",

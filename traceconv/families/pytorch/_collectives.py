@@ -9,6 +9,10 @@ Two things last from where a process enters to where it leaves: kernels of NCCL,
 device until all are there, and the annotations of gloo around its work. Calls of the host (`c10d::allreduce_`,
 `record_param_comms`, `nccl:all_reduce`) return before, and gloo:recv ends before the data is there.
 
+A kernel names the other side of a message ("Src Rank", "Dst Rank"). The root of a broadcast, scatter, reduce or gather
+is the "Rank", counted in the group, of the `record_param_comms` with its "External id"; of other operations this is the
+rank itself. `Seq` counts collectives and, apart from these, messages to all others of a group.
+
 Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
 the args were added one by one since torch 2.2, and from recordings of torch 2.15 with gloo. Kernels of coalesced calls
 have none of them. Those that replay a CUDA graph had none either; since 2026 (torch/cuda, annotations of graphs) they
@@ -23,7 +27,7 @@ from typing import Any
 
 from traceconv.families.common.collective_kernels import kind_of_kernel
 from traceconv.model.builder import Builder
-from traceconv.model.collectives import CollectiveArgs, Collectives, Group, parse_ranks
+from traceconv.model.collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
 
 _ARGS = CollectiveArgs(
     kind="Collective name",
@@ -33,7 +37,12 @@ _ARGS = CollectiveArgs(
     group_size="Group size",
     seq="Seq",
     sizes=("In msg nelems", "Out msg nelems", "dtype", "Input Dims", "Input type"),
+    source="Src Rank",
+    target="Dst Rank",
+    call="External id",
+    root="Rank",
 )
+_CALL = "record_param_comms"
 #: What ProcessGroupNCCL calls them. Of an all_to_allv parts may be empty, so that nobody waits for their senders.
 _SAID = {
     "allreduce": "all_reduce",
@@ -48,6 +57,7 @@ _SAID = {
     "reduce_scatter_tensor_coalesced": "reduce_scatter",
     "all_to_all": "all_to_all",
     "barrier": "barrier",
+    **{kind: kind for kind in ONE_SIDED},
 }
 _GLOO = {
     "gloo:all_reduce": "all_reduce",
@@ -70,12 +80,14 @@ def declare_collectives(out: Builder, info: Any) -> None:
         out: the input, which knows its place in the job.
         info: `distributedInfo`, as it was decoded.
     """
-    kinds = _kinds(out.tables.strings())
+    names = out.tables.strings()
+    kinds = _kinds(names)
     if kinds:
         size = out.info.world_size
         world = None if size is None or size > _MOST_RANKS else tuple(range(size))
         groups, only = _groups(info, world)
-        out.collectives = Collectives(kinds, _ARGS, _SAID, groups, only, world)
+        calls = [(names.index(_CALL), names.index("cpu_op"))] if {_CALL, "cpu_op"} <= {*names} else ()
+        out.collectives = Collectives(kinds, _ARGS, _SAID, groups, only, world, calls)
 
 
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:

@@ -41,7 +41,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, repaired
-from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, FormatMarks
+from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
 HALF_FLOW = absent(
@@ -111,8 +111,14 @@ class PytorchKineto:
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),
         memory=r"Total (?:Allocated|Reserved) \(.*\)",
+        counts=CountMarks(("cuda_profiler_range",), r"\w+__\w+\.sum|kineto__\w+"),
     )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
+    with_perf = (
+        "# In run.py: with torch.profiler.profile() as prof: ..., then prof.export_chrome_trace('kineto.json')\n"
+        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
+        "traceconv report kineto.json perf.data -O symbols=true --same-machine --section layers"
+    )
     line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     becomes = (
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),

@@ -23,6 +23,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from msgspec import structs
+
 from traceconv.families.chrome import document
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -34,7 +36,7 @@ from traceconv.families.rocprof._table import FOREIGN_LINE, Table
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
 from traceconv.model.trace import Layer
 
 #: The default clock of ROCprofiler-SDK (source/lib/common/utility.hpp); early versions took CLOCK_MONOTONIC.
@@ -65,7 +67,13 @@ class Rocprof:
     )
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = GPU_MARKS
+    marks: ClassVar[FormatMarks] = structs.replace(
+        GPU_MARKS,
+        # Counters of the hardware, also summed up over its units, and the derived ones that are sums and no ratios.
+        counts=CountMarks(
+            (KERNEL,), r"[A-Z]{2,9}[0-9]?_[A-Z0-9_]+(?:_sum)?(?:\[\d+\])?|FetchSize|WriteSize|FETCH_SIZE|WRITE_SIZE"
+        ),
+    )
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
     line_up: ClassVar[str] = (
         "Times count from boot, and host and device share them. The JSON names the host, so files with other clocks "

@@ -36,7 +36,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
 
@@ -253,8 +253,20 @@ class TvmProfile:
         "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
     )
     clock: ClassVar[ClockDomain] = NO_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        # Columns of PAPI, and those of the roofline analysis that are sums.
+        libraries="libtvm",
+        counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
+    )
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
+    with_perf: ClassVar[str] = (
+        "# A report has no times that samples of perf could lie in: TVM counts itself, if it was built with USE_PAPI.\n"
+        "# In run.py: from tvm.runtime.profiling import PAPIMetricCollector\n"
+        "#   counters = PAPIMetricCollector({dev: ['perf::CYCLES', 'perf::INSTRUCTIONS', 'perf::CACHE-MISSES']})\n"
+        "#   open('report.json', 'w').write(module.profile(collectors=[counters], **inputs).json())\n"
+        "python run.py\n"
+        "traceconv report report.json --section layers"
+    )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("call, or row of Count calls", "slice of its duration on the track of its device, in the order of the report"),
         ("hardware counters, roofline columns", "counters, if the calls are in order; args in any case"),

@@ -1,0 +1,289 @@
+"""Folders and archives of several files become the recordings in them."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import io
+import os
+import re
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import traceconv
+from tests.golden import ROOT
+from traceconv import cli
+from traceconv.errors import InputError, UsageError
+from traceconv.io import folders, limits
+from traceconv.io.folders import shown
+from traceconv.io.limits import Limits
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+PLAIN_LOG = b"".join(b"2026-11-21T12:00:%02dZ step\n" % second for second in range(20))
+CONTENT = {
+    "b/onednn.log": ONEDNN.read_bytes(),
+    "a.json": KINETO.read_bytes(),
+    "notes.txt": b"nothing that is known\n",
+    "app.log": PLAIN_LOG,
+    ".hidden.json": KINETO.read_bytes(),
+}
+REASONS = {
+    "notes.txt": "no known format; it begins with 'nothing that is known'",
+    "app.log": "a plain log: it is taken if it is named itself",
+    ".hidden.json": "hidden",
+}
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.cli, [str(argument) for argument in arguments])
+
+
+def folder(path: Path, content: dict[str, bytes]) -> Path:
+    for name, data in content.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return path
+
+
+def zipped(path: Path, content: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    return path
+
+
+def tarred(path: Path, content: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as archive:
+        for name, data in content.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return path
+
+
+WAYS: dict[str, Callable[[Path, dict[str, bytes]], Path]] = {
+    "runs": folder,
+    "runs.zip": zipped,
+    "runs.tar": tarred,
+    "runs.tar.gz": tarred,
+}
+
+
+@pytest.fixture(params=WAYS)
+def runs(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return WAYS[request.param](tmp_path / request.param, CONTENT)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+
+
+def test_recordings_are_taken_in_order_and_the_rest_is_listed(runs: Path, tmp_path: Path) -> None:
+    found = traceconv.expand([runs])
+    assert [shown(path) for path in found.paths] == [f"{runs}/a.json", f"{runs}/b/onednn.log"]
+    assert found.formats == ["pytorch-kineto", "onednn-verbose"]
+    assert found.left_out == {f"{runs}/{name}": reason for name, reason in REASONS.items()}
+    del found
+    gc.collect()
+    assert os.listdir(tempfile.gettempdir()) == []
+    result = run("merge", runs, "-o", tmp_path / "a.pftrace")
+    assert result.exit_code == 0, result.output
+    assert f"2 recordings taken:\n  {runs}/a.json (pytorch-kineto)\n  {runs}/b/onednn.log" in result.stderr
+    for name, reason in REASONS.items():
+        assert f"  {runs}/{name}: {reason}\n" in result.stderr
+    assert (tmp_path / "a.pftrace").read_bytes() != b""
+
+
+@pytest.mark.parametrize("command", ["align", "clocks", "info", "identify", "report"])
+def test_all_commands_take_them(command: str, runs: Path) -> None:
+    result = run(command, runs)
+    assert result.exit_code == 0, result.output
+    assert "2 recordings taken" in result.stderr
+    assert re.search(r"onednn", result.output)
+
+
+def test_the_library_notes_what_is_left_out(runs: Path, tmp_path: Path) -> None:
+    result = traceconv.merge([runs], tmp_path / "out.pftrace")
+    notes = result.trace.sources[0].notes
+    assert f"left out: {runs}/notes.txt: {REASONS['notes.txt']}" in notes
+    assert {source.name for source in result.trace.sources} == {"a.json", "onednn.log"}
+    constraints = traceconv.parse_constraints(["x"], drifts=["x=1ppm"])
+    with pytest.raises(UsageError, match="by number"):
+        traceconv.merge([runs], tmp_path / "other.pftrace", constraints=constraints)
+
+
+def test_convert_and_read_take_one(runs: Path, tmp_path: Path) -> None:
+    result = run("convert", runs, "-o", tmp_path / "out.pftrace")
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.message == f"{runs}: holds 2 recordings"
+    with pytest.raises(UsageError):
+        traceconv.read(runs)
+    for name, way in WAYS.items():
+        one = way(tmp_path / f"one-{name}", {"notes.txt": b"nothing\n", "a.json": KINETO.read_bytes()})
+        assert traceconv.read(one).counts() == traceconv.read(KINETO).counts()
+        assert run("convert", one, "-f", "-o", tmp_path / "out.pftrace").exit_code == 0
+
+
+def test_what_is_named_is_taken_once(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", CONTENT)
+    found = traceconv.expand([runs, runs / "app.log", runs / "a.json"])
+    assert [os.path.relpath(path, runs) for path in found.paths] == ["b/onednn.log", "app.log", "a.json"]
+    result = run("info", "--from", "timed-log", runs / "app.log")
+    assert result.exit_code == 0
+    archive = zipped(tmp_path / "runs.zip", CONTENT)
+    result = run("align", archive, "--from", f"{archive}/app.log=timed-log")
+    assert "app.log (named)" in result.stderr
+    moved = run("align", archive, "--offset", "onednn.log=-350us")
+    assert "-350 µs" in moved.stderr
+
+
+def test_unknown_files_of_a_pattern_are_skipped(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", CONTENT)
+    files = [runs / "a.json", runs / "notes.txt", runs / "b" / "onednn.log"]
+    assert run("align", *files).exit_code == 1
+    result = run("align", *files, "--skip-unknown")
+    assert result.exit_code == 0, result.output
+    assert "1 file left out:" in result.stderr
+    assert run("align", files[1], "--skip-unknown").exit_code == 1
+
+
+def test_a_recording_in_several_forms_is_taken_once(tmp_path: Path) -> None:
+    recorded = next((ROOT / "perf-data" / "several_events").glob("input.*"))
+    printed = Path(__file__).parent / "perf_script" / "several_events.txt"
+    runs = folder(
+        tmp_path / "runs",
+        {
+            "a.json": KINETO.read_bytes(),
+            "a.json.gz": gzip.compress(KINETO.read_bytes()),
+            "perf.data": recorded.read_bytes(),
+            "perf.txt": printed.read_bytes(),
+        },
+    )
+    found = traceconv.expand([runs])
+    assert [os.path.basename(path) for path in found.paths] == ["a.json", "perf.data"]
+    assert found.left_out == {
+        f"{runs}/a.json.gz": f"the same content as {runs}/a.json",
+        f"{runs}/perf.txt": f"perf-script of the same recording as {runs}/perf.data",
+    }
+    other = next((ROOT / "perf-script" / "torch-convnet-process").glob("input.*"))
+    (runs / "perf.txt").write_bytes(other.read_bytes())
+    assert len(traceconv.expand([runs]).paths) == 3
+
+
+# -- what could do harm ------------------------------------------------------------------------------------------------
+
+
+def test_nothing_leads_out_of_a_folder(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "sub/b.log": ONEDNN.read_bytes()})
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside.json").write_bytes(KINETO.read_bytes())
+    os.symlink(tmp_path / "outside.json", runs / "link.json")
+    os.symlink(tmp_path / "outside", runs / "links")
+    os.symlink("a.json", runs / "again.json")
+    os.symlink("nowhere", runs / "broken.json")
+    os.mkfifo(runs / "pipe")
+    found = traceconv.expand([runs])
+    assert [os.path.relpath(path, runs) for path in found.paths] == ["a.json", "sub/b.log"]
+    assert {os.path.relpath(path, runs): reason for path, reason in found.left_out.items()} == {
+        "link.json": "a link out of the folder",
+        "links": "a link to a folder",
+        "again.json": "a link to another file in it",
+        "broken.json": "No such file or directory",
+        "pipe": "not a regular file",
+    }
+
+
+@pytest.mark.parametrize("name", ["../evil.json", "/evil.json", "a/../../evil.json", "c:/evil.json", "a\\evil.json"])
+@pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz"])
+def test_no_member_leads_out_of_an_archive(name: str, ending: str, tmp_path: Path) -> None:
+    archive = WAYS[f"runs.{ending}"](tmp_path / f"x.{ending}", {name: b"[]", "a.json": KINETO.read_bytes()})
+    found = traceconv.expand([archive])
+    assert [shown(path) for path in found.paths] == [f"{archive}/a.json"]
+    assert list(found.left_out.values()) == ["its name leads out of the archive"]
+    written = [Path(found.paths[0])]
+    assert all(path.is_relative_to(tempfile.gettempdir()) for path in written)
+    assert not (tmp_path / "evil.json").exists()
+
+
+def test_links_and_devices_of_an_archive_are_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "x.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, kind in (("link", tarfile.SYMTYPE), ("hard", tarfile.LNKTYPE), ("null", tarfile.CHRTYPE)):
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = kind, "/etc/passwd"
+            archive.addfile(info)
+        archive.add(KINETO, "a.json")
+    found = traceconv.expand([path])
+    assert [shown(one) for one in found.paths] == [f"{path}/a.json"]
+    assert list(found.left_out.values()) == ["a link", "a link", "not a regular file"]
+    linked = zipfile.ZipInfo("link")
+    linked.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as packed:
+        packed.writestr(linked, "/etc/passwd")
+        packed.write(KINETO, "a.json")
+    assert list(traceconv.expand([tmp_path / "x.zip"]).left_out.values()) == ["a link"]
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar.gz"])
+def test_archives_unpack_within_the_limits(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
+    content = {f"{number}.bin": bytes(1 << 20) for number in range(4)}  # none of them alone is too large
+    archive = WAYS[f"runs.{ending}"](tmp_path / f"x.{ending}", content | {"a.json": KINETO.read_bytes()})
+    with pytest.raises(InputError, match="unpack to more than"):
+        traceconv.expand([archive], limits=Limits(ratio=5))
+    assert len(traceconv.expand([archive], limits=Limits(ratio=0)).paths) == 1
+    gc.collect()
+    assert os.listdir(tempfile.gettempdir()) == []
+    inside = folder(tmp_path / "runs", {"x": archive.read_bytes(), "b.log": ONEDNN.read_bytes()})
+    with pytest.raises(InputError, match="unpack to more than"):
+        traceconv.expand([inside], limits=Limits(ratio=5))
+
+
+def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "MOST_FILES", 3)
+    for name, way in WAYS.items():
+        runs = way(tmp_path / name, {f"{number}.txt": b"x" for number in range(5)})
+        with pytest.raises(InputError, match="more than 3 files"):
+            traceconv.expand([runs])
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz"])
+def test_a_damaged_archive_gives_what_can_be_read(ending: str, tmp_path: Path) -> None:
+    archive = WAYS[f"runs.{ending}"](
+        tmp_path / f"x.{ending}", {"a.log": ONEDNN.read_bytes(), "b.bin": os.urandom(200_000)}
+    )
+    data = bytearray(archive.read_bytes())
+    if ending == "zip":
+        data[100_000] ^= 255
+    else:
+        del data[100_000:]
+    archive.write_bytes(data)
+    found = traceconv.expand([archive])
+    assert [shown(path) for path in found.paths] == [f"{archive}/a.log"]
+    assert any(re.search("cannot be unpacked|cut off or damaged", reason) for reason in found.left_out.values())
+
+
+def test_the_output_is_not_an_input_and_archives_are_not_replaced(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", CONTENT)
+    for _ in range(2):
+        result = run("merge", runs, "-f", "-o", runs / "out.pftrace")
+        assert result.exit_code == 0, result.output
+    assert f"{runs}/out.pftrace: it is the output" in result.stderr
+    archive = zipped(tmp_path / "x.json", CONTENT)
+    refused = run("merge", archive, "-f", "-o", archive)
+    assert isinstance(refused.exception, UsageError)
+    assert "would replace an input" in refused.exception.message
+
+
+def test_a_folder_without_recordings(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no recording"):
+        traceconv.expand([tmp_path / "empty"])

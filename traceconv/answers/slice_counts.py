@@ -1,0 +1,101 @@
+"""Counts that tools took of slices one by one: of layers, of kernels, and in rows of tables without times."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.marks import CountMarks
+from traceconv.model.trace import Instants, Slices
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+@dataclass
+class Counts:
+    """What one input counted of one event.
+
+    Attributes:
+        slices: the rows of the slices that have a count.
+        amounts: of the slices, in their order, and behind them of the rows of tables.
+        layers: what the rows of tables are about, by name.
+    """
+
+    slices: list[int] = field(default_factory=list)
+    layers: list[str] = field(default_factory=list)
+    amounts: list[float] = field(default_factory=list)
+
+    def values(self) -> npt.NDArray[Any]:
+        """Return the amounts: whole numbers if all are."""
+        whole = all(float(amount).is_integer() for amount in self.amounts)
+        return np.array(self.amounts, np.int64 if whole else np.float64)
+
+
+def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
+    """Return by event and number of the input what inputs counted in slices, and in rows of tables."""
+    trace = table.trace
+    found: dict[tuple[str, int], Counts] = {}
+    for number, source in enumerate(trace.sources):
+        marks = source.marks.counts
+        if marks is None:
+            continue
+        own = table.of_source(number)
+        if source.join_category:  # moved into slices of another input
+            own |= table.of_categories((source.join_category,))
+        mine = (own & table.of_categories(marks.categories))[table.recorded]
+        slices = [] if marks.layer else _counted(table, trace.slices, table.recorded[mine], marks)
+        for row, event, amount in slices:
+            one = found.setdefault((event, number), Counts())
+            one.slices.append(row)
+            one.amounts.append(amount)
+        categories = [at for at, text in enumerate(trace.strings) if text in marks.categories]
+        tracks = [at for at, track in enumerate(trace.tracks) if track.source == number]
+        instants = trace.instants
+        rows = np.flatnonzero(np.isin(instants.track, tracks) & np.isin(instants.category, categories))
+        for row, layer, amount in _counted(table, instants, rows, marks):
+            name = trace.strings[instants.name[row]]
+            event, layer = (name, layer) if marks.layer else (layer, name)
+            one = found.setdefault((event, number), Counts())
+            one.layers.append(layer)
+            one.amounts.append(amount)
+    return found
+
+
+def _counted(
+    table: SliceTable, events: Slices | Instants, rows: Rows, marks: CountMarks
+) -> list[tuple[int, str, float]]:
+    """Return row, event and amount of each count among the args of some rows; the layer for the event if that is one.
+
+    What is negative could not be read.
+    """
+    is_count = re.compile(marks.names).fullmatch
+    known: dict[str, bool] = {}
+    found: list[tuple[int, str, float]] = []
+    for row in rows[events.args_len[rows] > 0].tolist():
+        args = _decode(table.trace.args.view(int(events.args_at[row]), int(events.args_len[row])))
+        layer = args.get(marks.layer)
+        members = args.get(marks.inside) if marks.inside else args
+        for name, value in members.items() if isinstance(members, dict) else ():
+            if name not in known:
+                known[name] = is_count(name) is not None
+            if known[name] and (not marks.layer or isinstance(layer, str)) and _is_amount(value):
+                found.append((row, str(layer) if marks.layer else name, value))
+    return found
+
+
+def _is_amount(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1 << 62 and math.isfinite(value)
+
+
+def rows_of(counts: Sequence[Counts]) -> Rows:
+    """Return the rows of all slices that have counts, sorted."""
+    rows: Rows = np.unique(np.array([row for one in counts for row in one.slices], np.int64))
+    return rows

@@ -1,0 +1,157 @@
+"""The inputs of a call: what is said of each, how folders and archives become recordings, how all are read."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
+from traceconv.align.constraints import importer_options
+from traceconv.errors import SeveralErrors, TraceconvError, UsageError
+from traceconv.expanding import expand
+from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
+from traceconv.io.limits import Limits
+from traceconv.io.same import digests
+from traceconv.io.source import Source
+from traceconv.io.spill import Memory
+from traceconv.model.trace import Trace
+from traceconv.reading import Recognised, read_recognised, recognise
+
+AnyPath = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of a merge.
+
+    Attributes:
+        path: a file, a folder or archive of recordings, or "-" for standard input.
+        format: the importer, if it shall not be found out.
+        options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
+        offset_ns: what to add to each of its times, on top of what the file says itself.
+        offset_within_ns: how wrong that can be.
+    """
+
+    path: AnyPath
+    format: str | None = None
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    offset_ns: int | None = None
+    offset_within_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The recordings that the inputs of a call stand for.
+
+    Attributes:
+        given: for each recording, what is said of it.
+        sources: the recordings.
+        left_out: what of folders and archives is not taken, with the reason.
+    """
+
+    given: list[Input]
+    sources: list[Source]
+    left_out: dict[str, str]
+
+
+def opened(inputs: Sequence[AnyPath | Input], constraints: Constraints, limits: Limits, output: AnyPath = "") -> Opened:
+    """Return the recordings in some inputs. `output`: what will be written, which is not taken from a folder.
+
+    Raises:
+        UsageError: the constraints are about inputs by number, and a folder or an archive is more than one.
+        InputError: an input cannot be opened, or holds no recording.
+    """
+    given = [one if isinstance(one, Input) else Input(one) for one in inputs]
+    if [one.path for one in given].count("-") > 1:
+        raise UsageError("- is given more than once: standard input can be read only once")
+    found = expand([one.path for one in given], output=output, limits=limits) if given else None
+    if found is None:
+        return Opened([], [], {})
+    if found.given != list(range(len(given))) and replace(constraints, same_machine=False) != NO_CONSTRAINTS:
+        raise UsageError(
+            "the constraints are about inputs by number, and one is a folder or an archive",
+            hint="traceconv.expand(paths).paths has the recordings in it",
+        )
+    given = [replace(given[number], path=path) for number, path in zip(found.given, found.paths, strict=True)]
+    return Opened(given, [Source(one.path, limits=limits) for one in given], found.left_out)
+
+
+def read_all(
+    opened: Opened,
+    options: dict[str, str],
+    constraints: Constraints,
+    memory: Memory | None = None,
+) -> list[Trace]:
+    """Return all inputs; every one is tried, so that one run names all that is wrong."""
+    given, sources = opened.given, opened.sources
+    memory = memory or Memory()
+    names = _names(sources)
+    recognised: list[Recognised] = []
+    errors: list[TraceconvError] = []
+    for one, source in zip(given, sources, strict=True):
+        try:
+            recognised.append(recognise(source, one.format))
+        except TraceconvError as error:
+            errors.append(error)
+    for source in sources:
+        memory.add_input(partial(getattr, source, "size"))
+    traces: list[Trace] = []
+    if not errors:
+        shared = _assign_options(options, names, [found.cls for found in recognised])
+        for index, (one, found, name) in enumerate(zip(given, recognised, names, strict=True)):
+            try:
+                stated = importer_options(constraints, index, found.cls)
+                wanted = _with_constraints(shared[index] | option_texts(one.options), stated, name)
+                traces.append(read_recognised(found, wanted, name, memory))
+            except TraceconvError as error:
+                errors.append(error)
+    if errors:
+        raise errors[0] if len(errors) == 1 else SeveralErrors(errors)
+    for trace, digest in zip(traces, digests(sources), strict=True):
+        trace.sources[0].digest = digest
+    if traces:
+        traces[0].sources[0].notes += [f"left out: {path}: {reason}" for path, reason in opened.left_out.items()]
+    return traces
+
+
+def _with_constraints(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
+    """Return the options of an importer with those that follow from --tz and --date."""
+    for key in options.keys() & stated.keys():
+        if options[key] != stated[key]:
+            raise UsageError(f"{name}: -O {key}={options[key]} and {stated[key]} (--tz, --date) contradict each other")
+    return stated | options
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    """Return how the inputs are called: by file name, those with the same one by path, the same path numbered."""
+    names: list[str] = []
+    base = Counter(source.name for source in sources)
+    for source in sources:
+        name = wanted = source.name if base[source.name] == 1 else source.display
+        number = 2
+        while name in names:
+            name, number = f"{wanted} ({number})", number + 1
+        names.append(name)
+    return names
+
+
+def _assign_options(
+    options: Mapping[str, str], names: Sequence[str], classes: Sequence[type[Importer]]
+) -> list[dict[str, str]]:
+    """Return for each input the options that were given without a file; each must fit exactly one input."""
+    shared: list[dict[str, str]] = [{} for _ in classes]
+    for key, value in options.items():
+        takers = [index for index, cls in enumerate(classes) if key in option_names(cls)]
+        if not takers:
+            known = ", ".join(sorted({cls.name for cls in classes}))
+            raise UsageError(f"no input has an option {key!r}", hint=f"see `traceconv formats NAME` for {known}")
+        if len(takers) > 1:
+            fitting = " and ".join(names[index] for index in takers)
+            raise UsageError(
+                f"option {key!r} fits {fitting}", hint=f"say for which one: -O {names[takers[0]]}:{key}={value}"
+            )
+        shared[takers[0]][key] = value
+    return shared

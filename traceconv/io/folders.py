@@ -1,0 +1,248 @@
+"""The files of folders, and of archives of several: zip, tar, tar.gz.
+
+What leads out of a folder or an archive is not followed. Archives are unpacked to a temporary folder, within the limits
+of an input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import weakref
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from traceconv.errors import InputError
+from traceconv.io.limits import Limits, Unpacked
+from traceconv.io.source import DAMAGED, GZIP, ZIP, Source
+from traceconv.io.spill import failures
+
+AnyPath = str | os.PathLike[str]
+
+#: More files than a folder of recordings holds: another one was meant.
+MOST_FILES = 10_000
+_COPIED = 1 << 20  # bytes at a time
+_BLOCK = 512  # of a tar archive
+_TAR_MAGIC = slice(257, 262)
+_LEADS_OUT, _HIDDEN, _LINK, _NO_FILE = "its name leads out of the archive", "hidden", "a link", "not a regular file"
+
+
+class _TemporaryFolder:
+    """A folder that goes when nobody refers to this any more."""
+
+    def __init__(self) -> None:
+        with failures():
+            self.path = tempfile.mkdtemp(prefix="traceconv-")
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+class Member(os.PathLike[str]):
+    """A file of an archive, unpacked.
+
+    Attributes:
+        display: the archive as the user named it, and the name of the file in it.
+        archive: the path of the archive.
+    """
+
+    def __init__(self, display: str, archive: str, folder: _TemporaryFolder, path: str) -> None:
+        self.display, self.archive, self._folder, self._path = display, archive, folder, path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __str__(self) -> str:
+        return self.display
+
+
+@dataclass
+class Files:
+    """What a folder or an archive holds.
+
+    Attributes:
+        found: the files that can be read, in sorted order.
+        left_out: what is not read, with the reason.
+    """
+
+    found: list[AnyPath] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: AnyPath) -> None:
+        """Add a file. Raises InputError for more than there should be."""
+        self.found.append(path)
+        if len(self.found) + len(self.left_out) > MOST_FILES:
+            raise InputError(f"more than {MOST_FILES} files", hint="name the recordings, or a smaller folder")
+
+
+def shown(path: AnyPath) -> str:
+    """Return how messages call a path."""
+    return path.display if isinstance(path, Member) else os.fspath(path)
+
+
+def files_of(path: AnyPath, limits: Limits) -> Files | None:
+    """Return the files of a folder, or of an archive of several files; None for any other input.
+
+    Raises:
+        InputError: there are too many, or they unpack to more than `limits` allows.
+    """
+    name = os.fspath(path)
+    files = Files()
+    try:
+        if name == "-" or isinstance(path, Member):
+            return None
+        if os.path.isdir(name):
+            _walk(name, limits, files)
+        elif not os.path.isfile(name) or not _unpack(name, limits, files):
+            return None
+    except InputError as error:
+        raise InputError(f"{name}: {error.message.removeprefix(f'{name}: ')}", hint=error.hint) from None
+    except (OSError, ValueError):
+        return None  # whoever opens it says why
+    files.found.sort(key=lambda one: shown(one).split(os.sep))
+    return files
+
+
+def _walk(root: str, limits: Limits, files: Files) -> None:
+    """Add the files below a folder, also those in archives."""
+    top = os.path.realpath(root)
+    seen: set[str] = set()
+    for folder, folders, names in os.walk(root):
+        for name in sorted(folders):
+            path = os.path.join(folder, name)
+            reason = _HIDDEN if name.startswith(".") else "a link to a folder" if os.path.islink(path) else ""
+            if not reason and not os.access(path, os.R_OK | os.X_OK):
+                reason = "cannot be read"
+            if reason:
+                files.left_out[path] = reason
+                folders.remove(name)
+        folders.sort()
+        for name in sorted(names, key=lambda one: (os.path.islink(os.path.join(folder, one)), one)):
+            path = os.path.join(folder, name)
+            real = os.path.realpath(path)
+            reason = _not_taken(path, real, top) or ("a link to another file in it" if real in seen else "")
+            seen.add(real)
+            if reason:
+                files.left_out[path] = reason
+            elif not _unpack(path, limits, files):
+                files.add(path)
+
+
+def _not_taken(path: str, real: str, top: str) -> str:
+    """Return why a file of a folder cannot be taken, "" if it can."""
+    if os.path.basename(path).startswith("."):
+        return _HIDDEN
+    if os.path.commonpath((top, real)) != top:
+        return "a link out of the folder"
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return _NO_FILE
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if os.access(path, os.R_OK) else "cannot be read"
+
+
+def _unpack(path: str, limits: Limits, files: Files) -> bool:
+    """Add the files of an archive of several; return whether it is one."""
+    with open(path, "rb") as raw:
+        block = raw.read(_BLOCK)
+        if block.startswith(GZIP):
+            raw.seek(0)
+            with contextlib.suppress(EOFError, *DAMAGED), gzip.GzipFile(fileobj=raw) as plain:
+                block = plain.read(_BLOCK)
+    if block[_TAR_MAGIC] == b"ustar":
+        unpacking = _tar_members(path, limits, files)
+    elif block.startswith(ZIP) and _is_of_several(path):
+        unpacking = _zip_members(path, files)
+    else:
+        return False
+    folder = _TemporaryFolder()
+    counted = Unpacked(path, os.path.getsize(path), limits)
+    for name, stream in unpacking:
+        display, target = os.path.join(path, name), os.path.join(folder.path, name)
+        try:
+            _copy(stream, target, counted)
+        except FileExistsError:
+            files.left_out[f"{display} (again)"] = "its name is that of another file there"
+        except (EOFError, NotImplementedError, *DAMAGED, tarfile.TarError) as error:
+            files.left_out[display] = f"cannot be unpacked: {error}"
+        else:
+            files.add(Member(display, path, folder, target))
+    return True
+
+
+def _is_of_several(path: str) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(not info.is_dir() for info in archive.infolist()) > 1
+    except (EOFError, *DAMAGED):
+        return False  # whoever opens it says why
+
+
+def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.is_dir():
+                continue
+            reason = _LINK if stat.S_ISLNK(info.external_attr >> 16) else _refused(info.filename)
+            display = os.path.join(path, info.filename)
+            if reason:
+                files.left_out[display] = reason
+                continue
+            try:
+                stream = archive.open(info)
+            except (EOFError, NotImplementedError, *DAMAGED) as error:
+                files.left_out[display] = f"cannot be unpacked: {error}"
+                continue
+            with stream:
+                yield info.filename, stream
+
+
+def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
+    source = Source(path, limits=limits)
+    damage = ""
+    try:
+        with source.open() as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
+            for info in archive:
+                if info.isdir():
+                    continue
+                reason = _LINK if info.issym() or info.islnk() else "" if info.isreg() else _NO_FILE
+                stream = None if reason or (reason := _refused(info.name)) else archive.extractfile(info)
+                if stream is None:
+                    files.left_out[f"{path}/{info.name}"] = reason
+                else:
+                    yield os.path.normpath(info.name), stream
+    except tarfile.TarError as error:
+        damage = str(error)
+    if damage or source.damage:
+        files.left_out[f"{path} (its end)"] = f"cut off or damaged: {damage or source.damage}"
+
+
+def _refused(name: str) -> str:
+    """Return why a file of that name is not taken from an archive, "" if it is."""
+    parts = PurePosixPath(name).parts
+    if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name or ":" in parts[0]:
+        return _LEADS_OUT
+    return _HIDDEN if any(part.startswith(".") or part == "__MACOSX" for part in parts) else ""
+
+
+def _copy(stream: IO[bytes], target: str, counted: Unpacked) -> None:
+    """Write a file that is not there yet.
+
+    Raises:
+        InputError: it unpacks to too much.
+        OutputError: there is no room for it.
+        OSError: it cannot be made, or its archive cannot be read.
+    """
+    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    with open(target, "xb") as file:
+        while data := stream.read(_COPIED):
+            counted.add(len(data))
+            with failures():
+                file.write(data)
