@@ -10,6 +10,8 @@ from urllib.parse import parse_qs
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from tests.decode import decode_pftrace
+from tests.golden import ROOT, Case, written
 from traceconv.api import read
 from traceconv.families.perfetto.view import address_part
 from traceconv.families.perfetto.writer import PerfettoProto
@@ -118,3 +120,14 @@ def test_a_trace_that_is_read_back_says_its_view_once(tmp_path: Path) -> None:
     file = tmp_path / "a.pftrace"
     file.write_bytes(pftrace(recording(*STARTUP), recording((2377, 2400))))
     assert not [key for key in read(file).metadata if "view" in key]
+
+
+def test_primitives_say_what_tells_them_apart(tmp_path: Path) -> None:
+    """In pictures; the trace itself and the JSON have the name alone."""
+    case = Case(ROOT / "merge" / "kineto-onednn")
+    trace = case.merged(case.traces(tmp_path))
+    slices = {name for _, _, _, name, *_ in decode_pftrace(written(trace, "perfetto")).slices}
+    assert {"convolution 8x16x28x28 jit:avx512_core", "reorder 16x3x5x5 jit:uni"} <= slices
+    assert "convolution" in trace.strings
+    assert b'jit:avx512_core"' in written(trace, "chrome-json")
+    assert b"convolution 8x16x28x28" not in written(trace, "chrome-json")
