@@ -1,4 +1,4 @@
-"""Names of slices for pictures: where the name of many is the same, with what tells them apart.
+"""Names of slices for pictures: primitives, many of which have one name, with what tells them apart.
 
 Tables, comparisons and JSON have the name itself.
 """
