@@ -374,6 +374,45 @@ def test_the_truth_of_simulated_merges(tmp_path: Path) -> None:
     assert 0 < np.median(shares) < 0.25, "the bound tells something"
 
 
+def recorded_by(runtime: str, **options: str) -> dict[str, dict[str, Any]]:
+    """The layers of a network that `record_runtimes` recorded."""
+    folder = RECORDED / runtime
+    inputs = [traceconv.Input(folder / "profile.json.gz", options=options), folder / "perf.data.gz"]
+    (section,) = traceconv.report(inputs, Questions(["layers"]), constraints=Constraints(same_machine=True))
+    rows = {row["name"]: row for row in section.records()}
+    assert sum(row["cpu-clock"] for row in rows.values()) == 2_004_008 * sum(row["samples"] for row in rows.values())
+    return rows
+
+
+def test_layers_of_onnx_runtime_cost_what_they_compute() -> None:
+    rows = recorded_by("onnxruntime", start_ns=(RECORDED / "onnxruntime" / "start_ns.txt").read_text(encoding="utf-8"))
+    equal = [rows[name]["samples"] for name in ("conv_a", "conv_b", "conv_c")]
+    mean = sum(equal) / 3
+    assert equal == pytest.approx([mean] * 3, abs=3 * mean**0.5)  # three equal layers: within what sampling leaves
+    assert 1 / 4 < rows["conv_quarter"]["samples"] / mean < 2 / 3
+    for name in ("conv_a", "conv_b", "conv_c", "conv_quarter", "softmax"):
+        assert rows[name]["calls"] == 60
+        assert 0.4 < rows[name]["worker_samples"] / rows[name]["samples"] < 0.6  # the second of two threads
+    assert rows["model_run"]["samples_total"] > 0.85 * sum(row["samples"] for row in rows.values())
+
+
+@pytest.mark.parametrize(
+    ("runtime", "convolution", "product"),
+    [("torch", "aten::mkldnn_convolution", "aten::mm"), ("mxnet", "Convolution", "dot")],
+)
+def test_layers_of_two_kinds_cost_what_they_last(runtime: str, convolution: str, product: str) -> None:
+    """Both keep two threads busy, so that their shares of CPU time are those of the time."""
+    rows = recorded_by(runtime)
+    samples = [rows[name]["samples"] for name in (convolution, product)]
+    times = [rows[name]["self_ns"] for name in (convolution, product)]
+    assert samples[0] / samples[1] == pytest.approx(times[0] / times[1], rel=0.15)
+    # 2.04 and 0.86 GFLOP in each step, of which products of matrices reach more a second.
+    assert samples[0] / samples[1] > 2.04 / 0.86
+    assert [rows[name]["calls"] for name in (convolution, product)] == [120, 80]
+    # What the profile does not see, such as the start of Python, belongs to no layer.
+    assert rows[NO_LAYER]["samples"] > 300
+
+
 def test_what_nobody_states_is_not_known() -> None:
     rows = rows_of(made([Slice(1, "a", 0, 10)], [Sample(1, 5)], bound=None))
     assert [row["uncertain_samples"] for row in rows.values()] == [None, None]

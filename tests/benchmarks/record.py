@@ -1,4 +1,4 @@
-"""The figures that were measured last, work by work, in recorded.json; docs/performance.md and the README show them."""
+"""The figures that were measured last, work by work, in recorded.json; docs/performance.md shows them."""
 
 from __future__ import annotations
 
@@ -104,14 +104,8 @@ def documents() -> dict[Path, str]:
             performance += ["", *(f"    {line}" for line in header.splitlines())]
         if result.lines:
             performance += ["", *(f"    {line}" for line in (result.rows[0].work, *result.lines))]
-    brief = results["pftrace"].lines[:6]  # without the size of what was written
-    return {
-        path: with_block(path.read_text(encoding="utf-8"), "benchmark", lines)
-        for path, lines in (
-            (ROOT / "docs" / "performance.md", performance),
-            (ROOT / "README.md", [f"    {line}" for line in brief]),
-        )
-    }
+    path = ROOT / "docs" / "performance.md"
+    return {path: with_block(path.read_text(encoding="utf-8"), "benchmark", performance)}
 
 
 def with_block(text: str, name: str, lines: Sequence[str]) -> str:
