@@ -1,4 +1,4 @@
-"""Names of slices for pictures: primitives, many of which have one name, with what tells them apart.
+"""Names of slices for pictures: calls of primitives also say the size of their result and their implementation.
 
 Tables, comparisons and JSON have the name itself.
 """
