@@ -48,7 +48,7 @@ def events_of(trace: Trace) -> Events:
     shift = _shift(trace)
     for row in range(len(slices.ts)):
         args = _plain(trace.args.get(int(slices.args_at[row]), int(slices.args_len[row])))
-        what = (names[slices.track[row]], text[slices.name[row]], text[slices.category[row]], args)
+        what = (names[slices.track[row]], shown_name(trace, row), text[slices.category[row]], args)
         events.slices.append((int(slices.ts[row]) + shift, int(slices.dur[row]), *what))
     table = trace.instants
     for row in range(len(table.ts)):
@@ -60,7 +60,7 @@ def events_of(trace: Trace) -> Events:
         value = int(counters.integer[row]) if counters.is_integer[row] else float(counters.value[row])
         events.counters.append((int(counters.ts[row]) + shift, names[counters.track[row]], value))
     for start, end in zip(trace.flows.from_slice.tolist(), trace.flows.to_slice.tolist(), strict=True):
-        pair = sorted((int(slices.ts[row]) + shift, text[slices.name[row]]) for row in (start, end))
+        pair = sorted((int(slices.ts[row]) + shift, shown_name(trace, row)) for row in (start, end))
         events.flows.append(tuple(pair))
     for row in range(len(trace.samples.ts)):
         frames, frame = [], int(trace.samples.stack[row])
@@ -76,6 +76,19 @@ def events_of(trace: Trace) -> Events:
     return events.sorted()
 
 
+def shown_name(trace: Trace, row: int) -> str:
+    """The name of a slice in pictures: calls of oneDNN say the size of their result and the implementation."""
+    slices, text = trace.slices, trace.strings
+    name = text[slices.name[row]]
+    source = trace.sources[trace.tracks[slices.track[row]].source]
+    if source.format != "onednn-verbose" or text[slices.category[row]] != "exec":
+        return name
+    args = json.loads(trace.args.get(int(slices.args_at[row]), int(slices.args_len[row])) or b"{}")
+    problem = args.get("problem", "")
+    sizes = re.findall(r"(?:mb|oc|od|oh|ow)(\d+)", problem)
+    return " ".join(filter(None, (name, "x".join(sizes) or problem, args.get("impl"))))
+
+
 def _track_names(trace: Trace) -> list[str]:
     """How each track is called in the file: lanes as the track that they belong to, what has nothing as what it is."""
     return [_own(_called(trace.tracks[t.lane_of] if t.lane_of != NO_TRACK else t)) for t in trace.tracks]
@@ -87,8 +100,8 @@ def _own(name: str) -> str:
 
 
 def _called(track: Track) -> str:
-    if track.name or not (track.pid is track.tid is None):
-        return track.name
+    if track.shown or track.name or not (track.pid is track.tid is None):
+        return track.shown or track.name
     return {TrackKind.PROCESS: "process", TrackKind.THREAD: "thread"}.get(track.kind, "")
 
 

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.decode import shown_name
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 
 #: The title of a row: what kind it is, its name, and the number of a process or thread if it is a real one.
@@ -225,8 +226,8 @@ class _Expected:
     def picture(self, rows_of: Callable[[_Expected], _Rows]) -> Picture:
         rows, trace, shift = rows_of(self), self.trace, self.shift
         slices = [
-            (track, (ts + shift, dur, rows.name(name)))
-            for track, ts, dur, name in _columns(trace.slices, "track", "ts", "dur", "name")
+            (track, (ts + shift, dur, rows.slice_name(row)))
+            for row, (track, ts, dur) in enumerate(_columns(trace.slices, "track", "ts", "dur"))
         ]
         for track, entry in slices:
             rows.slices(track).slices.append(entry)
@@ -285,6 +286,9 @@ class _Rows:
     def name(self, string: int) -> str:
         return self.expected.trace.strings[string]
 
+    def slice_name(self, row: int) -> str:
+        return self.name(self.expected.trace.slices.name[row])
+
     def value(self, value: float) -> float:
         return float(value)
 
@@ -309,6 +313,9 @@ class _Rows:
 
 
 class _PerfettoRows(_Rows):
+    def slice_name(self, row: int) -> str:
+        return shown_name(self.expected.trace, row)
+
     def slices(self, index: int) -> Row:
         track, person = self.tracks[index], self.people[index]
         if person.native:
@@ -318,7 +325,7 @@ class _PerfettoRows(_Rows):
             return self.slices(main)  # lanes are drawn as one with it
         above = self._native(main) if main != NO_TRACK else self._above(index)
         kind = "counter" if track.kind is TrackKind.COUNTER else "row"
-        name = ", ".join([person.name, *track.labels])
+        name = ", ".join([track.shown or person.name, *track.labels])
         key = ("row", index if main == NO_TRACK else main)
         row = self.expected.row(key, above, (kind, name, None), track.unit)
         self.expected.track_of.setdefault(id(row), index if main == NO_TRACK else main)

@@ -25,6 +25,7 @@ TRACKS = st.builds(
     lane_of=st.integers(-1, 3).map(TrackId),
     shares_lanes=st.booleans(),
     unknown=st.booleans(),
+    shown=st.sampled_from(["", "one"]),
 )
 
 

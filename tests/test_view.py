@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
+from tests.decode import decode_pftrace
+from tests.golden import ROOT, Case, written
+from traceconv.api import read
+from traceconv.families.perfetto.view import address_part
 from traceconv.families.perfetto.writer import PerfettoProto
 from traceconv.merging.traces import concatenate_traces
 from traceconv.model.builder import Builder
@@ -59,12 +66,68 @@ def test_the_window_is_where_the_work_is(traces: list[Trace], expected: tuple[fl
     assert found == (expected and tuple(round(ms * MS) for ms in expected))
 
 
-def test_the_file_says_its_window_once() -> None:
+def pftrace(*traces: Trace) -> bytes:
+    """The recordings as a file."""
     sink = io.BytesIO()
-    PerfettoProto().write(merged(recording(*STARTUP), recording((2377, 2400))), sink)
-    packets = pb.Trace.FromString(sink.getvalue()).packet
+    PerfettoProto().write(merged(*traces), sink)
+    return sink.getvalue()
+
+
+def test_the_file_says_its_window_once() -> None:
+    packets = pb.Trace.FromString(pftrace(recording(*STARTUP), recording((2377, 2400)))).packet
     said = [(p.service_event, p.timestamp) for p in packets if p.HasField("service_event")]
     assert [time for _, time in said] == [2376.54 * MS, 2400 * MS]
     assert [one.tracing_started for one, _ in said] == [True, False]
     assert [one.tracing_disabled for one, _ in said] == [False, True]
     assert not any(p.timestamp_clock_id or p.HasField("clock_snapshot") for p in packets)
+
+
+def address(head: bytes) -> dict[str, list[str]]:
+    part = address_part(head)
+    assert part.startswith("&")
+    return parse_qs(part[1:], strict_parsing=True)
+
+
+def test_the_address_says_where_and_what_to_expand() -> None:
+    found = address(pftrace(recording(*STARTUP), recording((2377, 2400)))[:4000])
+    assert found["visStart"] == ["2376540000"]
+    assert found["visEnd"] == ["2400000000"]
+    assert found["hideSidebar"] == ["true"]
+    (command,) = json.loads(found["startupCommands"][0])
+    assert command == {"id": "dev.perfetto.ExpandTracksByRegex", "args": ["^(p 1|p \\(pid 1\\) 10000000)$"]}
+
+
+def test_a_window_that_is_the_whole_trace_is_not_in_the_address() -> None:
+    assert address(pftrace(recording((0, 10)))).keys() == {"hideSidebar", "startupCommands"}
+
+
+@pytest.mark.parametrize(
+    "value", ["", "[", "[1]", '{"window_ns": [1], "expand": [1]}', '{"window_ns": "x", "expand": 5}', "[" * 100_000]
+)
+def test_an_attribute_that_makes_no_sense_is_left_out(value: str) -> None:
+    trace = pb.Trace()
+    attribute = trace.packet.add().trace_attributes.attribute.add()
+    attribute.key, attribute.string_value = "traceconv.view", value
+    assert address(trace.SerializeToString()) == {"hideSidebar": ["true"]}
+
+
+@pytest.mark.parametrize("head", [b"", b"\x0a\x05ab", b'{"traceEvents": []}', b"[" * 10, bytes(range(256))])
+def test_a_foreign_file_only_shuts_the_sidebar(head: bytes) -> None:
+    assert address(head) == {"hideSidebar": ["true"]}
+
+
+def test_a_trace_that_is_read_back_says_its_view_once(tmp_path: Path) -> None:
+    file = tmp_path / "a.pftrace"
+    file.write_bytes(pftrace(recording(*STARTUP), recording((2377, 2400))))
+    assert not [key for key in read(file).metadata if "view" in key]
+
+
+def test_primitives_say_what_tells_them_apart(tmp_path: Path) -> None:
+    """In pictures; the trace itself and the JSON have the name alone."""
+    case = Case(ROOT / "merge" / "kineto-onednn")
+    trace = case.merged(case.traces(tmp_path))
+    slices = {name for _, _, _, name, *_ in decode_pftrace(written(trace, "perfetto")).slices}
+    assert {"convolution 8x16x28x28 jit:avx512_core", "reorder 16x3x5x5 jit:uni"} <= slices
+    assert "convolution" in trace.strings
+    assert b'jit:avx512_core"' in written(trace, "chrome-json")
+    assert b"convolution 8x16x28x28" not in written(trace, "chrome-json")

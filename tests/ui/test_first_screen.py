@@ -23,7 +23,7 @@ THREADS = {
     "log-separate": r"MXNet.* / MXNet C API",
     "log-without-times": r"MXNet.* / MXNet C API",
     "mxnet-dnnl": r"MXNet.* / MXNet C API",
-    "nsight": r"python3 4100 / python3",
+    "nsight": r"python3 4100 / pt_main_thread",
     "nvprof-summary": r"Process 4711 / thread",
     "table-with-its-run": r"python 31854 / python",
     "two-recordings": r"python 31854 / python",
@@ -38,7 +38,6 @@ def test_every_golden_merge_is_looked_at() -> None:
     assert merges >= APART
 
 
-@pytest.mark.xfail(strict=True, reason="the trace says neither where to look nor which process to expand")
 @pytest.mark.parametrize("name", THREADS)
 def test_first_screen(ui_shot: Shot, tmp_path: Path, name: str) -> None:
     case = Case(ROOT / "merge" / name)

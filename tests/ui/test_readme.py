@@ -39,6 +39,6 @@ def test_the_merge_of_the_readme_opens_in_the_ui(ui_shot: Shot, tmp_path: Path) 
         "python Callstacks 26046",
         "python 26046",
         "Spans · PyTorch Profiler",
-        "oneDNN · cpu",
+        "oneDNN primitives (cpu)",
         "· Global events",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from traceconv.cli._terminal import say
 from traceconv.cli.serve import TIMEOUT_S, serve
 from traceconv.cli.ui import PUBLIC, Ui, forwarding, installed_ui, ui_at
 from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
+from traceconv.families.perfetto.view import address_part
 from traceconv.io.folders import AnyPath, Member
 from traceconv.io.limits import Limits
 from traceconv.io.source import Source
@@ -59,6 +61,7 @@ def command(
     The file is served once, on 127.0.0.1 and to the UI only; it does not leave the machine: the page reads it inside
     the browser, which may ask you to allow that. The command ends when the file was fetched; with --offline (which
     needs: pip install 'traceconv[ui]') a few seconds later. Over SSH it prints how to forward the port.
+    A .pftrace of traceconv opens at the time of the work, with the process of the framework expanded.
     """
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")
@@ -110,7 +113,7 @@ def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
 
     fetched = serve(
         Path(file),
-        ui=ui,
+        ui=replace(ui, view=address_part(Source(file).head().data)),
         open_browser=not remote if browser is None else browser,
         timeout_s=timeout,
         on_ready=ready,

@@ -149,7 +149,7 @@ class _Server(socketserver.ThreadingTCPServer):
         """What to open in a browser."""
         here = f"http://{self.host}/{self.token}"
         # The UI decodes the value once, and takes a plus sign for a space.
-        return f"{self.ui.page or f'{here}/ui/'}#!/?url={quote(f'{here}/{self.trace}', safe=':/')}"
+        return f"{self.ui.page or f'{here}/ui/'}#!/?url={quote(f'{here}/{self.trace}', safe=':/')}{self.ui.view}"
 
     def wait(self, timeout_s: float) -> bool:
         """Return True when the file was fetched, and what is served of a UI; False after the timeout."""

@@ -34,12 +34,14 @@ class Ui:
         page: its address, up to the `#`; empty for a UI that is served beside the trace.
         origin: what a browser states as the origin of requests of the page; empty like `page`.
         files: what is served of it beside the trace, by path below its page.
+        view: what its address has behind that of the trace.
     """
 
     name: str
     page: str = ""
     origin: str = ""
     files: Mapping[str, Path] = field(default_factory=dict)
+    view: str = ""
 
 
 PUBLIC = Ui("ui.perfetto.dev", "https://ui.perfetto.dev/", "https://ui.perfetto.dev")

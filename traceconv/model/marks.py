@@ -57,6 +57,8 @@ class PrimitiveMarks(Struct, frozen=True):
     reorders: str
     gflop: str
     formula: str
+    problem: str
+    sizes: str
     size: str
 
 

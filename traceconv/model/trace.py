@@ -85,6 +85,7 @@ class Track:
         shares_lanes: whether the whole track may be laid on one lane with others of the same name and parent, where
             they do not overlap in time (one track for each id of an asynchronous operation).
         unknown: PROCESS only: it stands for the processes of its threads, which the input does not tell.
+        shown: the name in pictures, where the name alone does not tell; "" for the name.
     """
 
     kind: TrackKind
@@ -101,6 +102,7 @@ class Track:
     lane_of: TrackId = NO_TRACK
     shares_lanes: bool = False
     unknown: bool = False
+    shown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ _HEADER = re.compile(
     r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
 )
 _GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
+_SHOWN = {"graph": "graph partitions", "exec": "primitives", "create": "creation of primitives"}
 SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
 
 
@@ -192,6 +193,9 @@ class Runs:
             run.root,
             description=SYNTHETIC_HELP if synthetic else "",
             clock=clock_id,
+        )
+        self._out.tracks[track].shown = (
+            f"oneDNN {_SHOWN[group]} ({engine})" if group in _SHOWN and not synthetic else ""
         )
         self._out.tracks[track].rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
         run.tracks[key] = track

@@ -85,6 +85,8 @@ _PRIMITIVES = PrimitiveMarks(
     reorders=r"reorder",
     gflop="derived_gflop",
     formula="2 operations for each multiplication with its addition, as if padding were computed, backward as forward",
+    problem="problem",
+    sizes=r"(?:mb|oc|o[dhw])(\d+)",
     size="derived_bytes",
 )
 

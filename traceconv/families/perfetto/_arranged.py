@@ -90,7 +90,7 @@ class Arrangement:
 
     def _title(self, index: int) -> str:
         labels = () if self._ids[index].native else self._tracks[index].labels
-        return ", ".join([self._ids[index].name, *labels])
+        return ", ".join([self._tracks[index].shown or self._ids[index].name, *labels])
 
     def _is_plain(self, index: int) -> bool:
         """Return whether a track is drawn as neither a process, a thread nor a counter."""

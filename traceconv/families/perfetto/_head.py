@@ -18,6 +18,7 @@ import numpy as np
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto._arranged import Arrangement
+from traceconv.families.perfetto.view import VIEW, view_of
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 from traceconv.writers.ids import Identity, groups_above, identities
 from traceconv.writers.metadata import recording_metadata
@@ -56,21 +57,18 @@ class Head:
     def packets(self) -> Iterator[bytes]:
         """Yield the packets before the first event."""
         yield self._first_packet()
-        yield from _attributes(self._trace, self.shift)
-        yield from self._window()
+        times = window(self._trace)
+        moved = (times[0] + self.shift, times[1] + self.shift) if times else None
+        # By itself and first, so that the head of a file has it.
+        yield from _attributes({VIEW: view_of(self._trace, self.ids, self._shown, moved)})
+        yield from _attributes({**_about(self._trace, self.shift), **self._trace.metadata})
+        yield from _window(moved)
         for fields in self._descriptors():
             yield self._descriptor_packet(fields)
 
     def _first_packet(self) -> bytes:
         payload = proto.in_sequence(proto.SEQUENCE, proto.CLEARED)
         return wire.packet(payload + wire.integer(proto.FIRST_PACKET, 1))
-
-    def _window(self) -> Iterator[bytes]:
-        """Yield what lets the UI open at the work: it takes the time between these for that of the recording."""
-        times = window(self._trace)
-        for time, event in zip(times or (), (proto.TRACING_STARTED, proto.TRACING_DISABLED), strict=False):
-            head = wire.integer(proto.TIMESTAMP, time + self.shift) + wire.integer(proto.SEQUENCE_ID, proto.SEQUENCE)
-            yield wire.packet(head + wire.blob(proto.SERVICE_EVENT, wire.integer(event, 1)))
 
     def _descriptor_packet(self, fields: bytes) -> bytes:
         """Return a track, outside of the sequence.
@@ -162,13 +160,23 @@ def _start(trace: Trace) -> tuple[int, int]:
     return max(first, 0), max(-first, 0)
 
 
-def _attributes(trace: Trace, shift: int) -> list[bytes]:
-    """Return the packet of what is said of the whole trace, in chunks: there may be much of it."""
+def _window(times: tuple[int, int] | None) -> Iterator[bytes]:
+    """Yield what lets the UI open at the work: it takes the time between these for that of the recording."""
+    for time, event in zip(times or (), (proto.TRACING_STARTED, proto.TRACING_DISABLED), strict=False):
+        head = wire.integer(proto.TIMESTAMP, time) + wire.integer(proto.SEQUENCE_ID, proto.SEQUENCE)
+        yield wire.packet(head + wire.blob(proto.SERVICE_EVENT, wire.integer(event, 1)))
+
+
+def _about(trace: Trace, shift: int) -> dict[str, Any]:
+    """Return what is said of the whole trace."""
     values: dict[str, Any] = {f"traceconv.{key}": value for key, value in recording_metadata(trace).items()}
-    if shift:
-        values["traceconv.time_shift_ns"] = shift
+    return values | ({"traceconv.time_shift_ns": shift} if shift else {})
+
+
+def _attributes(values: dict[str, Any]) -> list[bytes]:
+    """Return the packet of what is said of the whole trace, in chunks: there may be much of it."""
     chunks = []
-    for key, value in {**values, **trace.metadata}.items():
+    for key, value in values.items():
         shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         chunks += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
     return wire.headed(proto.PACKET, [*wire.headed(proto.ATTRIBUTES, chunks), proto.STATE])

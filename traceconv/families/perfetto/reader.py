@@ -28,6 +28,7 @@ from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import PACKET_KINDS
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
+from traceconv.families.perfetto.view import VIEW
 from traceconv.families.registry import Match, importer_class
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
@@ -117,8 +118,7 @@ class Perfetto:
         info = {key: _fact(key, value) for key, value in reader.metadata.items()}
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
         self._set_clock(reader, info, out)
-        for key, value in info.items():
-            out.metadata[key] = value
+        out.metadata.update({key: value for key, value in info.items() if key != VIEW})
         out.info.marks = _own_marks(info.get(_SOURCES))
 
     def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:

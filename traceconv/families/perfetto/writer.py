@@ -31,6 +31,7 @@ from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto._annotations import Annotations, Interner, Interning, Limits
 from traceconv.families.perfetto._head import Head
 from traceconv.families.perfetto._samples import SamplePackets, bounded_weights
+from traceconv.model.shown import as_shown
 from traceconv.model.trace import (
     I32,
     I64,
@@ -77,7 +78,7 @@ class PerfettoProto:
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
         with compressed(sink, self.compress) as out:
-            writing = _Writing(trace)
+            writing = _Writing(as_shown(trace))
             for packet in writing.head.packets():
                 out.write(packet)
             for block in file_order(trace):

@@ -1,0 +1,129 @@
+"""What a trace says of the first look at it: where, and which nodes of the tree of tracks are expanded.
+
+A file can tell the Perfetto UI the window of time, but not what to expand. So a trace has both in the attribute
+`traceconv.view`, from which `traceconv open` makes an address.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from traceconv.families.common.wire_reader import BadWire, Message, Value, scan
+from traceconv.families.perfetto import _fields as proto
+from traceconv.families.perfetto._about import attributes_of
+from traceconv.families.perfetto._arranged import Arrangement
+from traceconv.model.trace import NO_TRACK, Layer, Trace, TrackKind
+from traceconv.writers.ids import Identity
+
+VIEW = "traceconv.view"
+#: So many rows fit on a screen, about.
+_ROWS = 30
+_EXPAND = "dev.perfetto.ExpandTracksByRegex"
+
+
+def view_of(trace: Trace, ids: list[Identity], shown: Arrangement, times: tuple[int, int] | None) -> str:
+    """Return the value of the attribute, JSON.
+
+    Args:
+        trace: what is written.
+        ids: how its tracks are known.
+        shown: how its tracks are arranged.
+        times: the window in ns of the file, None for the whole trace.
+    """
+    view: dict[str, Any] = {"expand": _expanded(trace, ids, shown)}
+    if times:
+        view["window_ns"] = times
+    return json.dumps(view, ensure_ascii=False)
+
+
+def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str]:
+    """Return the titles of the nodes to expand: that of the framework with all in it, then others while there is room.
+
+    Groups of counters and what else shows no slices stay shut.
+    """
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    tops: dict[int, int] = {}  # by track with slices, or with such tracks in it
+    weights: Counter[tuple[int, bool]] = Counter()
+    frameworks = [source.layer is Layer.FRAMEWORK for source in trace.sources]
+    counts = np.bincount(trace.slices.track)
+    for index in np.flatnonzero(counts).tolist():
+        path = [shown.main(index)]
+        while path[-1] not in tops and (above := shown.parent(path[-1])) != NO_TRACK:
+            children[above].append(path[-1])
+            path.append(above)
+        top = tops.get(path[-1], path[-1])
+        tops |= dict.fromkeys(path, top)
+        track = trace.tracks[index]
+        weights[top, frameworks[track.source] and track.kind is TrackKind.THREAD] += int(counts[index])
+    found: dict[str, None] = {}
+    room = _ROWS
+    for top in sorted(set(tops.values()), key=lambda top: (-weights[top, True], -weights[top, False], top)):
+        waiting = [top]
+        for node in waiting:
+            inside = children[node]
+            if inside and (not found or len(inside) <= room):
+                found[_title(ids[node], shown.name(node))] = None
+                room -= len(inside)
+                waiting += [index for index in inside if not _is_thread(trace, ids, index)]
+    return list(found)
+
+
+def _is_thread(trace: Trace, ids: list[Identity], index: int) -> bool:
+    """Return whether the UI draws a track as a thread, which shows its slices in any case."""
+    return ids[index].native and trace.tracks[index].kind is not TrackKind.PROCESS
+
+
+def _title(identity: Identity, name: str) -> str:
+    """Return what the UI writes on a node."""
+    if not identity.native:
+        return name
+    return f"{name.rpartition('/')[2] if name.startswith('/') else name or 'Process'} {identity.pid}"
+
+
+def address_part(head: bytes) -> str:
+    """Return what the address of the UI has behind that of a trace, so that it opens at the work.
+
+    Args:
+        head: the start of the file; one that another tool wrote gives nothing but a shut sidebar.
+    """
+    view = _stated(head)
+    part = "&hideSidebar=true"
+    match view.get("window_ns"):
+        case [int(start), int(end)]:
+            part += f"&visStart={start}&visEnd={end}"
+    expanded = view.get("expand")
+    names = [name for name in expanded if isinstance(name, str)] if isinstance(expanded, list) else []
+    if names:
+        pattern = f"^({'|'.join(map(_escaped, names))})$"
+        commands = [{"id": _EXPAND, "args": [pattern]}]
+        part += f"&startupCommands={quote(json.dumps(commands, ensure_ascii=False), safe='')}"
+    return part
+
+
+def _escaped(name: str) -> str:
+    """Return a pattern of JavaScript that matches a text only."""
+    return re.sub(r"[\\^$.*+?()\[\]{}|/]", r"\\\g<0>", name)
+
+
+def _stated(head: bytes) -> dict[str, Any]:
+    """Return what the attribute says, if it is there."""
+    packets: list[tuple[int, Value]] = []
+    with suppress(BadWire):  # the head ends inside a packet
+        scan(head, packets)
+    for _, packet in packets:
+        try:
+            message = Message(packet)
+            value = attributes_of(message.message(proto.ATTRIBUTES)).get(VIEW)
+            view = json.loads(value) if isinstance(value, str) else None
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(view, dict):
+            return view
+    return {}
