@@ -8,8 +8,8 @@ golden/<format>/<case>/expect.txt   the trace, one event a line (absent if the i
 golden/<format>/<case>/expect.json  the Chrome JSON output (likewise), for the formats of PINS_JSON only
 golden/<format>/<case>/expect.diag  the balance, notes and diagnostics, or the error
 
-golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}, policy = {...}; expectations as
-                                    above
+golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}, policy = {...}, same_machine,
+                                    attribute = true for --layer-counters; expectations as above
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from typing import Any
 
 from traceconv import __version__
 from traceconv.align import Policy, align
+from traceconv.answers.attributed import attributed
 from traceconv.api import read
+from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
 from traceconv.model.times import parse_duration
 from traceconv.model.trace import Trace
@@ -94,6 +96,8 @@ class Case:
         same_machine = self.about.get("same_machine", False)
         alignment = align(traces, offsets, Policy(**self.about.get("policy", {})), same_machine=same_machine)
         merged = merge_traces(traces, alignment)
+        if self.about.get("attribute", False):
+            merged = attributed(merged, Memory().parts(), counters=True)
         validate(merged)
         return merged
 

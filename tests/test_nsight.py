@@ -19,7 +19,7 @@ from traceconv.families.common.report_csv import decimal_mark, number_of
 from traceconv.families.nsight import _schema as schema
 from traceconv.families.nsight._device import SWAPPED
 from traceconv.families.nsight._export import ODD_VALUE
-from traceconv.families.nsight.systems import NsightSystems
+from traceconv.families.nsight.systems import NO_CORRELATION, NsightSystems
 from traceconv.families.registry import Certainty, identify
 from traceconv.io.source import Source
 from traceconv.merging.traces import merge_traces
@@ -371,7 +371,10 @@ def test_a_text_where_a_number_is_wanted_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["correlationId", "globalPid", "streamId", "shortName"])
 def test_kernels_are_drawn_without_a_column(tmp_path: Path, column: str) -> None:
     path = changed(tmp_path, f"ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL DROP COLUMN {column}")
-    assert sorted(names(read(path), "kernel")) == sorted(names(read(SESSION), "kernel"))
+    trace = read(path)
+    assert sorted(names(trace, "kernel")) == sorted(names(read(SESSION), "kernel"))
+    said = [one.places for one in trace.sources[0].diagnostics if one.code is NO_CORRELATION]
+    assert said == ([["CUPTI_ACTIVITY_KIND_KERNEL"]] if column == "correlationId" else [])
 
 
 def test_any_table_may_lack_any_column(tmp_path: Path) -> None:

@@ -19,9 +19,11 @@ from traceconv.families.nvprof import _cbids as cbids
 from traceconv.families.nvprof._device import metric_value
 from traceconv.families.nvprof._lines import cells_of, header_of, time_ns, value_of
 from traceconv.families.nvprof._tables import DAMAGED
+from traceconv.families.nvprof.text import MOVED_START
 from traceconv.families.registry import identify
 from traceconv.io.source import Source
 from traceconv.io.sqlite import quoted
+from traceconv.model.diagnostics import Severity
 from traceconv.model.layout import lay_out
 from traceconv.model.trace import Trace
 from traceconv.model.validate import validate
@@ -108,6 +110,12 @@ def test_gpu_trace_text_keeps_its_durations() -> None:
     trace = read(Path("golden/nvprof-text/gpu-trace/input.log"))
     assert sums(trace, "kernel")["void gemm<float, int=4>(float*, int)"] == (2, 9_000)
     assert sums(trace, "memcpy") == {"[CUDA memcpy HtoD]": (2, 44_128), "[CUDA memcpy DtoH]": (1, 20_000)}
+
+
+def test_moved_starts_are_said_without_asking() -> None:
+    said = read(Path("golden/nvprof-text/gpu-trace/input.log")).sources[0].diagnostics
+    (moved,) = [one for one in said if one.code is MOVED_START]
+    assert moved.code.severity > Severity.INFO
 
 
 def test_csv_keeps_its_durations_where_starts_are_coarser() -> None:

@@ -43,8 +43,9 @@ def profile(folder: Path, *stated: dict[str, Any], rank: int = 0, first: int = 0
         ("mscclKernel_Sum_half_LL_false(ncclDevComm*, mscclAlgo*, mscclWork*)", ""),
         ("ncclDevKernelDebug_Generic_4(ncclDevKernelArgsStorage<4096ul>)", ""),
         ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", ""),
-        ("ncclDevKernel_Broadcast_RING_LL(x)", None),
-        ("ncclKernel_Reduce_RING_LL_Sum_float(ncclWorkElem)", None),
+        ("ncclDevKernel_Broadcast_RING_LL(x)", "broadcast"),
+        ("ncclKernel_Reduce_RING_LL_Sum_float(ncclWorkElem)", "reduce"),
+        ("ncclDevKernel_AllToAllv(x)", None),
         ("gemm_allreduce_fused", None),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.golden import ROOT as GOLDEN
 from traceconv.cli import cli, open_command
 from traceconv.cli.ui import PUBLIC, forwarding, installed_ui, ui_at
 from traceconv.errors import OutputError, UsageError
@@ -149,3 +150,28 @@ def test_over_ssh_no_browser_starts_unless_told(
     assert links == []
     said = run(tmp_path, "--browser").output.splitlines()
     assert links == said[-1:]
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> tuple[Result, list[tuple[str, bytes]]]:
+    """The command, and what it would have served."""
+    served: list[tuple[str, bytes]] = []
+    monkeypatch.setattr(open_command, "serve", lambda path, **_: served.append((path.name, path.read_bytes())) is None)
+    return CliRunner().invoke(cli, ["open", *map(str, arguments)]), served
+
+
+def test_recordings_are_converted_or_merged_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profile, log = tmp_path / "a.json", tmp_path / "b.log"
+    profile.write_bytes((GOLDEN / "pytorch-kineto" / "torch-convnet-process" / "input.json").read_bytes())
+    log.write_bytes((GOLDEN / "onednn-verbose" / "torch-convnet-process" / "input.log").read_bytes())
+    result, served = opened(monkeypatch, profile)
+    assert (result.exit_code, served) == (0, [("a.json", profile.read_bytes())])
+    for files, name in (((log,), "b.pftrace"), ((profile, log), "a-merged.pftrace"), ((tmp_path,), None)):
+        result, served = opened(monkeypatch, *files)
+        assert result.exit_code == 0, result.output
+        assert served[0][0] == name or name is None
+        assert served[0][1][:1] == b"\x0a"
+        assert "tracks" in result.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"a.json", "b.log"}
+    trace = tmp_path / "t.pftrace"
+    trace.write_bytes(served[0][1])
+    assert opened(monkeypatch, trace)[1] == [("t.pftrace", trace.read_bytes())]

@@ -50,6 +50,9 @@ class Output:
         strict: whether lost data is an error.
         collective_flows: of a merge: whether to draw flows between the members of a collective, from rank to rank in
             ascending order, where it is certain who took part.
+        attribute: of a conversion or merge: whether slices get as args what they cost by samples, counts and primitives
+            of other inputs, and call stacks the slices that they ran in as their outermost frames.
+        layer_counters: whether to draw these counts as counters, too; it implies `attribute`.
     """
 
     path: AnyPath
@@ -57,6 +60,8 @@ class Output:
     force: bool = False
     strict: bool = False
     collective_flows: bool = False
+    attribute: bool = False
+    layer_counters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +180,17 @@ def merge(
     _refuse_overwriting(sources, os.fspath(output.path))
     check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
     reports_to = _check_reports(report, output.path, sources, output.force)
-    traces = read_all(found, option_texts(options), constraints, Memory(memory))
+    space = Memory(memory)
+    traces = read_all(found, option_texts(options), constraints, space)
     alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, collective_flows=output.collective_flows)
-    if len(traces) > 1:  # a single one was validated as read, and only its times were moved
+    attribute = output.attribute or output.layer_counters
+    if attribute:
+        from traceconv.answers.attributed import attributed
+
+        merged = attributed(merged, space.parts(), counters=output.layer_counters)
+    if len(traces) > 1 or attribute:  # otherwise it was validated as read, and only its times were moved
         validate(merged)
     del traces  # their columns take memory that writing needs
     merged.forget()

@@ -16,11 +16,12 @@ import pytest
 from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv.align import Alignment, Policy, align
+from traceconv.align.causality import believed, causality
 from traceconv.align.collective_hosts import placed_hosts
 from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.api import read
-from traceconv.errors import InconsistentClocks
+from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.trace import Trace
 
 US, MS, SECOND = 10**3, 10**6, 10**9
@@ -142,10 +143,11 @@ def recorded(
     seq: bool = True,
     period: int = 0,
     kind: tuple[str, str] = ("allreduce", "AllReduce"),
+    sizes: bool = False,
 ) -> list[Trace]:
     """A rank for each host, whose clock is ahead: it drifts, steps at half time, some collectives are not recorded.
 
-    Steps are uneven, or equal if a period is given.
+    Steps are uneven, or equal if a period is given; each has its own size if wanted.
     """
     random = np.random.default_rng(7)
     steps = np.arange(count) * period if period else np.cumsum(random.integers(4 * MS, 30 * MS, count))
@@ -164,7 +166,7 @@ def recorded(
             number = (n ^ 1) if shuffled and rank else n
             args = {"Collective name": kind[0], "In msg nelems": 64, "Out msg nelems": 64, "dtype": "Float"}
             args |= {"Process Group Name": "0", "Process Group Ranks": str(list(range(len(ahead))))}
-            args |= {"Seq": number} if seq else {}
+            args |= ({"Seq": number} if seq else {}) | ({"In msg nelems": number} if sizes else {})
             event = {"ph": "X", "cat": "kernel", "name": f"ncclDevKernel_{kind[1]}(x)", "pid": 0, "tid": 20}
             start = (int(enters[n, rank]) + round(here)) / 1000
             events.append({**event, "ts": start, "dur": (ends - int(enters[n, rank])) / 1000, "args": args})
@@ -248,13 +250,52 @@ def test_without_numbers_uneven_steps_tell(ahead: int, without: Sequence[int], t
 def test_without_numbers_equal_steps_are_told_by_the_wall_clocks(
     ahead: int, period: int, placed: bool, without: Sequence[int], tmp_path: Path
 ) -> None:
-    """They are taken to agree to 10 ms: where a step is shorter than twice that, or they are farther apart, never."""
-    line = align(recorded(tmp_path, [0, ahead], seq=False, period=period * MS, without=without)).receipt[1]
-    assert line.two_hosts != placed
-    assert line.verdict == "assumed"
-    if placed:
-        assert line.bound_ns is not None
-        assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+    """They are taken to agree to 10 ms: where a step is shorter than twice that, or they are farther apart, refused."""
+    traces = recorded(tmp_path, [0, ahead], seq=False, period=period * MS, without=without)
+    if not placed:
+        with pytest.raises(AmbiguousAlignment, match="have no numbers") as refused:
+            align(traces)
+        assert refused.value.exit_code == 3
+        assert align(traces, policy=Policy(on_ambiguous="best")).receipt[1].two_hosts
+        return
+    line = align(traces).receipt[1]
+    assert (line.two_hosts, line.verdict) == (False, "assumed")
+    assert line.bound_ns is not None
+    assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+
+
+@pytest.mark.parametrize(("period", "step"), [(0, 20 * MS), (50, 15 * MS), (50, -15 * MS), (200, 60 * MS)])
+def test_without_numbers_a_clock_that_was_set_contradicts(period: int, step: int, tmp_path: Path) -> None:
+    """By less than half a step, so that the wall clocks tell which collectives are one; or each is of another size."""
+    traces = recorded(tmp_path, [0, MS], seq=False, period=period * MS, step=step, sizes=not period)
+    with pytest.raises(InconsistentClocks, match=r"ncclDevKernel_AllReduce' \(rank\d.json:event \d+\)") as refused:
+        align(traces)
+    assert refused.value.exit_code == 4
+    assert align(traces, policy=Policy(on_ambiguous="best")).receipt[1].two_hosts
+
+
+@pytest.mark.parametrize("step", [30 * MS, 50 * MS])
+def test_without_numbers_a_clock_that_was_set_by_more_is_refused(step: int, tmp_path: Path) -> None:
+    """It may be that records are missing, since a step is 50 ms long."""
+    traces = recorded(tmp_path, [0, MS], seq=False, period=50 * MS, step=step)
+    with pytest.raises(UnverifiedAlignment) as refused:
+        believed(align(traces), causality(traces, align(traces)))
+    assert refused.value.exit_code == 3
+
+
+def test_without_numbers_a_shuffled_order_is_refused(tmp_path: Path) -> None:
+    """Records of one rank are of each other's collectives: it did not do the same in the same order."""
+    with pytest.raises(UnverifiedAlignment, match="it is not certain which of them are one") as refused:
+        align(recorded(tmp_path, [0, MS], seq=False, shuffled=True, sizes=True))
+    assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize("period", [0, 50])
+def test_without_numbers_a_dropped_record_is_refused(period: int, tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, MS], seq=False, without=[30], period=period * MS)
+    with pytest.raises(AlignmentError, match="their collectives have no numbers") as refused:
+        align(traces)
+    assert refused.value.exit_code == 3
 
 
 def test_wall_clocks_do_not_tell_that_both_recordings_lack_steps(tmp_path: Path) -> None:

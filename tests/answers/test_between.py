@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import traceconv
+from tests.align.test_ranks import MS
+from tests.answers.test_layers import Count, Sample, Slice, made, running, threads_with_slices
+from tests.answers.test_ranks import collective, write
 from tests.answers.test_sections import event, kineto, launched
 from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.between import window_of
+from traceconv.answers.cut import cut
 from traceconv.answers.device import device
+from traceconv.answers.layers import layers
 from traceconv.answers.section import Section, Window
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
@@ -252,3 +259,82 @@ def test_the_window_of_all_work_says_what_no_window_says(
     start, end = min(work[0] for work in works), max(work[0] + work[1] for work in works)
     window = Window("", origin + 10_000 * start, origin + 10_000 * end, origin)
     assert device(SliceTable(trace, None, window)).rows[0] == device(SliceTable(trace)).rows[0]
+
+
+@settings(max_examples=60)
+@given(
+    threads_with_slices(),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(-3, 45)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(0, 10**6)), max_size=6),
+    st.tuples(st.integers(-5, 45), st.integers(1, 20), st.integers(1, 20)),
+)
+def test_layers_are_cut_to_the_window(
+    slices: list[Slice],
+    samples: list[tuple[int, int]],
+    parts: list[tuple[int, int, int]],
+    edges: tuple[int, int, int],
+) -> None:
+    counts, at = [], -3
+    for gap, length, value in parts:
+        counts.append(Count(at + gap, at + gap + length, value))
+        at += gap + length
+    own_threads = {one.thread for one in slices}
+    taken = [Sample(thread, instant) for thread, instant in samples if thread in own_threads]
+    trace = made(slices, taken, counts)
+    first, middle, last = edges[0], edges[0] + edges[1], sum(edges)
+
+    def between(start: int, end: int) -> dict[str, dict[str, Any]]:
+        window = Window("w", start, end, 0)
+        (section,) = [layers(cut(SliceTable(trace), window))]
+        return {row["name"]: row for row in section.records()}
+
+    two, one = [between(first, middle), between(middle, last)], between(first, last)
+    # Windows in which nothing was sampled or counted have no rows.
+    columns = ["samples", "samples_total", "self_ns", "total_ns"] if all(two) else ["samples", "samples_total"]
+    for column in columns:
+        for name in {*one, *two[0], *two[1]}:
+            parts_of_it, whole = ([rows.get(name, {}).get(column) or 0 for rows in some] for some in (two, [one]))
+            assert sum(parts_of_it) == sum(whole)
+    within = [sample for sample in taken if first <= sample.at < last]
+    for name, row in one.items():
+        inside = [[each.name for each in running(slices, sample.thread, sample.at)] for sample in within]
+        assert row["samples"] == sum((stack or ["(no layer)"])[-1] == name for stack in inside)
+    totals = [sum(row.get("page-faults", 0) for row in rows.values()) for rows in (one, *two)]
+    shares = [
+        Fraction(int(count.value) * max(0, min(count.end, last) - max(count.start, first)), count.end - count.start)
+        for count in counts
+    ]
+    assert totals[0] == sum(totals[1:]) == pytest.approx(float(sum(shares)), abs=1 + len(counts))
+
+
+def test_slices_that_start_before_the_window_have_no_counts_of_their_own_in_it() -> None:
+    trace = read(ROOT / "onnxruntime" / "perf-counters-hw" / "input.json")
+    rows, table = trace.slices, SliceTable(trace)
+    middle = int(np.sort(rows.ts)[len(rows.ts) // 2]) + 1
+    left = cut(table, Window("w", middle, int(table.ends.max()), table.start)).trace.slices
+    crossing = set(rows.origin[(rows.ts < middle) & (table.ends > middle)].tolist())
+    assert crossing
+    assert set(left.origin.tolist()) == crossing | set(rows.origin[rows.ts >= middle].tolist())
+    assert set(left.origin[left.args_len == 0].tolist()) >= crossing
+
+
+def test_collectives_of_a_window_are_whole(tmp_path: Path) -> None:
+    events = {
+        rank: [collective(seq * 10 * MS + rank * 4 * MS, (9 - 4 * rank) * MS, seq) for seq in (1, 2, 3)]
+        for rank in (0, 1)
+    }
+    paths = write(tmp_path, events)
+
+    def of(between: str) -> dict[str, Section]:
+        return {one.name: one for one in traceconv.report(paths, Questions(["ranks"], between=between))}
+
+    # Times are from the first event: the collectives start at 0, 10 and 20 ms on rank 0, 4 ms later on rank 1.
+    found = of("2ms..12ms")
+    (row,) = found["collectives"].records()
+    assert (row["start_ns"], row["seq"], row["ranks"], row["longest_wait_ns"]) == (10 * MS, 2, 2, 4 * MS)
+    assert [row["collectives"] for row in found["ranks"].records()] == [1, 1]
+    assert found["ranks"].window is not None
+    assert found["hosts"].window is None
+    assert found["hosts"].notes[-1].startswith("--between does not apply")
+    assert len(of("..")["collectives"].rows) == 3
+    assert not of("21ms..24ms")["collectives"].rows

@@ -339,3 +339,14 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     arguments = ["export", str(kineto), "-o", str(tmp_path / "run.csv")]
     result = subprocess.run([sys.executable, "-m", "traceconv", *arguments], capture_output=True, text=True, check=True)
     assert result.stderr == f"{tmp_path / 'run.csv'}: 10 tables\n"
+
+
+def test_a_trace_has_its_tables(tmp_path: Path) -> None:
+    result = traceconv.merge(
+        [KINETO, ONEDNN], tmp_path / "both.pftrace", constraints=traceconv.Constraints(same_machine=True)
+    )
+    for trace in (result.trace, traceconv.read(CUDA)):
+        expected = traceconv.frames(trace).slices
+        assert trace.tables.slices.to_arrow().equals(expected.to_arrow())
+        assert pa.table(trace.tables.slices).equals(expected.to_arrow())
+        assert len(trace.tables.slices.to_pandas()) == len(trace.tables["slices"].to_polars()) == len(trace.slices.ts)

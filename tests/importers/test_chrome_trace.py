@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels import using
+from tests.kernels import without as without_kernel
 from traceconv import kernel
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
 from traceconv.families.chrome import buffer as _chrome_buffer
@@ -445,3 +446,24 @@ def test_a_file_without_any_event_is_refused(tmp_path: Path) -> None:
     path.write_text("no JSON at all\n")
     with pytest.raises(MalformedInput, match="expected"):
         read(path)
+
+
+@pytest.mark.parametrize(("between", "count"), [('1,"x",null,[2]', 4), ("1", 1), ("7,,8", 1), ("[" * 5000, 1)])
+def test_values_that_are_no_events_are_counted_one_by_one(between: str, count: int, tmp_path: Path) -> None:
+    trace = read_text(tmp_path, f"[{event(1)},{between},{event(2)}]")
+    assert len(trace.slices.ts) == 2
+    assert trace.sources[0].balance.skipped.total() == count
+
+
+def test_the_balance_is_the_same_without_the_kernel(tmp_path: Path) -> None:
+    text = (
+        '[{"ph":"s","name":"f","ts":1,"pid":1,"tid":1},'
+        + f"{event(1)},7,"
+        + '{"ph":"X","pid":1,"tid":1},'
+        + f"{event(2)}]"
+    )
+    described = [read_text(tmp_path, text).sources[0].balance.describe()]
+    with without_kernel():
+        described.append(read_text(tmp_path, text).sources[0].balance.describe())
+    assert described[0] == described[1]
+    assert described[0].count("skipped") == 3

@@ -83,6 +83,7 @@ class Report:
         import_errors: the number in the UI's badge of import errors.
         errors: the rows of `stats` behind that number.
         exceptions: JavaScript exceptions of the page.
+        details: the text of the panel about what is selected.
         start, end: the bounds of the timeline in nanoseconds.
         tracks: the tree of tracks, from the top.
         window: the visible part of the timeline in nanoseconds.
@@ -94,6 +95,7 @@ class Report:
     import_errors: int = 0
     errors: tuple[dict[str, str], ...] = ()
     exceptions: tuple[str, ...] = ()
+    details: str = ""
     start: int = 0
     end: int = 0
     tracks: tuple[Track, ...] = ()
@@ -124,6 +126,7 @@ def shot(
     tall: bool = False,
     span_ns: tuple[int, int] | None = None,
     select: str | None = None,
+    area: Sequence[str] = (),
     collapse: Sequence[str] = (),
     pin: Sequence[str] = (),
     link: str | None = None,
@@ -136,6 +139,7 @@ def shot(
         tall: make the window as high as all the tracks.
         span_ns: the part of the timeline to show, in nanoseconds after its start; all of it if None.
         select: select the first slice of that name, which opens its details.
+        area: names of tracks on which all that is shown is selected: of call stacks, that opens their flame graph.
         collapse: names of tracks that stay collapsed.
         pin: names of tracks to pin at the top.
         link: open this instead, and leave all as it was opened.
@@ -150,6 +154,7 @@ def shot(
         "start": start,
         "end": end,
         "select": select,
+        "area": list(area),
         "collapse": list(collapse),
         "pin": list(pin),
         "link": link,
@@ -170,6 +175,7 @@ def _report(found: dict[str, Any]) -> Report:
         import_errors=found.get("importErrors", 0),
         errors=tuple(found.get("errors", ())),
         exceptions=tuple(found["exceptions"]),
+        details=found.get("details", ""),
         start=int(found.get("start", 0)),
         end=int(found.get("end", 0)),
         tracks=tuple(Track.from_json(node) for node in found.get("tracks", ())),
@@ -186,6 +192,7 @@ def main() -> int:
     parser.add_argument("--tall", action="store_true", help="as high as all the tracks")
     parser.add_argument("--span", type=int, nargs=2, metavar=("START_NS", "END_NS"), help="the part to show")
     parser.add_argument("--select", metavar="NAME", help="select the first slice of that name")
+    parser.add_argument("--area", metavar="TRACK", action="append", default=[], help="select all of it that is shown")
     parser.add_argument("--collapse", metavar="TRACK", action="append", default=[])
     parser.add_argument("--link", help="open this, which serves the trace, and leave all as it was opened")
     parser.add_argument("--pin", metavar="TRACK", action="append", default=[])
@@ -197,6 +204,7 @@ def main() -> int:
         tall=args.tall,
         span_ns=tuple(args.span) if args.span else None,
         select=args.select,
+        area=args.area,
         collapse=args.collapse,
         pin=args.pin,
         link=args.link,

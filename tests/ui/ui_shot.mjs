@@ -13,7 +13,7 @@ import os from 'node:os';
 import path from 'node:path';
 
 const [root, chromium, optionsJson, trace, out] = process.argv.slice(2);
-const {width, height, collapse, pin, select, start, end, tall, timeout, link, hosts} = JSON.parse(optionsJson);
+const {width, height, collapse, pin, select, area, start, end, tall, timeout, link, hosts} = JSON.parse(optionsJson);
 const deadline = Date.now() + timeout * 1000;
 
 // ------------------------------------------------------------- static server
@@ -152,7 +152,8 @@ async function pageReport() {
   }
   const tree = (node) => node.children.map((child) => ({name: child.name, children: tree(child)}));
   const {start, end, importErrors} = trace.traceInfo;
-  return {dialog, importErrors, errors, start: String(start), end: String(end), tracks: tree(trace.workspace)};
+  const details = document.querySelector('.pf-split-panel__drawer')?.innerText ?? '';
+  return {dialog, importErrors, errors, details, start: String(start), end: String(end), tracks: tree(trace.workspace)};
 }
 
 /** The visible part of the timeline, and the rows in the window: how much of that part their slices take. */
@@ -216,6 +217,15 @@ async function selectSlice(name) {
   trace.selection.selectSqlEvent('slice', Number(row.get('id')), {scrollToSelection: true});
 }
 
+/** Selects the shown part of the timeline on the tracks with a name in `names`. */
+function selectArea(names) {
+  const {workspace, timeline, selection} = self.app.trace;
+  const trackUris = workspace.flatTracks.filter((node) => names.includes(node.name) && node.uri).map((node) => node.uri);
+  if (!trackUris.length) throw new Error(`no track is named ${names.join(' or ')}`);
+  const {start, end} = timeline.visibleWindow.toTimeSpan();
+  selection.selectArea({start, end, trackUris});
+}
+
 /** How many pixels of the tracks are below the lower edge of the window. */
 function hiddenHeight() {
   return Math.max(0, ...[...document.querySelectorAll('main *')]
@@ -254,6 +264,11 @@ async function arrange(browser) {
   if (select !== null) await browser.call(selectSlice, select);
   await idle(browser);
   if (end !== null) await browser.call(showSpan, String(start), String(end));
+  if (area.length) {
+    await idle(browser);
+    await browser.call(selectArea, area);
+    await idle(browser);
+  }
   const wanted = tall ? Math.min(height + await browser.call(hiddenHeight), 16000) : height;
   // The UI may rest with tracks that still say "Loading...": a change of size makes it draw what it has by now.
   for (const step of [wanted + 1, wanted]) {

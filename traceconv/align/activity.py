@@ -1,13 +1,13 @@
-"""The same activity seen by two tools: slices on one side, samples or deltas of a counter on the other.
+"""The same activity in two recordings: slices on one side, samples or deltas of a counter on the other.
 
-A runtime is busy while its slices last: then most samples fall into it and counters grow faster. How well two clocks
-agree at an offset is a likelihood: of the label of each sample, given whether it falls into a slice there; of each
-delta, given how long slices last in its interval. A coarse correlation proposes offsets, the likelihood in steps of
-microseconds around them decides.
+While slices last the runtime is busy: most samples are in it then, and counters grow faster. The agreement at an offset
+is a likelihood: of the label of each sample, given whether it falls into a slice; of each delta, given how long slices
+last in its interval. A coarse correlation proposes offsets. The likelihood in steps of microseconds around them
+decides.
 
-A repeated workload fits nearly as well one repetition later. So the best place must beat each other one by a margin
-(Vuong's test on blocks of samples), and the interval comes from drawing blocks with replacement: the likelihood itself
-is too sure by several times, since labels are wrong in clusters and not at random.
+A repeated workload fits nearly as well one repetition later. So the best offset must beat each other one by a margin
+(Vuong's test on blocks of samples). The interval comes from drawing blocks with replacement: the likelihood alone gives
+one that is several times too narrow, since wrong labels occur in clusters.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class _Busy:
     """The union of slices: intervals that neither overlap nor touch, ns.
 
     Attributes:
-        start, end: of each.
-        before: how long slices lasted before each start.
-        middle: of all slices, where the offset is told.
+        start, end: of each interval.
+        before: the busy time before each start.
+        middle: of all slices; the offset holds there.
         quantum_ns: the resolution of the times as printed.
     """
 
@@ -100,7 +100,7 @@ class _Busy:
         return cls(begins, ends, before, float(np.mean(slices.span)), slices.quantum_ns)
 
     def until(self, t: F64) -> F64:
-        """Return how long slices lasted until t, ns."""
+        """Return the busy time until t, ns."""
         rows = np.searchsorted(self.start, t, "right")
         over = np.where(rows > 0, np.maximum(0.0, self.end[np.maximum(rows - 1, 0)] - t), 0.0)
         return np.asarray(self.before[rows] - over, np.float64)
@@ -111,7 +111,7 @@ class _Busy:
         return np.asarray((rows >= 0) & (t < self.end[np.maximum(rows, 0)]))
 
     def finest(self, t: F64) -> float:
-        """Return the finest step of offsets at which times t may meet the slices, ns."""
+        """Return the smallest step of offsets at which times t may reach other slices, ns."""
         return float(self.end[-1] - self.start[0] + (t[-1] - t[0])) / _MOST_COARSE_STEPS
 
     def binned(self, t: F64, width: float) -> tuple[F64, Array, int, F64]:
@@ -130,7 +130,7 @@ class _Busy:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A relation of the clocks, and the log-likelihood of each sample or delta there."""
+    """A relation of the clocks, and the log-likelihood of each sample or delta."""
 
     offset: float
     drift: float
@@ -147,12 +147,12 @@ class _Sampled:
 
     Attributes:
         busy: the slices.
-        t, label: when each was taken, and whether the runtime was at work.
-        period: the usual time between two.
-        inside_share, outside_share: how many of those inside and outside of slices are busy ones.
-        near: places nearer to each other than this are one, ns.
-        beside: places no further from the best one are not rivals, ns: they may be the same, less exactly known.
-        beyond: what is added to the interval on either side, ns.
+        t, label: the time of each sample, and whether the runtime was busy.
+        period: the usual time between two samples.
+        inside_share, outside_share: the share of busy samples inside and outside of slices.
+        near: offsets nearer to each other than this are one, ns.
+        beside: offsets up to this far from the best one are not rivals, ns: they may be the same one, less exact.
+        beyond: the margin of the interval on either side, ns.
     """
 
     noun: ClassVar[Text] = Text.SAMPLES
@@ -176,18 +176,18 @@ class _Sampled:
         return cls(busy, samples.t, np.asarray(samples.busy, bool), period)
 
     def learned(self, offset: float, drift: float) -> _Sampled:
-        """Return the same with the shares of a place."""
+        """Return the same with the shares at an offset."""
         inside = self.busy.inside(self.busy.times(self.t, offset, drift))
         return replace(self, inside_share=self._share(inside), outside_share=self._share(~inside))
 
     def _share(self, rows: Array) -> float:
-        """Return the share of busy ones among some samples, by Laplace's rule."""
+        """Return the share of busy samples, by Laplace's rule."""
         share = (float(self.label[rows].sum()) + 1) / (int(rows.sum()) + 2)
         return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
 
     @property
     def contrast(self) -> float:
-        """How much more often samples are busy inside of slices."""
+        """How much more often samples inside slices are busy than others."""
         return self.inside_share - self.outside_share
 
     def _gain(self, rows: Array) -> tuple[F64, F64]:
@@ -196,7 +196,7 @@ class _Sampled:
         return np.log([1 - p, p])[label], np.log([1 - q, q])[label]
 
     def coarse(self) -> tuple[F64, F64]:
-        """Return offsets and how well the busy share of each bin of slices fits the samples there."""
+        """Return offsets, and how well samples agree at each with the busy share of bins of slices."""
         finest = self.busy.finest(self.t)
         width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
         share, lags, size, offsets = self.busy.binned(self.t, width)
@@ -214,10 +214,10 @@ class _Sampled:
         return np.where(self.busy.inside(self.busy.times(self.t[rows], offset, drift)), inside, outside)
 
     def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
-        """Return the log-likelihood of each block of samples, a row each, at offsets around one.
+        """Return the log-likelihood of each block of samples at offsets around one, a row per block.
 
-        A sample moves into a slice or out of it as the offset passes the distance to each border: the changes are
-        summed up in order of the offset, so that the cost does not depend on the number of steps.
+        As the offset passes the distance of a sample to a border, the sample moves into a slice or out of it. These
+        changes are summed in order of the offset, so that the cost does not depend on the number of steps.
         """
         t = self.busy.times(self.t[rows], offset, drift)
         inside, outside = self._gain(rows)
@@ -244,9 +244,9 @@ class _Counted:
     Attributes:
         busy: the slices.
         edge, t, width: the ends, the middle and the length of each interval.
-        rate: how much was counted in each ns of it.
+        rate: the count per ns in it.
         period: the usual length.
-        near, beside, beyond: as those of samples.
+        near, beside, beyond: as for samples.
         idle, slope: the rate while idle, and how much greater it is while busy.
         scale: of the noise.
     """
@@ -280,7 +280,7 @@ class _Counted:
         return cls(busy, bins.edge, middles, width, rate, period, near, near, beyond, idle, 0.0, scale)
 
     def learned(self, offset: float, drift: float) -> _Counted:
-        """Return the same with the rates and the noise of a place, by iterated reweighting."""
+        """Return the same with the rates and the noise at an offset, by iterated reweighting."""
         share = self._share(offset, drift, np.arange(len(self.t)))
         weight, idle, slope, scale = np.ones(len(share)), self.idle, self.slope, self.scale
         for _ in range(10):
@@ -295,18 +295,18 @@ class _Counted:
         return replace(self, idle=idle, slope=slope, scale=scale)
 
     def _share(self, offset: float, drift: float, rows: Array) -> F64:
-        """Return which part of intervals slices last."""
+        """Return the busy share of each interval."""
         first = self.busy.until(self.busy.times(self.edge[rows], offset, drift))
         last = self.busy.until(self.busy.times(self.edge[rows + 1], offset, drift))
         return np.asarray((last - first) / np.maximum(self.width[rows], 1.0), np.float64)
 
     @property
     def contrast(self) -> float:
-        """How much faster it grows while busy, in three standard deviations of the noise."""
+        """How much faster the counter grows while busy, in units of three standard deviations of the noise."""
         return self.slope / self.scale / 3
 
     def coarse(self) -> tuple[F64, F64]:
-        """Return offsets and the correlation of rates with the busy share, in steps of a part of an interval."""
+        """Return offsets and the correlation of rates with the busy share, in steps of a fraction of an interval."""
         width = max(self.period / 10, self.busy.finest(self.edge))
         share, lags, size, offsets = self.busy.binned(self.edge, width)
         size_b = int(lags[-1]) + 1
@@ -338,11 +338,11 @@ _Evidence = _Sampled | _Counted
 
 
 def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
-    """Return how the clock of slices (x) relates to that of samples (y).
+    """Return the relation of the clock of slices (x) to that of samples (y).
 
     Args:
-        slices: what a runtime does; they may overlap and nest.
-        samples: whether it was seen at work.
+        slices: the work of a runtime; they may overlap and nest.
+        samples: whether the runtime was seen busy.
         prior: what is known beforehand.
     """
     if (refusal := _too_little(slices, Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)) is not None:
@@ -354,11 +354,11 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
 
 
 def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
-    """Return how the clock of slices (x) relates to that of the intervals of a counter (y).
+    """Return the relation of the clock of slices (x) to that of the intervals of a counter (y).
 
     Args:
-        slices: what a runtime does; they may overlap and nest.
-        bins: what a counter counted in each interval.
+        slices: the work of a runtime; they may overlap and nest.
+        bins: the deltas of the counter.
         prior: what is known beforehand.
     """
     if (refusal := _too_little(slices, Text.INTERVALS, len(bins.amount), _LEAST_INTERVALS)) is not None:
@@ -369,7 +369,7 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
 
 
 def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate | None:
-    """Return the refusal where there are too few samples or intervals, or no slice lasts."""
+    """Return the refusal for too few samples or intervals, or for slices without duration; None if there is enough."""
     if count >= needed and float(np.max(slices.dur, initial=0.0)) > 0:
         return None
     return insufficient(Method.ACTIVITY, Text.TOO_LITTLE_ACTIVITY(count=count, what=noun(), needed=needed))
@@ -408,7 +408,7 @@ def _align(seen: _Evidence, prior: Prior) -> Estimate:
 
 
 def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
-    """Return the places where the coarse fit is best, refined, the best first."""
+    """Return the offsets at which the coarse fit is best, refined, the best first."""
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)
@@ -423,17 +423,17 @@ def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_
 
 
 def _some(seen: _Evidence) -> Array:
-    """Return the rows, or evenly chosen ones if there are many."""
+    """Return the rows, or evenly spaced ones if there are many."""
     return np.arange(0, len(seen.t), max(1, -(-len(seen.t) // _MOST_SEARCHED)))
 
 
 def _place(seen: _Evidence, offset: float, drift: float) -> _Place:
-    """Return a place, judged by all samples or deltas."""
+    """Return an offset with the likelihood of all samples or deltas."""
     return _Place(offset, drift, seen.at(offset, drift, np.arange(len(seen.t))))
 
 
 def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
-    """Return the best offset within a reach, the middle of the plateau."""
+    """Return the best offset within a reach: the middle of the plateau."""
     some, step = _some(seen), max(seen.step, reach / seen.fineness)
     grid = _grid(reach, step)
     best = _best_on(offset + grid, seen.profile(offset, drift, grid, some)[0], prior)
@@ -464,7 +464,7 @@ def _within(offsets: F64, prior: Prior) -> Array:
 
 
 def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
-    """Return the rivals of the best place, each with the drift that fits it better, the best first."""
+    """Return the rivals of the best offset, each with the drift that fits it best, the best first."""
     rivals = []
     for place in places:
         if abs(place.offset - best.offset) > seen.beside:
@@ -476,7 +476,7 @@ def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -
 
 
 def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
-    """Return the best places a little further away than what counts as the same place, on either side."""
+    """Return the best offsets a little further away than those that count as the same, one on either side."""
     reach = 8 * seen.near
     grid = _grid(reach, max(seen.step, reach / 200))
     total, offsets = seen.profile(best.offset, best.drift, grid, _some(seen))[0], best.offset + grid
@@ -489,7 +489,7 @@ def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
 
 
 def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
-    """Return the place with the drift that fits best, over a span that doubles until it holds everything."""
+    """Return the offset with the drift that fits best, over a span that doubles until it covers everything."""
     half = float(seen.t[-1] - seen.t[0]) / 2
     if prior.max_drift * half <= _SMEAR_NS:
         return place
@@ -520,13 +520,13 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
 
 
 def _margin(best: F64, rival: F64) -> float:
-    """Return by how many standard deviations the best place beats another one, over blocks."""
+    """Return by how many standard deviations the best offset beats another one, over blocks."""
     blocks = max(_LEAST_VUONG_BLOCKS, min(_MOST_VUONG_BLOCKS, len(best) // 10))
     return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
 def _null_margin(seen: _Evidence, best: _Place) -> float:
-    """Return by how many standard deviations the best place beats random ones."""
+    """Return by how many standard deviations the best offset beats random ones."""
     half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
     shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
     shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]
@@ -536,7 +536,7 @@ def _null_margin(seen: _Evidence, best: _Place) -> float:
 
 
 def _interval(seen: _Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
-    """Return the 95 % interval of the offset: where the best place lies when blocks are drawn with replacement."""
+    """Return the 95 % interval of the offset: the best offsets for blocks drawn with replacement."""
     grid = _grid(seen.beside, seen.step if isinstance(seen, _Sampled) else max(seen.step, seen.beside / 50))
     offsets = best.offset + grid
     table = seen.profile(best.offset, best.drift, grid, np.arange(len(seen.t)), _BLOCKS)
@@ -580,7 +580,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
 def _doubt(
     seen: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
 ) -> tuple[Verdict, Message] | None:
-    """Return why the best place is not believed, whatever its interval; None if it is."""
+    """Return why the best offset is not believed, whatever its interval; None if it is."""
     if seen.contrast < _LEAST_CONTRAST:
         return Verdict.INSUFFICIENT, Text.SLICES_ARE_NO_BUSIER()
     if margin < LEAST_MARGIN:

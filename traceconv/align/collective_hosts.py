@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from traceconv.align.collective_order import ordered_collectives
+from traceconv.align.collective_order import ByOrder, Unsettled, ordered_collectives
 from traceconv.align.collectives import (
     Occurrences,
     Terms,
@@ -25,7 +25,7 @@ from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, lines_of_hosts, map_of_host
 from traceconv.align.inputs import Inputs
 from traceconv.align.messages import Text
-from traceconv.errors import InconsistentClocks
+from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import I64
@@ -57,12 +57,14 @@ class PlacedHosts:
         contradicting: the numbers of collectives that contradict each other.
         seen: what was matched.
         intervals: between what the hosts are apart, those that were asked; None if nothing was.
+        unsettled: inputs of hosts that were not placed, since it is not certain which of their collectives are one.
     """
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
     contradicting: tuple[int, ...] = ()
     seen: Occurrences | None = None
     intervals: HostIntervals | None = None
+    unsettled: tuple[Unsettled, ...] = ()
 
 
 def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
@@ -70,10 +72,13 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
 
     Args:
         inputs: the clocks, with what files and user say.
-        leave_contradictions: whether collectives that contradict each other tell nothing instead of an error.
+        leave_contradictions: whether collectives that contradict each other, or may be one or another, tell nothing
+            instead of an error.
 
     Raises:
         InconsistentClocks: no offsets of the hosts let all collectives happen.
+        AmbiguousAlignment: their collectives have no numbers, and several offsets let all happen.
+        UnverifiedAlignment: likewise, and none does, since one lacks some.
     """
     hosts = _hosts(inputs)
     seen = _recorded(inputs, hosts) if len(hosts) > 1 else None
@@ -85,6 +90,8 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         if leave_contradictions:
             return inputs
         raise _contradiction(inputs, placed.seen, placed.contradicting)
+    if placed.unsettled and not leave_contradictions:
+        raise _not_settled(inputs, placed.unsettled)
     graph = inputs.graph.copy()
     for number, one in placed.hosts.items():
         text = Text.PLACED_BY_COLLECTIVES(
@@ -103,12 +110,34 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
         spans: the first and the last time of all that is recorded on each host, ns.
     """
     waiting = seen.where(seen.side == Side.BOTH)
-    matched, by_wall_clocks = numbered_collectives(waiting), False
-    numbered = bool(len(matched.row))
-    if not numbered:
-        matched, by_wall_clocks = ordered_collectives(waiting, host_of[waiting.input])
-    if not len(matched.row):
-        return PlacedHosts()
+    matched = numbered_collectives(waiting)
+    if len(matched.row):
+        return _placed(seen, ByOrder(matched, False, ()), host_of, spans)
+    ordered = ordered_collectives(waiting, host_of[waiting.input])
+    placed = _placed(seen, ordered, host_of, spans) if len(ordered.found.row) else PlacedHosts()
+    known = {0, *placed.hosts} if placed.hosts else set()
+    unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, known))
+    return placed if placed.contradicting else replace(placed, unsettled=unsettled)
+
+
+def _may_be_one(seen: Occurrences, pair: Unsettled, host_of: I64, known: set[int]) -> bool:
+    """Return whether not both of two inputs are of hosts that are placed, and both recorded at one time."""
+    if {int(host_of[number]) for number in pair.inputs} <= known:
+        return False
+    both = [seen.where(seen.input == number) for number in pair.inputs]
+    return bool(max(np.min(one.start) for one in both) < min(np.max(one.end) for one in both))
+
+
+def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> PlacedHosts:
+    """Return where the wall clocks of hosts are, once it is known which of their collectives are one.
+
+    Args:
+        seen: what their ranks recorded, on the wall clocks of the hosts.
+        which: those that none leaves before all have entered.
+        host_of: the host of each input.
+        spans: the first and the last time of all that is recorded on each host, ns.
+    """
+    matched = which.found
     every = joined_numbers(matched, one_sided_collectives(seen))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
     entered, left = (times[: matched.number[-1] + 1] for times in columns)
@@ -127,7 +156,7 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
     span = float(np.min(ends)), float(np.max(ends))
     found = host_intervals(lines.apply(came), lines.apply(went), span)
     if found.contradicting:
-        return PlacedHosts(contradicting=found.contradicting if numbered else (), seen=every)
+        return PlacedHosts(contradicting=found.contradicting, seen=every)
     exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
     hosts: dict[int, PlacedHost] = {}
@@ -135,7 +164,7 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
         if number:
             mine = matched.where(between[matched.number, at])
             way = map_of_host(found, level, lines, number)
-            way = replace(way, verdict=Verdict.ASSUMED) if by_wall_clocks else way
+            way = replace(way, verdict=Verdict.ASSUMED) if which.by_wall_clocks else way
             hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
     return PlacedHosts(hosts, seen=every, intervals=found)
 
@@ -218,8 +247,21 @@ def _contradiction(inputs: Inputs, seen: Occurrences, numbers: Sequence[int]) ->
     files = tuple(dict.fromkeys(inputs.traces[index].sources[0].name for index in seen.input[rows].tolist()))
     named: dict[int, str] = {}
     for row in rows.tolist():
-        trace = inputs.traces[int(seen.input[row])]
-        name = trace.strings[trace.slices.name[int(seen.row[row])]].partition("(")[0]
-        named.setdefault(int(seen.number[row]), f"'{name}' (number {seen.seq[row]})")
+        trace, slice_row = inputs.traces[int(seen.input[row])], int(seen.row[row])
+        slices = trace.slices
+        name = trace.strings[slices.name[slice_row]].partition("(")[0]
+        place = trace.place(int(slices.track[slice_row]), int(slices.origin[slice_row]))
+        at = f"number {seen.seq[row]}" if seen.seq[row] >= 0 else place
+        named.setdefault(int(seen.number[row]), f"'{name}' ({at})")
     text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named.values()))
     return InconsistentClocks(text, hint=Text.LEAVE_IT(name=files[-1]))
+
+
+def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentError:
+    """Return of which files it is not certain which collectives are one."""
+    several = any(one.several for one in unsettled)
+    files = tuple(
+        dict.fromkeys(inputs.traces[index].sources[0].name for one in unsettled for index in sorted(one.inputs))
+    )
+    text = Text.SEVERAL_ORDERS_FIT(files=files) if several else Text.NO_ORDER_FITS(files=files)
+    return (AmbiguousAlignment if several else UnverifiedAlignment)(text, hint=Text.LEAVE_IT(name=files[-1]))

@@ -3,7 +3,8 @@
 Ranks of a group do the same in the same order, but one recording may begin some collectives later than another one, and
 training looks the same from step to step. So each shift of the one against the other that leaves half of them is tried.
 If only one lets all collectives happen, with whatever offset of the clocks, it is the right one. If there are several,
-a step apart, the wall clocks settle it, if these agree to less than half a step.
+a step apart, the wall clocks settle it, if these agree to less than half a step. If none is right, but both did the
+same, and wall clocks agree to less than half a step, it is certain which are one: they contradict each other.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceconv.align.collectives import Occurrences
+from traceconv.align.collectives import Occurrences, fit_in_no_way
 from traceconv.align.host_intervals import can_agree
 from traceconv.model.clocks import I64, SLEWED_DRIFT
 
@@ -46,8 +47,36 @@ class Shift:
         return abs(self.least + self.most) // 2
 
 
-def ordered_collectives(seen: Occurrences, host: I64) -> tuple[Occurrences, bool]:
-    """Return the collectives without numbers as far as they are certain, and whether wall clocks had to settle any.
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """Two inputs of different hosts of which it is not certain which collectives are one.
+
+    Attributes:
+        inputs: their numbers.
+        several: whether they fit at several offsets; else at none.
+    """
+
+    inputs: tuple[int, int]
+    several: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ByOrder:
+    """Collectives without numbers, as far as they are certain.
+
+    Attributes:
+        found: those.
+        by_wall_clocks: whether wall clocks had to settle any.
+        unsettled: what is not certain.
+    """
+
+    found: Occurrences
+    by_wall_clocks: bool
+    unsettled: tuple[Unsettled, ...]
+
+
+def ordered_collectives(seen: Occurrences, host: I64) -> ByOrder:
+    """Return the collectives without numbers as far as they are certain.
 
     Where ranks do not agree in the order of all that a group did, as of asynchronous calls, that of each kind and size
     counts.
@@ -59,18 +88,21 @@ def ordered_collectives(seen: Occurrences, host: I64) -> tuple[Occurrences, bool
     order = np.lexsort((seen.start, seen.rank, seen.group))
     seen, host = seen.where(order), host[order]
     matched: list[_Ordered] = []
+    unsettled: list[Unsettled] = []
     for group in np.unique(seen.group).tolist():
         rows = np.flatnonzero(seen.group == group)
         every = _ordered(seen, host, rows)
         if every.complete:
             matched.append(every)
         else:
+            unsettled += every.unsettled
             matched += [_ordered(seen, host, rows[seen.what[rows] == what]) for what in np.unique(seen.what[rows])]
     begins = np.cumsum([0, *(one.count for one in matched)]).tolist()
     rows = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in matched)])
     number = [begin + one.number for begin, one in zip(begins[:-1], matched, strict=True)]
     found = seen.where(rows).numbered(np.concatenate([np.zeros(0, np.int64), *number]))
-    return found, any(one.by_wall_clocks for one in matched)
+    unsettled += [pair for one in matched for pair in one.unsettled]
+    return ByOrder(found, any(one.by_wall_clocks for one in matched), tuple(dict.fromkeys(unsettled)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +115,7 @@ class _Ordered:
         count: how many numbers there are.
         by_wall_clocks: whether wall clocks had to settle which is which.
         complete: whether this is known of all ranks.
+        unsettled: of which ranks of other hosts it is not known.
     """
 
     rows: I64
@@ -90,6 +123,7 @@ class _Ordered:
     count: int
     by_wall_clocks: bool
     complete: bool
+    unsettled: tuple[Unsettled, ...]
 
 
 def _ordered(seen: Occurrences, host: I64, rows: I64) -> _Ordered:
@@ -102,17 +136,58 @@ def _ordered(seen: Occurrences, host: I64, rows: I64) -> _Ordered:
     """
     reference, *others = np.split(rows, np.flatnonzero(np.diff(seen.rank[rows])) + 1)
     taken, number = [reference], [np.arange(len(reference))]
-    by_wall_clocks, complete = False, True
+    by_wall_clocks, complete, unsettled = False, True, []
     for mine in others:
         of_one_host = bool(host[mine[0]] == host[reference[0]])
-        shift, settled = _chosen(possible_shifts(seen, reference, mine), seen, reference, mine, of_one_host)
+        shifts = possible_shifts(seen, reference, mine)
+        shift, settled = _chosen(shifts, seen, reference, mine, of_one_host)
+        if shift is None and not of_one_host and all(one.by for one in shifts) and _is_certain(seen, reference, mine):
+            shift = Shift(0, len(mine), 0, 0)
         complete &= shift is not None
         if shift is not None:
             begin = max(shift.by, 0)
             taken.append(mine[begin - shift.by : begin - shift.by + shift.count])
             number.append(begin + np.arange(shift.count))
             by_wall_clocks |= settled
-    return _Ordered(np.concatenate(taken), np.concatenate(number), len(reference), by_wall_clocks, complete)
+        elif not of_one_host and _is_open(seen, reference, mine, shifts):
+            unsettled.append(Unsettled((int(seen.input[reference[0]]), int(seen.input[mine[0]])), len(shifts) > 1))
+    taken_rows, numbers = np.concatenate(taken), np.concatenate(number)
+    return _Ordered(taken_rows, numbers, len(reference), by_wall_clocks, complete, tuple(unsettled))
+
+
+def _is_open(seen: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
+    """Return whether two ranks recorded enough, and it is not certain which are one.
+
+    Where both did the same, and the nth of both is certain to be wrong, the check of what is drawn says more.
+    """
+    if min(len(one), len(other)) < _LEAST or not _did_the_same(seen, one, other):
+        return min(len(one), len(other)) >= _LEAST
+    others = [shift for shift in shifts if shift.by]
+    return bool(others) if len(others) < len(shifts) else not fit_in_no_way(seen, one, other)
+
+
+def _is_certain(seen: Occurrences, one: I64, other: I64) -> bool:
+    """Return whether the nth of a rank is the nth of another one, though these contradict each other.
+
+    Both did the same, as often; and either no other shift would have them do the same, or each left less than half a
+    step from where the other one did, which most did where wall clocks agree.
+    """
+    count = len(one)
+    if count < _LEAST or not _did_the_same(seen, one, other):
+        return False
+    what = seen.what[one]
+    step = next((by for by in range(1, count // 2 + 1) if np.array_equal(what[by:], what[:-by])), None)
+    if step is None:
+        return True
+    longest = min(int(np.min(seen.end[rows[step:]] - seen.end[rows[:-step]])) for rows in (one, other))
+    apart = np.abs(seen.end[one] - seen.end[other])
+    agree = 2 * int(np.sum(apart <= _WALL_CLOCKS_AGREE)) >= count
+    return agree and longest > 2 * max(_WALL_CLOCKS_AGREE, int(np.max(apart)))
+
+
+def _did_the_same(seen: Occurrences, one: I64, other: I64) -> bool:
+    """Return whether two ranks did the same in the same order."""
+    return np.array_equal(seen.what[one], seen.what[other])
 
 
 def possible_shifts(seen: Occurrences, one: I64, other: I64) -> list[Shift]:

@@ -443,6 +443,11 @@ def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], 
     return kept, odd
 
 
+def fit_in_no_way(seen: Occurrences, one: I64, other: I64) -> bool:
+    """Return whether two ranks that did the same fit neither as drawn, nor shifted by some collectives."""
+    return _impossible(seen, [one, other]).count > 0 and not _fit_shifted(seen, one, other)
+
+
 def _impossible(seen: Occurrences, members: list[I64]) -> Impossible:
     """Return the collectives of some ranks that cannot have happened as drawn."""
     numbers = np.tile(np.arange(len(members[0])), len(members))

@@ -1,4 +1,4 @@
-"""What estimators see of a trace: intervals of named work, samples, deltas of counters, each on one clock."""
+"""The events of a trace as estimators compare them: slices, samples and deltas of counters, each on one clock."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MOST_THREADS = 3  # Threads that are candidates of their own: the busiest. Not 
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """The intervals of one clock of one input that another trace may know, too.
+    """The slices on one clock of one input whose kinds another trace has, too.
 
     Attributes:
         events: in order of their start.
-        rows: for each event its row in the slices of the trace.
+        rows: the row of each event in the slices of the trace.
     """
 
     events: Events
@@ -43,10 +43,9 @@ class SharedWork:
 
 
 def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) -> tuple[SharedWork, SharedWork] | None:
-    """Return the slices of two clocks whose kind both have; None if there are none.
+    """Return the slices of two clocks of the kinds that both have; None if there are none.
 
-    A slice inside another one of the same kind on the same track counts instead of the outer one: the innermost call is
-    the one that does the work.
+    Of slices of one kind inside each other on a track, only the innermost one counts: that call does the work.
     """
     kinds_a, kinds_b = _kinds(a, clock_a, names), _kinds(b, clock_b, names)
     numbers = {kind: number for number, kind in enumerate(sorted(set(kinds_a.values()) & set(kinds_b.values())))}
@@ -57,11 +56,11 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
 
 
 def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches | None:
-    """Return the nested work of two traces; None if no slice contains another and b has no other work.
+    """Return the nested work of two traces; None if no slice contains another one and b has no other work.
 
     Args:
         a, b: the outer and the inner trace.
-        both: what both know.
+        both: the slices of common kinds.
     """
     found = nest_of(a, b, both)
     flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(both[0].rows) + 1
@@ -69,7 +68,7 @@ def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Thre
 
 
 def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches:
-    """Return the threads of a that work on what both know, and all that b has on the tracks of such work."""
+    """Return the stretches of the threads of a with common work, and all calls of b on the tracks of such work."""
     outer, inner = both
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
     kinds[outer.rows] = outer.events.kind
@@ -79,7 +78,7 @@ def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadSt
 
 
 def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
-    """Return what a thread was in at each time; slices are sorted by time on each track, outer ones first."""
+    """Return the stretches of a thread; slices are sorted by time on each track, outer ones first."""
     slices = trace.slices
     rows = np.flatnonzero(slices.track == track)
     starts, ends = slices.ts[rows].tolist(), (slices.ts[rows] + slices.dur[rows]).tolist()
@@ -99,7 +98,7 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
 
 
 def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
-    """Return the shared events, and those of other kinds on their tracks, without those that contain others."""
+    """Return the common events, and those of other kinds on their tracks, without those that contain others."""
     slices = trace.slices
     kinds = np.full(len(slices.ts), UNNAMED, np.int32)
     kinds[work.rows] = work.events.kind
@@ -116,7 +115,7 @@ def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
 
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
-    """Return the kind of work for each name of the slices on a clock."""
+    """Return the kind of work of each name of the slices on a clock."""
     found: dict[int, str] = {}
     for name, typed in _names(trace, rows_on(trace, clock, trace.slices.track)):
         found[name] = (names.class_of(typed) if typed else None) or names.kind(trace.strings[name])
@@ -124,7 +123,7 @@ def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
 
 
 def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
-    """Yield the names of slices, as numbers, each with the type of its operator; "" if none is told."""
+    """Yield the names of slices, as numbers, each with the type of its operator; "" without one."""
     used, first = np.unique(trace.slices.name[rows], return_index=True)
     for name, at in zip(used.tolist(), rows[first].tolist(), strict=True):
         typed = _TYPE.search(trace.args.get(int(trace.slices.args_at[at]), int(trace.slices.args_len[at])))
@@ -132,7 +131,7 @@ def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
 
 
 def names_of(trace: Trace) -> set[str]:
-    """Return what the slices of a trace are called, by name and by type."""
+    """Return the names and the operator types of the slices of a trace."""
     found = {
         text for name, typed in _names(trace, np.arange(len(trace.slices.ts))) for text in (trace.strings[name], typed)
     }
@@ -163,7 +162,7 @@ def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str,
 
 
 def _labels(trace: Trace, rows: Array) -> I32:
-    """Return a number for each name with each problem."""
+    """Return a number for each combination of a name and a problem."""
     slices = trace.slices
     numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}
     used = slices.name[rows], slices.args_at[rows], slices.args_len[rows]
@@ -175,7 +174,7 @@ def _labels(trace: Trace, rows: Array) -> I32:
 
 
 def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
-    """Return rows and kinds of slices that hold none of their kind, in order of track and time, outer ones first."""
+    """Return rows and kinds of slices that contain none of their kind, in order of track and time, outer ones first."""
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))
@@ -195,7 +194,7 @@ def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
 
 
 def busy_slices(trace: Trace, clock: int) -> Events | None:
-    """Return when the operators of a trace were at work: the slices that hold no others; None without any."""
+    """Return the operators of a trace that contain no others: when it was busy; None without any."""
     slices = trace.slices
     rows = rows_on(trace, clock, slices.track)
     rows = rows[slices.dur[rows] > 0]
@@ -208,19 +207,19 @@ def busy_slices(trace: Trace, clock: int) -> Events | None:
 
 
 def libraries_of(trace: Trace) -> list[str]:
-    """Return patterns of the files that may do the work of a trace's slices: of its format, then of others.
+    """Return patterns of the library files that may do the work of a trace's slices: of its format, then of others.
 
-    A framework calls libraries and has others built in; a format that any tool writes may be of any runtime.
+    A framework calls libraries and has others built in. A format that any tool writes may be of any runtime.
     """
     marks = [trace.sources[0].marks, *(getattr(cls, "marks", NO_MARKS) for cls in importers().values())]
     return list(dict.fromkeys(mark.libraries for mark in marks if mark.libraries))
 
 
 def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Samples]:
-    """Return label candidates for call stacks on a clock: a stack ends, or is anywhere, in files of a runtime.
+    """Return samples with labels from call stacks: whether the stack ends in files of a runtime, or has any of them.
 
-    The threads of a pool may spin between the operators, so that each thread is a candidate of its own; all that
-    are in the runtime at all come together, too. A label that nearly all stacks have, or nearly none, is left out.
+    Pool threads may spin between the operators. So each thread is a candidate, and all threads with the runtime
+    together are one, too. A label that nearly all stacks have, or nearly none, is left out.
 
     Args:
         trace: with samples.
@@ -246,10 +245,10 @@ def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Sampl
 
 
 def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[SampledThreads]:
-    """Return threads whose slices are on a clock of a, since they read it, and that were sampled on a clock of b.
+    """Return threads with slices on a clock of a, which they read, and with samples on a clock of b.
 
-    Where the numbers of threads agree they tell which is which. Where none does (containers number their own) the
-    thread with the most slices may be any of those with the most samples.
+    Equal thread numbers tell which is which. If none are equal (containers number their own), the thread with the most
+    slices may be any of those with the most samples.
     """
     slices, kinds = a.slices, np.array([track.kind in (TrackKind.THREAD, TrackKind.TRACK) for track in a.tracks])
     rows = rows_on(a, clock_a, slices.track)
@@ -287,7 +286,7 @@ def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
 
 
 def bins_of(trace: Trace, clock: int) -> list[Bins]:
-    """Return candidates among the counters on a clock that hold what was counted in each interval, the surest first."""
+    """Return the counters on a clock that hold a count per interval, the surest first."""
     found: list[tuple[int, Bins]] = []
     table = trace.counters
     for number, track in enumerate(trace.tracks):

@@ -1,6 +1,6 @@
 """Iterations of a workload: after how many events it repeats, and which operator of the iteration each event is.
 
-Kinds and durations repeat, whatever the pauses between iterations are and even when some events are missing.
+Kinds and durations repeat, whatever the pauses between iterations, and even if some events are missing.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ _REPEATED_SIGMA = 2.5
 
 
 def log_durations(events: Events) -> F64:
-    """Return the logarithm of each duration, of which at least the resolution is there."""
+    """Return the logarithm of each duration, which counts as at least the resolution."""
     logarithms: F64 = np.log(np.maximum(events.dur, max(events.quantum_ns, 1.0)))
     return logarithms
 
 
 def period_of(events: Events) -> int | None:
-    """Return after how many events the same kinds of about the same durations come again; None if they do not.
+    """Return after how many events the same kinds with about the same durations repeat; None if they do not.
 
-    Distances are counted in events, which pauses do not disturb, and in time, which missing events do not disturb.
+    Distances are counted in events, which pauses do not change, and in time, which missing events do not change.
     """
     part = events.take(np.arange(min(len(events), _MOST_EVENTS)))
     if len(part) < 2 * _LEAST_REPEATS:
@@ -99,7 +99,7 @@ def period_of(events: Events) -> int | None:
 
 
 def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
-    """Return for each distance, how many events have one of their class at it; and how many that would be by chance."""
+    """Return for each distance how many events have one of their class there, and how many would by chance."""
     length = int(at[-1]) + 1
     size = 1 << (2 * length).bit_length()
     power = np.zeros(size // 2 + 1)
@@ -114,7 +114,7 @@ def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
 
 
 def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
-    """Return by how many sigma the repetition beats chance, and at which distance it is the greatest."""
+    """Return by how many sigma the repetition exceeds chance, and at which distance it is greatest."""
     usable = slice(least, len(same) // _LEAST_REPEATS + 1)
     best, found = 0.0, 0
     surplus = same - expected
@@ -135,11 +135,11 @@ def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
 
 
 def positions(events: Events, period: int) -> Array:
-    """Return for each event the number of its operator within the iteration, or -1.
+    """Return for each event the number of its operator within the iteration; -1 if it is none.
 
-    A stretch of one period is the template; a path through its endless repetition is found by dynamic programming, in
-    which events may be left over on both sides. What is left over again and again at one place of the template, because
-    the stretch lacked it, is put in there.
+    The template is a part of one period. A path through its endless repetition is found by dynamic programming; events
+    may be left over on both sides. Events that are left over again and again at one position of the template are added
+    to it: the part that it was made of lacked them.
     """
     if period > _LONGEST_TEMPLATE:
         return np.full(len(events), -1)
@@ -160,7 +160,7 @@ def positions(events: Events, period: int) -> Array:
 
 
 def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fitting: Array) -> tuple[Array, F64]:
-    """Return the template with medians of what fits to it, and with what is often left over."""
+    """Return the template with the medians of the events that fit it, and with those that are often left over."""
     period = len(kinds)
     typical = typical.copy()
     for number in range(period):
@@ -185,7 +185,7 @@ def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fit
 
 
 def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
-    """Return the best way through the repeated template; -1 for events that fit nowhere on it."""
+    """Return the position of each event on the best path through the repeated template; -1 if it fits nowhere."""
     n, period = len(kind), len(kinds)
     tilt = np.arange(2 * period) * _SKIP
     score = np.zeros(period)
@@ -216,12 +216,12 @@ def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
 def correlation_of_deviations(
     a: Events, b: Events, pairs: tuple[Array, Array], period: int
 ) -> tuple[float, int] | None:
-    """Return the rank correlation of deviations of the same operators on both sides.
+    """Return the rank correlation of the deviations of the same operators on both sides.
 
     A deviation is the logarithm of a duration less the median of its operator.
 
     Returns:
-        The rank correlation of the deviations, and of how many; None if the operators cannot be told.
+        The rank correlation and the number of deviations; None if the operators cannot be told apart.
     """
     rows_a, rows_b = pairs
     first, last = int(rows_a[0]), int(rows_a[-1]) + 1
@@ -245,21 +245,22 @@ def correlation_of_deviations(
 def correlation_within_iterations(
     a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
 ) -> list[tuple[float, int]]:
-    """Return how much the matched work varies together in both beside what all runs of a programme share.
+    """Return how much matched work varies together beyond what all runs of a programme have in common.
 
-    Each operator takes its usual time, and a whole iteration may take longer: the first ones do in every run. What is
-    left is of this run alone. It is looked for in durations, and in the time from one call to the next where that
-    follows at once: when others begin may be due to a schedule, which two runs may share. The time between operators
-    varies more than the work in them, and both sides see all of it.
+    Each operator has its usual duration, and a whole iteration may be longer: the first ones are in every run. The rest
+    is of this run alone. It is compared in durations, and in the time from one call to the next if that follows at
+    once: the start of other calls may follow a schedule that two runs share. The time between operators varies more
+    than the work in them, and both sides see all of it.
 
     Args:
-        a: the outer events, among which nothing is missing.
+        a: the outer events, none of which is missing.
         b: the inner events.
         pairs: matched rows of both.
-        at_once_ns: a call that follows another one within this is not kept waiting.
+        at_once_ns: a call that follows another one within this did not wait.
 
     Returns:
-        For durations and for steps the rank correlation, and of how many; nothing if iterations cannot be told.
+        The rank correlation and the number of values, for durations and for steps; empty if iterations cannot be told
+        apart.
     """
     bursts = _equal_bursts(a.take(np.arange(min(len(a), _MOST_COMPARED))))
     if bursts is None:
@@ -280,12 +281,10 @@ def correlation_within_iterations(
 
 
 def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
-    """Return for each event its number within its burst, and that of the burst.
+    """Return the number of each event within its burst, and that of the burst; None without equal bursts.
 
-    None if the work is not done in equal bursts.
-
-    A burst does the same as each other one in the same order, and nearly every pause before one is longer than those
-    in it. Bursts may be parts of an iteration, of which each takes its own time in every run: `_comes_again` tells.
+    All bursts do the same in the same order, and nearly every pause before one is longer than those in it. A burst may
+    be a part of an iteration that takes a time of its own in every run: `_comes_again` finds that.
     """
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
     what = np.unique(np.column_stack((events.kind, events.labels)), axis=0, return_inverse=True)[1].ravel()
@@ -301,7 +300,7 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
 
 
 def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
-    """Return the rank correlation of what is usual neither for an operator nor for an iteration, and of how many."""
+    """Return the rank correlation of deviations from the usual of an operator and of an iteration, and their number."""
     own = []
     for side in (outside, inside):
         left = _deviation(np.log(np.maximum(side, 1.0)), label)
@@ -315,11 +314,10 @@ def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64)
 
 
 def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
-    """Return whether the variation repeats some bursts later, by more than a rank correlation.
+    """Return whether the variation repeats some bursts later, by more than a rank correlation by chance.
 
-    It is of every run then.
-
-    Variation by chance does not. Variation that belongs to a part of an iteration does, an iteration later.
+    Then it is of every run. Variation by chance does not repeat; variation of a part of an iteration does, an iteration
+    later.
     """
     bursts = int(np.max(number)) + 1
     table = np.full((int(np.max(label)) + 1, bursts), np.nan)
@@ -334,7 +332,7 @@ def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
 
 
 def _deviation(logs: F64, label: Array) -> F64:
-    """Return each value less the median of those with its label; not a number where there are less than three."""
+    """Return each value less the median of those with its label; NaN for labels with fewer than three values."""
     found = np.full(len(logs), np.nan)
     order = np.argsort(label, kind="stable")
     starts = np.flatnonzero(np.diff(label[order], prepend=-2))
@@ -345,7 +343,7 @@ def _deviation(logs: F64, label: Array) -> F64:
 
 
 def _usual(deviation: F64, quantum: F64) -> Array:
-    """Return a mask of deviations within the usual: warm-up is similar in all runs. Too coarse ones are out.
+    """Return a mask of usual deviations: without warm-up, which is similar in all runs, and without too coarse ones.
 
     Args:
         deviation: of the logarithm of each duration.

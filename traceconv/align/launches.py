@@ -1,12 +1,12 @@
-"""A file with the calls of a host, another one with the work of a device: related by the ids that both wrote down.
+"""A file with the calls of a host and another one with the work of a device, related by the ids that both recorded.
 
-No kernel begins before the call that launched it, and a call that waits for the device returns after the kernels that
-were launched before. The first bounds the relation of the clocks on one side, the second on the other one. Which
-kernels a call waits for is known from the host alone: those that its thread launched before.
+No kernel starts before the call that launched it, and a call that waits for the device returns after the kernels that
+were launched before it. Launches bound the relation of the clocks on one side, waits on the other. Which kernels a call
+waits for is known from the host alone: those that its thread launched before.
 
 Ids prove nothing by themselves, since every process counts from 1, and the same programme gives the same work the same
-ids each time. So the files are of one run only if the bounds leave room for a relation, and if the time between two
-launches (or two waits) is longer or shorter than the last time in both files, also for the same work.
+ids each time. So the files are of one run only if the bounds leave a relation, and if the gaps between launches (or
+between waits) are longer or shorter than the last time in both files at once, also for the same work.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _CHANCE = 0.3  # With less it is another run, or chance. Not tuned: of 20 unrela
 
 @dataclass(frozen=True, slots=True)
 class _OwnIds:
-    """Slices with an id that no other one on this clock has.
+    """Slices with an id that no other slice on this clock has.
 
     Attributes:
         ids: ascending.
         rows: of the slices.
-        repeated: how many slices were left out because their id is not their own.
+        repeated: the number of slices that were left out since their id occurs more than once.
     """
 
     ids: Array
@@ -71,13 +71,13 @@ class _OwnIds:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Calls of a host and what they launched, by their ids, in order of the calls.
+    """Calls of a host and the work that they launched, joined by ids, in order of the calls.
 
     Attributes:
         calls, work: the rows of the slices in the two files.
-        ids: that they share.
-        share: how much of the work of the device, as far as ids go in both files, has a launch.
-        repeated: how many slices were left out because their id is not their own.
+        ids: the common ids.
+        share: the share of device work with a launch, where the ids of both files overlap.
+        repeated: the number of slices that were left out since their id occurs more than once.
     """
 
     calls: Array
@@ -89,16 +89,16 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """Launches of a host (clock x) and what they launched (clock y), in order of the launches, with the waits.
+    """Launches of a host (clock x) and their work (clock y), in order of the launches, with the waits.
 
     Attributes:
-        launch, begin, end: when it was launched, ns from `zero_x`; when the work begins and ends, ns from `zero_y`.
+        launch, begin, end: the start of the launch, ns from `zero_x`; the start and end of the work, ns from `zero_y`.
         thread, stream: the tracks.
-        name: of the work, in numbers.
-        wait_end, waited: when a call returns, and for which row of the pairs it waited at least.
-        zero_x, zero_y: what times count from.
+        name: of the work, as a number.
+        wait_end, waited: the return of each wait, ns from `zero_x`, and the last row of the pairs that it waited for.
+        zero_x, zero_y: the zeros of the times.
         quantum_x, quantum_y: the resolution of the times as printed, ns.
-        joined: the slices that they are.
+        joined: the slices.
     """
 
     launch: F64
@@ -119,7 +119,7 @@ class Launches:
         return len(self.launch)
 
     def constraints(self, kept: Array) -> LinearConstraints:
-        """Return what the pairs mean, but for some; printed times are cut to their resolution."""
+        """Return the constraints of launches and waits; printed times are cut to their resolution."""
         launch, waits = self.launch[kept], kept[self.waited]
         returned = self.wait_end[waits] + 2 * self.quantum_x
         lower = self.end[self.waited[waits]] - returned
@@ -127,14 +127,14 @@ class Launches:
 
 
 def _marks(trace: Trace) -> LaunchMarks:
-    """Return how launches are told in a trace; nothing is one where its format has none."""
+    """Return the marks of launches in a trace; empty ones if its format has none."""
     return trace.sources[0].marks.launches or LaunchMarks()
 
 
 def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Joined | None:
-    """Return the calls of one clock and the work of another one with the same ids; None if these are no such files.
+    """Return the calls on one clock and the work on another one with the same ids; None if there are none.
 
-    A file with calls and their work knows its clocks: its ids are not evidence about other files.
+    A file with both calls and their work relates its clocks itself: its ids are not evidence about other files.
     """
     calls, work = _calls_of(host, clock_host), _work_of(device, clock_device)
     if calls is None or work is None or _meet(calls, _work_of(host)) or _meet(work, _calls_of(device)):
@@ -150,9 +150,9 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
 
 
 def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
-    """Return the numbers of the file with the calls and of the one with the work; None if there are not just these two.
+    """Return the numbers of the file with the calls and of the file with the work; None unless there is one of each.
 
-    Each process counts its ids from 1: where several files could be the other half, none is taken for it.
+    Each process counts its ids from 1: if several files could be the other half, none is chosen.
     """
     alone: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     for index, trace in enumerate(traces):
@@ -165,11 +165,11 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
 def early_work(
     host: Trace, clock_host: int, device: Trace, clock_device: int, ways: tuple[ClockMap, ClockMap], left_open: int
 ) -> tuple[Message, int] | None:
-    """Return how much work begins before its calls, two clocks put on one by maps, and by how much at most, ns.
+    """Return how much work starts before its calls, given the maps of two clocks, and by how much at most, ns.
 
     Returns:
-        None with too few launches in common, and unless most of the work is early, some of it by more than is left
-        open, ns; a few ids may be wrong.
+        None with too few common launches. None also unless most of the work is early, and some of it by more than the
+        uncertainty (ns): a few ids may be wrong.
     """
     both = joined(host, clock_host, device, clock_device)
     if both is None or both.share < LEAST_SHARE or len(both.ids) < _LEAST_PAIRS:
@@ -182,7 +182,7 @@ def early_work(
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
-    """Return what is known of the launches that two files have in common; None if there are none."""
+    """Return the launches and waits that two files have in common; None if there are none."""
     both = joined(host, clock_host, device, clock_device)
     if both is None:
         return None
@@ -210,17 +210,17 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
 
 
 def _calls_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
-    """Return the calls of a trace with an id, on a clock or on any; None if there are none."""
+    """Return the calls of a trace that have an id, on one clock or on all; None if there are none."""
     return _slices_of(trace, clock, [[text] for text in _marks(trace).calls])
 
 
 def _work_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
-    """Return the work of a device with an id; None if there is none."""
+    """Return the device work of a trace that has an id; None if there is none."""
     return _slices_of(trace, clock, [_marks(trace).work])
 
 
 def _meet(side: _OwnIds, other: _OwnIds | None) -> bool:
-    """Return whether the other ends of most ids are these."""
+    """Return whether most ids have their other ends among these."""
     return other is not None and 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
 
 
@@ -229,8 +229,8 @@ def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]])
 
     Args:
         trace: an input.
-        clock: only those on this clock, or all.
-        groups: the categories; of an id that slices of several groups have, those of the first group have it.
+        clock: the clock; None for all.
+        groups: the categories; if slices of several groups have an id, it belongs to the first group.
     """
     slices = trace.slices
     on_clock = np.arange(len(slices.ts)) if clock is None else rows_on(trace, clock, slices.track)
@@ -250,7 +250,7 @@ def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]])
 
 
 def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
-    """Return the rows that have an id, and the ids; calls that failed launched nothing."""
+    """Return the rows with an id, and the ids; without failed calls, which launched nothing."""
     slices, marks = trace.slices, _marks(trace)
     names = "|".join(map(re.escape, marks.ids)).encode()
     of_id = re.compile(rb'"(?:%b)"\s*:\s*(\d{1,18})\s*[,}]' % names)
@@ -267,13 +267,13 @@ def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
 
 
 def _fully_named(trace: Trace, pattern: str) -> list[int]:
-    """Return the numbers of the texts of a trace that fit a pattern as a whole."""
+    """Return the numbers of the texts of a trace that a pattern matches as a whole."""
     fits = re.compile(pattern)
     return [number for number, text in enumerate(trace.strings) if text and fits.fullmatch(text)]
 
 
 def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, stream: Array) -> tuple[Array, Array]:
-    """Return the calls that wait, as rows of the host, and for each a row of the pairs that was done at its return."""
+    """Return the calls that wait, as rows of the host, and the last row of the pairs that each waited for."""
     slices = host.slices
     asked = _marks(host)
     copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
@@ -301,11 +301,11 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
 
 
 def align_launches(pairs: Launches, prior: Prior) -> Estimate:
-    """Relate the clock of a host (x) to that of a device (y).
+    """Return the relation of the clock of a host (x) to that of a device (y).
 
     Args:
-        pairs: what both know.
-        prior: what is known beforehand, for the whole of the evidence.
+        pairs: the common launches and waits.
+        prior: what is known beforehand, for all of the evidence.
     """
     found = _estimate(pairs, prior)
     if not pairs.joined.repeated:
@@ -343,7 +343,7 @@ def _estimate(pairs: Launches, prior: Prior) -> Estimate:
 def _judged(
     bounds: LinearConstraints, region: Region | None, prior: Prior, same: float, gaps: int
 ) -> tuple[Verdict, Message, Region | None]:
-    """Return the verdict, why, and the relations that are possible."""
+    """Return the verdict, its reason, and the region."""
     waits, launches = len(bounds.lower), len(bounds.upper)
     if region is None:
         reason = Text.LAUNCHES_CONTRADICT_WAITS(launches=launches, waits=waits, other_run=OTHER_RUN)
@@ -365,10 +365,7 @@ def _judged(
 
 
 def _in_order(pairs: Launches) -> Array:
-    """Return the pairs of each thread and stream whose work begins in the order of the launches.
-
-    Of several such sets it is the largest.
-    """
+    """Return the largest set of pairs of each thread and stream whose work starts in the order of the launches."""
     kept = np.zeros(len(pairs), bool)
     lanes = pairs.thread.astype(np.int64) * (int(pairs.stream.max()) + 1) + pairs.stream
     for lane in np.unique(lanes).tolist():
@@ -378,7 +375,7 @@ def _in_order(pairs: Launches) -> Array:
 
 
 def _longest_ascent(values: F64) -> list[int]:
-    """Return the places of a longest part of a sequence that never descends."""
+    """Return the positions of a longest part of a sequence that never descends."""
     lows: list[float] = []
     ends: list[int] = []
     before = [-1] * len(values)
@@ -396,7 +393,7 @@ def _longest_ascent(values: F64) -> list[int]:
 
 
 def _line(bounds: LinearConstraints, prior: Prior) -> Line:
-    """Return a line near the bounds: along that side which lies straighter, block by block."""
+    """Return a line near the bounds: along the side that is straighter, block by block."""
     found = []
     for x, y in ((bounds.upper_x, bounds.upper), (bounds.lower_x, -bounds.lower)):
         blocks = min(_BLOCKS, len(x) // _LEAST_BLOCK)
@@ -412,9 +409,9 @@ def _line(bounds: LinearConstraints, prior: Prior) -> Line:
 
 
 def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
-    """Return how well gaps go up and down together: the better of launches and waits, and how many gaps were compared.
+    """Return how well gaps vary together, and how many were compared: of launches or of waits, whichever is better.
 
-    Where the device is idle it works when it is asked to; where it is busy, calls that wait return when it is done.
+    An idle device works when it is asked to. A busy one is waited for, and the calls return when it is done.
     """
     waits = kept[pairs.waited]
     done = pairs.waited[waits]
@@ -431,7 +428,7 @@ def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
 def _agreement(x: F64, y: F64, name: Array, ids: Array) -> tuple[float, int]:
     """Return the rank correlation of the gaps between events in both inputs, and how many gaps count.
 
-    Where some of the work is lost, a gap is longer in both, whichever run they are of: so gaps are of one kind that are
+    Where work is missing a gap is longer in both, whichever run they are of. So gaps are compared within a kind:
     between the same work, as many ids apart.
     """
     if len(x) < 3:

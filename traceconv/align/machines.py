@@ -115,7 +115,7 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
 
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
-    """Return the earliest known start of a boot (ns) and its id: an order independent of the order of the inputs."""
+    """Return the earliest known start of a boot (ns) and its id, which order boots whatever the order of the inputs."""
     return min((zero for one in boot for zero, _ in one.times.values()), default=0), max(one.id for one in boot)
 
 

@@ -531,6 +531,14 @@ class Text(enum.Enum):
         "{files:list}: no offsets of the clocks of their hosts let all of their collectives happen: {names:and} "
         "contradict each other, so that a clock was set meanwhile, or records are wrong"
     )
+    SEVERAL_ORDERS_FIT = (
+        "{files:list}: their collectives have no numbers (Seq), and several offsets of the clocks of their hosts "
+        "let them happen; the wall clocks do not tell which"
+    )
+    NO_ORDER_FITS = (
+        "{files:list}: their collectives have no numbers (Seq), and it is not certain which of them are one: one file "
+        "lacks some, or a clock was set meanwhile"
+    )
     RANKS = "ranks {ranks}"
     MANY_RANKS = "{count} ranks"
     NO_COLLECTIVE_CHECKED = (

@@ -115,13 +115,14 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     """Return what is said of two ranks that did the same in the same order and fit in no way.
 
     Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single
-    step explains all, this is what is to be believed.
+    step explains all, this is what is to be believed; and clocks of two hosts are not, whatever it is.
     """
     pair = _inputs(odd.wrong, odd.wrong.of)
     placed = tuple(index for index in pair if related.users[index])
     set_by = odd.set_by_ns
     why = Text.NO_OFFSET_EXPLAINS() if set_by is None else Text.ONE_CLOCK_WAS_SET(by=set_by)
-    verdict = Verdict.ASSUMED if set_by is None or placed else Verdict.UNVERIFIED
+    doubted = set_by is not None or related.are_apart(*pair)
+    verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
     found = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair)
     return structs.replace(found, text=Text.BECAUSE(text=found.text, why=why))
 

@@ -1,14 +1,14 @@
-"""Samples and clock readings of one thread avoid each other, and that tells how their clocks relate.
+"""Samples and clock readings of one thread avoid each other, which relates their clocks.
 
-A sample is taken in an interrupt. While it is handled the thread stands still, so that it cannot read the clock for the
-begin or the end of a slice: around each sample, before its time and after it, there is a moment without any reading
-(some µs, in a virtual machine some tens). At the true offset the differences of samples and readings therefore leave a
-gap around zero. Anywhere else they lie as dense as chance wants. It takes no labels, no names and no idle time.
+A sample is taken in an interrupt. While that is handled the thread stands still, and cannot read the clock for the
+start or the end of a slice. So around each sample there is a moment without any reading (some µs, in a virtual machine
+some tens). At the true offset the differences of samples and readings have a gap around zero. At any other offset they
+are as dense as chance makes them. That needs no labels, no names and no idle time.
 
-At each offset and drift the samples that lie close to a reading are counted, and compared with how many do so at other
-offsets nearby. The emptiest place is believed if chance makes none as empty among all that were tried, and if no other
-place comes near it. The lines that pass through its gap are the region: where in the gap the truth lies is not known,
-as nobody says how an interrupt divides into what comes before its time stamp and what comes after.
+At each offset and drift, the samples close to a reading are counted and compared with the counts at other offsets
+nearby. The emptiest offset is believed if chance would make none as empty among all that were tried, and if no other
+one comes near it. The lines through its gap are the region. Where in the gap the truth lies is not known: nothing tells
+how an interrupt divides into the parts before and after its time stamp.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class _Gap:
     Attributes:
         offset: in the middle of the samples, ns.
         drift: as a ratio.
-        surprise: how rare such a place is, in nats.
-        close: how many samples are close to a reading there.
+        surprise: how rare such a gap is by chance, in nats.
+        close: the number of samples close to a reading.
     """
 
     offset: float
@@ -69,7 +69,7 @@ class _Gap:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """The best place of a window and the best ones elsewhere in it, how many were tried, of how many pairs."""
+    """The best gap of a window, the best others in it, and how many offsets and pairs were tried."""
 
     middle: float
     places: tuple[_Gap, ...]
@@ -79,7 +79,7 @@ class _Tried:
 
 
 class _Differences:
-    """The differences of each sample to the readings of its thread that are in reach."""
+    """The differences of each sample to the readings of its thread within reach."""
 
     def __init__(self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
         found = []
@@ -95,7 +95,7 @@ class _Differences:
         return len(self.difference)
 
     def close(self, middle: float, drift: float, low: float, size: int, close: float) -> F64:
-        """Return how many samples are close to a reading at each offset, in steps from a lowest one on."""
+        """Return the number of samples close to a reading at each offset, in steps from the lowest one."""
         at = self.difference - drift * (self.at - middle)
         begin, end = at - close, at + close
         begin[1:] = np.where(self.follows, np.maximum(begin[1:], end[:-1]), begin[1:])
@@ -107,13 +107,13 @@ class _Differences:
 def align_interruptions(
     sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, *, hard: bool
 ) -> Estimate:
-    """Return how the clock of readings (x) relates to that of samples (y).
+    """Return the relation of the clock of readings (x) to that of samples (y).
 
     Args:
         sampled: the readings and the samples of each thread.
-        windows: where to look: the least and the greatest offset in the middle of the samples, ns.
+        windows: where to search: the least and the greatest offset in the middle of the samples, ns.
         max_drift: the greatest drift on either side, as a ratio.
-        hard: whether the offset is surely in one of the windows; they may be guesses instead.
+        hard: whether the offset is surely in one of the windows; otherwise they are guesses.
     """
     why: Message | None = None
     for close in _CLOSE_NS:
@@ -136,7 +136,7 @@ def align_interruptions(
 def _all_windows(
     sampled: SampledThreads, windows: Sequence[tuple[float, float]], max_drift: float, close: float, *, hard: bool
 ) -> list[_Tried]:
-    """Return the samples in each window and, if they are guesses, those at the echoes of the best place, too."""
+    """Return the search results of each window; for guesses, also of windows at the echoes of the best gap."""
     looked = list(windows[:_MOST_WINDOWS])
     tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
@@ -152,17 +152,17 @@ def _all_windows(
 
 
 def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Gap]:
-    """Return the best places that are not the best one, the best first."""
+    """Return the best gaps other than the best one, the best first."""
     others = [*best.places[1:], *(place for one in tried if one is not best for place in one.places)]
     apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART_NS]
     return sorted(apart, key=lambda one: -one.surprise)
 
 
 def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
-    """Return a rival that comes too near to the best place.
+    """Return a rival that is nearly as good as the best gap; None if there is none.
 
-    A whole number of sampling periods away each sample finds the gap of the one before: such an echo is nearly as good
-    as its origin, and worse wherever the thread did not run all the time.
+    A whole number of sampling periods away, each sample meets the gap of the one before. Such an echo is nearly as good
+    as its origin, and worse only where the thread did not run all the time.
     """
     for rival in rivals:
         turns = (rival.offset - best.offset) / period
@@ -175,10 +175,10 @@ def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
 
 
 def _window(sampled: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
-    """Search a window; None if no samples lie among the readings there.
+    """Return the search result of a window; None if no samples lie among the readings there.
 
-    The drift moves the ends of a long recording by more than a gap is wide, so that there would be many to try. A part
-    of it is searched first, and then longer ones around what was found.
+    Over a long recording, drift moves the ends by more than the width of a gap, so that many drifts would have to be
+    tried. So a part is searched first, and then longer ones around its result.
     """
     seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in sampled.threads]
     times = np.concatenate(seen)
@@ -211,7 +211,7 @@ def _grid(middle: float, reach: float, step: float) -> F64:
 def _search(
     sampled: SampledThreads, middle: float, span: float, window: tuple[float, float], drifts: F64, close: float
 ) -> _Tried:
-    """Return all offsets of a window at each drift, for the samples that are within a span of a middle."""
+    """Return the gaps at all offsets of a window and each drift, for the samples within a span of a middle."""
     around, near = round(_AROUND * close / _STEP_NS), round(2 * close / _STEP_NS)
     size = max(int((window[1] - window[0]) / _STEP_NS), 1) + 2 * around
     begin = window[0] - around * _STEP_NS
@@ -265,10 +265,7 @@ def _answer(
 
 
 def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: float) -> Region | None:
-    """Return the lines through the gap.
-
-    Above nearly all differences that lie below it, below nearly all that lie above it.
-    """
+    """Return the lines through the gap: above nearly all differences below it, and below nearly all above it."""
     x0 = middle - place.offset
     found = []
     for reads, samples in sampled.threads:
@@ -284,7 +281,7 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
 
 
 def _in_reach(reads: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
-    """Return pairs of a sample and a reading whose difference is between two values, as rows; samples ascend."""
+    """Return pairs of a sample and a reading, as rows, whose difference is between two values; samples ascend."""
     first, last = np.searchsorted(reads, samples - high), np.searchsorted(reads, samples - low)
     count = last - first
     which = np.repeat(np.arange(len(samples)), count)

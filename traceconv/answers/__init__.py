@@ -74,12 +74,21 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     "memory": lambda table, *_: [memory(table)],
     "logs": lambda table, *_: [logs(table)],
     "primitives": lambda table, *_: [primitives(table)],
-    "layers": lambda table, _, asked: [layers(table, asked.by)],
+    "layers": lambda table, _, asked: [layers(_of_window(table), asked.by)],
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections whose rows are slices that a condition can choose, and those that are not about a window of time.
 _OF_CHOSEN = ("operations", "steps", "primitives")
-_OF_ALL_TIMES = ("overview", "ranks", "collectives", "hosts", "layers", "stacks")
+_OF_ALL_TIMES = ("overview", "hosts")
+
+
+def _of_window(table: SliceTable) -> SliceTable:
+    """Return what happened in the window of a table as a table, of all slices."""
+    if table.window is None:
+        return table
+    from traceconv.answers.cut import cut
+
+    return cut(table, table.window)
 
 
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
@@ -109,7 +118,7 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not asked.sections:
         found[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
-    found += [stacks(table, asked.stacks, asked.by)] if asked.stacks else []
+    found += [stacks(_of_window(table), asked.stacks, asked.by)] if asked.stacks else []
     for section in found if asked.where else ():
         section.notes.append(
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"

@@ -59,6 +59,18 @@ class Timelines:
         ends[self.first[1:] - 1] = BEHIND
         return ends
 
+    def between(self, start: int, end: int) -> Timelines:
+        """Return what the timelines ran from one instant to another, ns; outside of that they run nothing."""
+        first, starts, rows = [0], [self.starts[:0]], [self.rows[:0]]
+        for own in map(self.span, range(len(self))):
+            at, running = self.starts[own], self.rows[own]
+            inside = (at > start) & (at < end)
+            already = running[int(np.searchsorted(at, start, "right")) - 1]
+            starts.append(np.concatenate([[BEFORE, start], at[inside], [end]]))
+            rows.append(np.concatenate([[NONE, already], running[inside], [NONE]]))
+            first.append(first[-1] + len(starts[-1]))
+        return Timelines(np.array(first, np.int64), np.concatenate(starts), np.concatenate(rows))
+
     def span(self, line: int) -> slice:
         """Return where the segments of a timeline are."""
         return slice(int(self.first[line]), int(self.first[line + 1]))
@@ -103,6 +115,8 @@ class Timelines:
         """Return for each time which of the pool has the nearest edge."""
         edges = [np.concatenate(self.runs(one)) for one in pool]
         at, line = np.concatenate(edges), np.repeat(np.arange(len(pool)), [len(one) for one in edges])
+        if not len(at):
+            return np.zeros(len(times), np.int64)
         order = np.argsort(at, kind="stable")
         at, line = at[order], line[order]
         behind = np.minimum(np.searchsorted(at, times), len(at) - 1)
@@ -115,6 +129,9 @@ class Timelines:
 
         While several run, each has an equal share.
         """
+        if not any(len(since) for since, _ in map(self.runs, pool)):
+            nothing = np.empty(0, np.int64)
+            return Divided(nothing, nothing, np.empty(0), np.ones(len(starts)))
         running = _Running(*(np.concatenate(edges) for edges in zip(*map(self.runs, pool), strict=True)))
         parts = []
         for line in pool:

@@ -198,7 +198,7 @@ class Layers:
             opens = np.append(True, np.diff(group) != 0)
             starts = lines.starts[span][opens]
             own = group[opens], starts, np.append(starts[1:], BEHIND)
-            mine = of_line[line]
+            mine = of_line.get(line, np.empty(0, np.int64))
             of_layers = owners.rows[mine]
             whole = self.group[mine], slices.ts[of_layers], owners.table.ends[of_layers]
             bounds = {kind: owners.bound(sources[kind], line) for kind in np.unique(kinds[rows]).tolist()}
@@ -265,7 +265,9 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
         counts, rows = one.values(), np.array(one.slices, np.int64)
         own = np.zeros(len(slices.ts) + 1, counts.dtype)
         own[rows] = counts[: len(rows)]
-        outer = _nearest_above(table.nesting.parent, rows)
+        is_one = np.zeros(len(slices.ts), bool)
+        is_one[rows] = True
+        outer = nearest_above(table.nesting.parent, rows, is_one)
         np.subtract.at(own, outer[outer != NO_PARENT], counts[: len(rows)][outer != NO_PARENT])
         of_tables = in_table + np.arange(len(one.layers))
         in_table += len(one.layers)
@@ -275,10 +277,8 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
     return found
 
 
-def _nearest_above(parent: I64, rows: I64) -> I64:
-    """Return for each of some rows the nearest one of them around it; NO_PARENT if there is none."""
-    is_one = np.zeros(len(parent), bool)
-    is_one[rows] = True
+def nearest_above(parent: I64, rows: I64, is_one: npt.NDArray[np.bool_]) -> I64:
+    """Return for each of some rows the nearest one of those marked around it; NO_PARENT if there is none."""
     above = parent[rows]
     while np.any(others := (above != NO_PARENT) & ~is_one[above]):
         above[others] = parent[above[others]]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from math import nan
 from typing import Any
 
@@ -47,6 +48,7 @@ _TEXTS = (
 )
 #: The row of what belongs to no layer.
 NO_LAYER = "(no layer)"
+NOTHING = "no input has samples, counts, or primitives that ran inside of layers"
 _SHOWN = 3  # symbols and implementations of a row
 _CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
 _INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
@@ -68,20 +70,20 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     sums, names = layers_of(table, by)
     sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
-    calls = _Calls(sums)
+    calls = Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
-        section.notes.append("no input has samples, counts, or primitives that ran inside of layers")
+        section.notes.append(NOTHING)
         return section
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
-    cells |= _times(sums) | _of_samples(sums, sampled)
+    cells |= _times(sums) | of_samples(sums, sampled)
     cells |= calls.columns() if len(calls.rows) else {}
     cells["symbols"] = _symbols(sums, sampled)
-    events = _events(sums, sampled, counts)
+    events = events_of(sums, sampled, counts)
     for name, values in events.items():
         unit = Unit.COUNT if values.dtype == np.int64 else Unit.RATE
         section.columns += (Column(name, name, unit), Column(f"{name}_total", f"{name}, total", unit, detail=True))
         cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
-    for name, ratios in _ratios(list(events), cells).items():
+    for name, ratios in ratios_of(list(events), cells).items():
         title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
         section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
         cells[name] = ratios
@@ -91,7 +93,10 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     amounts = [cells[name] for name in ("samples", "self_ns", *events) if name in cells]
     order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
     section.rows = [rows[at] for at in order]
-    section.notes += _notes(sums, sampled, cells)
+    section.notes += notes_of(sums, sampled, cells)
+    section.notes.append(
+        "self: of the layer itself, the innermost one; total: with all that ran inside; self adds up to the input"
+    )
     return section
 
 
@@ -130,7 +135,7 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
     }
 
 
-def _of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
+def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
     """Return how many samples each layer has, and by how many that can be wrong; nothing without samples."""
     if not len(sampled.rows):
         return {}
@@ -147,7 +152,7 @@ def _of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
     }
 
 
-def _events(sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values]) -> dict[str, Values]:
+def events_of(sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values]) -> dict[str, Values]:
     """Return by the name of an event how many of them lie in each segment."""
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
@@ -160,7 +165,7 @@ def _events(sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values
     return found
 
 
-def _ratios(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """Return instructions per cycle, and misses per 1,000 instructions, where both were counted in the same way."""
     found: dict[str, list[Any]] = {}
 
@@ -222,7 +227,7 @@ def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int
     return [", ".join(shown) for shown in found]
 
 
-class _Calls:
+class Calls:
     """The calls of primitives of libraries, by the layers that they ran in: where their middle lies."""
 
     def __init__(self, sums: Layers) -> None:
@@ -255,26 +260,43 @@ class _Calls:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the number of calls and their time for each layer, and what they are."""
-        sums, slices = self._sums, self._sums.owners.table.trace.slices
-        dur, track = slices.dur[self.rows], slices.track[self.rows]
-        source = self._sums.owners.table.trace.tracks
-        segment, _, _ = sums.placed(
-            track, slices.ts[self.rows] + dur // 2, lambda one, rows: [(source[one].source, rows)]
-        )
-        count = sums.by_segment(segment, np.ones(len(self.rows), np.int64))
-        lasting = sums.by_segment(segment, dur)
-        time = sums.own(lasting)
-        gflop, size = (sums.own(sums.by_segment(segment, np.where(dur > 0, one, nan))) for one in self._work.T)
-        group = sums.of_segment[segment]
+        sums, found, dur = self._sums, self.sums(), self._dur
+        time = found["primitives_ns"]
+        gflop, size = (sums.own(sums.by_segment(self._segment, np.where(dur > 0, one, nan))) for one in self._work.T)
+        return found | {
+            "gflop_per_s": _rates(gflop, time, 1e9),
+            "gb_per_s": _rates(size, time, 1),
+            "implementations": _most(sums.of_segment[self._segment], self._what, dur, self._texts, sums.groups),
+        }
+
+    def sums(self) -> dict[str, list[Any]]:
+        """Return the number of calls and their time, ns, for each layer; empty without calls."""
+        if not len(self.rows):
+            return {}
+        sums = self._sums
+        count = sums.by_segment(self._segment, np.ones(len(self.rows), np.int64))
+        lasting = sums.by_segment(self._segment, self._dur)
         return {
             "primitives": sums.own(count),
             "primitives_total": sums.total(count),
-            "primitives_ns": time,
+            "primitives_ns": sums.own(lasting),
             "primitives_total_ns": sums.total(lasting),
-            "gflop_per_s": _rates(gflop, time, 1e9),
-            "gb_per_s": _rates(size, time, 1),
-            "implementations": _most(group, self._what, dur, self._texts, sums.groups),
         }
+
+    @property
+    def _dur(self) -> I64:
+        return self._sums.owners.table.trace.slices.dur[self.rows]
+
+    @cached_property
+    def _segment(self) -> I64:
+        """Return the segment of each call: where its middle lies."""
+        trace = self._sums.owners.table.trace
+        middle = trace.slices.ts[self.rows] + self._dur // 2
+
+        def inputs_of(track: int, rows: I64) -> list[tuple[int, I64]]:
+            return [(trace.tracks[track].source, rows)]
+
+        return self._sums.placed(trace.slices.track[self.rows], middle, inputs_of)[0]
 
 
 def _rates(amounts: list[float], times: list[int], scale: float) -> list[float | None]:
@@ -282,8 +304,8 @@ def _rates(amounts: list[float], times: list[int], scale: float) -> list[float |
     return [scale * one / ns if ns and one == one else None for one, ns in zip(amounts, times, strict=True)]
 
 
-def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[str]:
-    """Return what is to be said beside the table."""
+def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called: str = "± samples") -> list[str]:
+    """Return what is to be said beside the numbers; `called` is the name of the uncertain samples."""
     found = []
     count = len(sampled.rows)
     if count:
@@ -296,11 +318,11 @@ def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[
             )
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
-            found.append("± samples is empty: nobody states how far the clocks of the inputs can be apart")
+            found.append(f"{called} are not known: nobody states how far the clocks of the inputs can be apart")
         else:
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
             middle = f", {100 * shares[(len(shares) - 1) // 2]:.1f} % in the median of the layers" if shares else ""
-            found.append(f"± samples: those that the clock bound can move over the edge of a layer{middle}")
+            found.append(f"{called}: those that the clock bound can move over the edge of a layer{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
         found.append(
@@ -308,7 +330,4 @@ def _notes(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> list[
         )
     if sums.shared:
         found.append(f"{sums.shared} of these came while several threads ran layers, which take turns in having one")
-    found.append(
-        "self: of the layer itself, the innermost one; total: with all that ran inside; self adds up to the input"
-    )
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,13 @@ class Owners:
     def rows(self) -> Rows:
         """Return the rows of the slices that are layers."""
         framework = self._slices_of((Layer.FRAMEWORK, None))
-        return framework if len(framework) else self._slices_of((Layer.LIBRARY,))
+        return framework if len(framework) or self._of_framework else self._slices_of((Layer.LIBRARY,))
+
+    @cached_property
+    def _of_framework(self) -> bool:
+        """Whether the layers of all that was recorded are those of a framework."""
+        uncut = self.table.uncut
+        return uncut is not None and len(Owners(uncut.table)._slices_of((Layer.FRAMEWORK, None))) > 0
 
     def _slices_of(self, layers: Iterable[Layer | None]) -> Rows:
         trace = self.table.trace
@@ -81,7 +87,9 @@ class Owners:
         line_of = np.full(len(trace.tracks), NONE, np.int64)
         tracks: list[int] = []
         sources: list[set[int]] = []
-        for track in np.unique(trace.slices.track[self.rows]).tolist():
+        # A thread whose layers are outside of a window is a thread with layers all the same.
+        seen = self if self.table.uncut is None else Owners(self.table.uncut.table)
+        for track in np.unique(seen.table.trace.slices.track[seen.rows]).tolist():
             thread, source = self._thread_above(track), trace.tracks[track].source
             rest = (self.table.process_of(track), source)
             line = line_of[track] = numbers.setdefault(rest if thread == NO_TRACK else (thread, NONE), len(numbers))
@@ -93,10 +101,21 @@ class Owners:
                 line_of[thread] = line
         return line_of, tracks, sources
 
+    @property
+    def tracks(self) -> list[int]:
+        """The track that stands for each timeline: its thread, or one of those that count as one."""
+        return self._lines[1]
+
     @cached_property
     def timelines(self) -> Timelines:
         """Return the timelines of the layers."""
-        return timelines(self.table.trace.slices, self.rows, self._lines[0])
+        uncut = self.table.uncut
+        if uncut is None:
+            return timelines(self.table.trace.slices, self.rows, self._lines[0])
+        whole = Owners(uncut.table).timelines.between(uncut.window.start, uncut.window.end)
+        row_of = np.full(len(uncut.table.trace.slices.ts) + 1, NONE, np.int64)  # with that of no layer behind
+        row_of[uncut.rows] = np.arange(len(uncut.rows))
+        return replace(whole, rows=row_of[whole.rows])
 
     @cached_property
     def line_of_layer(self) -> I64:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -170,14 +170,29 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     of_ranks, of_collectives, of_hosts = found
     matched, alignment = aligned.matched, aligned.alignment
     judged = None
+    if matched is not None:
+        matched = _in_window(matched, table)
     if matched is not None and alignment is not None:
         judged = _judged(matched, alignment)
         _add_collectives(of_collectives, judged, matched, table.start)
-    _add_ranks(of_ranks, table, by_rank, judged, step_rows(table, step_name))
+    steps = step_rows(table, step_name)
+    if not len(steps):
+        of_ranks.notes.append("no input marks steps: name them by --step-name REGEX")
+    _add_ranks(of_ranks, table, by_rank, judged, steps[table.in_window(table.trace.slices.ts[steps])])
     of_ranks.notes += _notes(sources, judged, matched)
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
     return found
+
+
+def _in_window(matched: Matched, table: SliceTable) -> Matched:
+    """Return the collectives whose first rank starts in the window, and the records without a partner that do."""
+    of = matched.occurrences
+    first = np.flatnonzero(np.diff(of.number, prepend=-1))
+    begins = np.minimum.reduceat(of.start, first) if len(first) else of.start
+    chosen = np.repeat(table.in_window(begins), np.diff(np.append(first, len(of.number))))
+    alone = matched.unmatched.where(table.in_window(matched.unmatched.start))
+    return replace(matched, occurrences=of.where(chosen), unmatched=alone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +339,6 @@ def _add_ranks(
         most = durations[-1] if durations else None
         names = ", ".join(trace.sources[number].name for number in inputs)
         section.rows.append((rank, *cells, middle, len(durations) or None, most, late, names))
-    if not len(steps):
-        section.notes.append("no input marks steps: name them by --step-name REGEX")
     if whole:
         rest = whole - sum(caused.values())
         unknown = f"; caused by whom is not known for {format_short(rest)} of it" if rest else ""

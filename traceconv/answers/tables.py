@@ -19,6 +19,15 @@ from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind
 Rows = npt.NDArray[np.intp]
 
 
+@dataclass(frozen=True, slots=True)
+class Uncut:
+    """All that was recorded, the rows of its slices that are left in a window, and the window."""
+
+    table: SliceTable
+    rows: Rows
+    window: Window
+
+
 @dataclass(frozen=True)
 class SliceTable:
     """A laid-out trace, seen from its slices.
@@ -27,11 +36,13 @@ class SliceTable:
         trace: the trace; of several inputs it is on one clock.
         chosen: tells which slices tables count; None for all.
         window: tables count what starts in it; None for all.
+        uncut: all that was recorded, where the trace is what happened in a window.
     """
 
     trace: Trace
     chosen: Callable[[SliceTable], npt.NDArray[np.bool_]] | None = None
     window: Window | None = None
+    uncut: Uncut | None = None
 
     @cached_property
     def start(self) -> int:

@@ -24,6 +24,7 @@ _SECTIONS = {
     "Make a trace": {
         "convert": "Turn one recording into a trace.",
         "merge": "Put several recordings on one time axis.",
+        "demo": "Merge two recordings that come along, to see what it does.",
         "open": "Show a trace in ui.perfetto.dev.",
     },
     "Ask recordings": {

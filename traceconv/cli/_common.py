@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from traceconv.align.constraint_parser import Constraints, by_input, input_named
 from traceconv.align.identity import Together
 from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Output, Result
+from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity, recordings_in
 from traceconv.cli._terminal import say
@@ -177,16 +177,31 @@ _writing = (
         "-o",
         "--output",
         "path",
+        shell_complete=_complete.files,
         default="",
         metavar="FILE",
         help="The file to write, - for standard output. Default: named after the first input, beside it; in a pipe "
         "standard output.",
     ),
     click.option(
-        "--to", metavar="FORMAT", help="perfetto or chrome-json (json). Default: by the ending of the output."
+        "--to",
+        metavar="FORMAT",
+        shell_complete=_complete.writers,
+        help="perfetto or chrome-json (json). Default: by the ending of the output.",
     ),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
+    click.option(
+        "--attribute",
+        is_flag=True,
+        help="Give slices of frameworks as args what samples, counts and primitives say that they cost, and show the "
+        "slices as the outermost frames of call stacks, so that flame graphs are split by layer.",
+    ),
+    click.option(
+        "--layer-counters",
+        is_flag=True,
+        help="As --attribute, and draw the events of each slice as counters below its thread.",
+    ),
 )
 #: What a trace is written to, as `output: Output`; one of several ranks has more to show.
 output_options = grouped("output", Output, *_writing)
@@ -210,12 +225,14 @@ def _recording(
 
 
 #: The input of a command that takes one, as `recording: Recordings`.
-recording = grouped("recording", _recording, click.argument("file"), importer_option, *_local_times)
+recording = grouped(
+    "recording", _recording, click.argument("file", shell_complete=_complete.files), importer_option, *_local_times
+)
 #: The inputs of a command that takes several, as `recordings: Recordings`.
 recordings = grouped(
     "recordings",
     Recordings,
-    click.argument("files", nargs=-1, required=True),
+    click.argument("files", nargs=-1, required=True, shell_complete=_complete.files),
     click.option(
         "--skip-unknown",
         is_flag=True,
@@ -227,6 +244,7 @@ recordings = grouped(
         "formats",
         multiple=True,
         metavar="FILE=FORMAT",
+        shell_complete=_complete.files_and_formats,
         help="Read FILE as this format, instead of the one found.",
     ),
     click.option(
@@ -318,18 +336,6 @@ def console() -> Console:
     return Console(
         stderr=True, markup=False, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200
     )
-
-
-@contextlib.contextmanager
-def working(text: str, quiet: bool) -> Iterator[None]:
-    """Show that something is going on, if somebody looks at a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
-    from rich.text import Text
-
-    with console().status(Text(one_line(text))):
-        yield
 
 
 def named(output: Output, files: Sequence[str]) -> Output:

@@ -10,6 +10,7 @@ from traceconv import api
 from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
+from traceconv.cli._progress import working
 from traceconv.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def command(
     """
     recordings = recordings.expanded(limits, said)
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with common.working(f"aligning {len(inputs)} files", said.quiet):
+    with working(f"aligning {len(inputs)} files", said.quiet, recordings.paths):
         alignment, checks = api.estimate(
             inputs, options=options, constraints=constraints, policy=policy, report=reports, force=force, limits=limits
         )

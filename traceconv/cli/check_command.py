@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
+from typing import Any
 
 import click
 
 from traceconv.api import identify
-from traceconv.check import check_file
-from traceconv.cli import report
+from traceconv.check import CheckReport, check_file
+from traceconv.cli import _complete, report
 from traceconv.cli._inputs import recordings_in
+from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
@@ -19,16 +22,18 @@ from traceconv.io.limits import Limits
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=_complete.files)
+@json_option
 @limit_options
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
+def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: Limits) -> None:
     """Find everything that viewers drop, misplace or refuse, in Chrome JSON and Perfetto traces of any tool.
 
     \b
       traceconv check out.pftrace other.json
+      traceconv check --json out.pftrace
     """
-    failed = 0
+    failed, rows = 0, []
     for path in recordings_in(files, limits):
         file = shown(path)
         try:
@@ -36,6 +41,12 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
         except TraceconvError as error:
             report(error)
             failed = 1
+            rows.append(failure(file, error))
+            continue
+        failed |= not result.ok
+        name = "" if result.is_trace else _format_of(path, limits)
+        if as_json:
+            rows.append(_json(file, result, name))
             continue
         counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
         found = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
@@ -43,11 +54,24 @@ def command(ctx: click.Context, files: tuple[str, ...], limits: Limits) -> None:
         for problem in result.problems:
             times = f"{problem.count} x " if problem.count > 1 else ""
             say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)
-        if not result.is_trace and (name := _format_of(path, limits)):
+        if name:
             words = f"{name} ({importer_class(name).title})"
             say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
-        failed |= not result.ok
+    if as_json:
+        print_json(files=rows)
     ctx.exit(failed)
+
+
+def _json(file: str, result: CheckReport, name: str) -> dict[str, Any]:
+    problems = [asdict(problem) | {"severity": problem.severity.label} for problem in result.problems]
+    return {
+        "file": file,
+        "format": str(result.format),
+        "ok": result.ok and result.is_trace,
+        "is_trace": result.is_trace,
+        "counts": result.counts,
+        "problems": problems,
+    } | ({"recording_of": name} if name else {})
 
 
 def _format_of(file: AnyPath, limits: Limits) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from traceconv import api
 from traceconv.align.clock_overview import ClockLine, PairLine
 from traceconv.cli import _common as common
+from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
@@ -16,21 +19,52 @@ from traceconv.model.times import format_bound, format_time
 
 @click.command("clocks")
 @common.recordings
+@json_option
 @limit_options
-def command(recordings: common.Recordings, limits: Limits) -> None:
+def command(recordings: common.Recordings, as_json: bool, limits: Limits) -> None:
     """Print which clocks recordings have, how they are related, and what would relate the rest.
 
     \b
       traceconv clocks perf.data profile.json onednn.log
+      traceconv clocks --json perf.data profile.json
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
     recordings = recordings.expanded(limits)
     inputs, options = recordings.inputs()
     found = api.clocks(inputs, options=options, constraints=recordings.constraints(), limits=limits)
+    if as_json:
+        print_json(clocks=list(map(_clock_json, found.clocks)), pairs=list(map(_pair_json, found.pairs)))
+        return
     _print_clocks(found.clocks)
     for pair in found.pairs:
         say("", err=False)
         say(*_pair(pair), err=False)
+
+
+def _clock_json(line: ClockLine) -> dict[str, Any]:
+    return {
+        "file": line.file,
+        "clock": clock_json(line.clock),
+        "host": line.host,
+        "events": line.events,
+        "realtime": _way_json(line.realtime),
+    }
+
+
+def _pair_json(pair: PairLine) -> dict[str, Any]:
+    return {"file": pair.file, "other": pair.other, "way": _way_json(pair.way), "advice": list(map(str, pair.advice))}
+
+
+def _way_json(way: ClockMap | None) -> dict[str, Any] | None:
+    if way is None:
+        return None
+    return {
+        "method": way.method,
+        "offset_ns": way.offset_ns,
+        "bound_ns": way.bound_ns,
+        "verdict": way.verdict.value,
+        "drift_ppm": way.drift_ppm,
+    }
 
 
 def _print_clocks(lines: list[ClockLine]) -> None:

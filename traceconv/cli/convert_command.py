@@ -6,8 +6,10 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
+from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.expanding import one_recording
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
@@ -17,7 +19,11 @@ from traceconv.io.limits import Limits
 @common.output_options
 @common.recording
 @click.option(
-    "--from", "format_name", metavar="FORMAT", help="Read the input as this format, instead of the one found."
+    "--from",
+    "format_name",
+    metavar="FORMAT",
+    shell_complete=_complete.formats,
+    help="Read the input as this format, instead of the one found.",
 )
 @common.memory_option
 @limit_options
@@ -45,7 +51,7 @@ def command(
     path = one_recording(recording.files[0], limits, output.path)
     recording = recording.of(path)
     (one,), shared = recording.inputs()
-    with common.working(f"converting {shown(path)}", said.quiet):
+    with working(f"converting {shown(path)}", said.quiet, [path]):
         result = api.convert(
             one.path,
             output,

@@ -9,6 +9,7 @@ from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
@@ -47,7 +48,7 @@ def command(
     """
     recordings = recordings.expanded(limits, Verbosity(quiet), path)
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with common.working(f"reading {len(inputs)} files", quiet):
+    with working(f"reading {len(inputs)} files", quiet, recordings.paths):
         tables = api.export(
             inputs,
             api.Output(path, force=force),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from traceconv.cli import _complete
 from traceconv.cli._terminal import say
 from traceconv.families.registry import formats_called, importer_class
 
@@ -20,7 +21,7 @@ _ABOUT_PERF = (
 
 
 @click.command("how")
-@click.argument("format")
+@click.argument("format", shell_complete=_complete.formats)
 def command(format: str) -> None:
     """Print the command that records a file which can be merged with others.
 

@@ -5,30 +5,33 @@ from __future__ import annotations
 import click
 
 from traceconv import api
-from traceconv.cli import report
+from traceconv.cli import _complete, report
 from traceconv.cli._inputs import recordings_in
+from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
-from traceconv.families.registry import answers
+from traceconv.families.registry import Match, answers
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 from traceconv.io.source import Source
 
 
 @click.command("identify")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=_complete.files)
 @click.option("--all", "show_all", is_flag=True, help="Print what each importer says about it.")
+@json_option
 @limit_options
 @click.pass_context
-def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, limits: Limits) -> None:
+def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json: bool, limits: Limits) -> None:
     """Print the format of a file, found by its content.
 
     \b
       traceconv identify *.json *.log
       traceconv identify --all strange.txt
+      traceconv identify --json *.log
     """
-    failed = 0
+    failed, rows = 0, []
     for path in recordings_in(files, limits):
         file = shown(path)
         try:
@@ -36,18 +39,34 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, limits: 
         except TraceconvError as error:
             report(error)
             failed = 1
+            rows.append(failure(file, error))
         else:
-            say(f"{file}: {name} ({reason})", err=False)
-        if show_all:
-            _print_answers(path, limits)
+            rows.append({"file": file, "format": name, "reason": reason})
+            if not as_json:
+                say(f"{file}: {name} ({reason})", err=False)
+        found = _answers(path, limits) if show_all else []
+        if not as_json:
+            _print_answers(found)
+        elif found:
+            rows[-1]["answers"] = [
+                {"format": name, "certainty": match.certainty.name.lower(), "reason": match.reason}
+                for name, match in found
+            ]
+    if as_json:
+        print_json(files=rows)
     ctx.exit(failed)
 
 
-def _print_answers(file: AnyPath, limits: Limits) -> None:
+def _answers(file: AnyPath, limits: Limits) -> list[tuple[str, Match]]:
+    """Return what each importer says, the surest first; nothing for a file that cannot be read, which was told."""
     try:
         found = answers(Source(file, limits=limits))
     except TraceconvError:
-        return  # told already
-    width = max(map(len, found))
-    for name, match in sorted(found.items(), key=lambda item: -item[1].certainty):
+        return []
+    return sorted(found.items(), key=lambda item: -item[1].certainty)
+
+
+def _print_answers(found: list[tuple[str, Match]]) -> None:
+    width = max((len(name) for name, _ in found), default=0)
+    for name, match in found:
         say(f"  {name:{width}}  {match.certainty.name.lower():8}  {match.reason}", err=False)

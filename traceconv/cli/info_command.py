@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from traceconv import api
 from traceconv.cli import _common as common
-from traceconv.cli import report
+from traceconv.cli import _complete, report
 from traceconv.cli._inputs import recordings_in
+from traceconv.cli._json import clock_json, failure, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
@@ -20,6 +22,7 @@ from traceconv.model.times import format_bound, format_time
 from traceconv.model.trace import Trace, TrackKind
 
 _LONGEST_VALUE = 100
+_BALANCE = ("unit", "read", "written", "kept", "merged", "skipped")
 _TITLES = {
     TrackKind.PROCESS: "processes",
     TrackKind.THREAD: "threads",
@@ -29,22 +32,33 @@ _TITLES = {
 
 
 @click.command("info")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=_complete.files)
 @common.importer_option
+@json_option
 @limit_options
 @click.option(
-    "--from", "format_name", metavar="FORMAT", help="Read the inputs as this format, instead of the one found."
+    "--from",
+    "format_name",
+    metavar="FORMAT",
+    shell_complete=_complete.formats,
+    help="Read the inputs as this format, instead of the one found.",
 )
 @click.pass_context
 def command(
-    ctx: click.Context, files: tuple[str, ...], options: tuple[str, ...], format_name: str | None, limits: Limits
+    ctx: click.Context,
+    files: tuple[str, ...],
+    options: tuple[str, ...],
+    format_name: str | None,
+    as_json: bool,
+    limits: Limits,
 ) -> None:
     """Print what a recording holds: its clock, its span, what was read, what was lost.
 
     \b
       traceconv info onednn.log
+      traceconv info --json onednn.log
     """
-    failed = 0
+    failed, rows = 0, []
     for path in recordings_in(files, limits):
         file = shown(path)
         try:
@@ -52,9 +66,58 @@ def command(
         except TraceconvError as error:
             report(error)
             failed = max(failed, error.exit_code)
+            rows.append(failure(file, error))
         else:
-            say(*_describe(file, trace), err=False)
+            if as_json:
+                rows.append(_json(file, trace))
+            else:
+                say(*_describe(file, trace), err=False)
+    if as_json:
+        print_json(files=rows)
     ctx.exit(failed)
+
+
+def _json(file: str, trace: Trace) -> dict[str, Any]:
+    source = trace.sources[0]
+    stated = {"host": trace.host or None, "rank": source.rank, "world_size": source.world_size}
+    start, end = trace.span() or (None, None)
+    return {
+        "file": file,
+        "format": source.format,
+        "balance": {name: getattr(source.balance, name) for name in _BALANCE},
+        **{key: value for key, value in (stated | {"start_ns": start, "end_ns": end}).items() if value is not None},
+        "clocks": [clock_json(clock) for clock in trace.clocks],
+        "snapshots": [
+            {
+                "clock": snap.clock.name,
+                "ts_ns": snap.ts,
+                "other": snap.other.name,
+                "other_ts_ns": snap.other_ts,
+                "bound_ns": snap.bound_ns,
+                "method": str(snap.method),
+            }
+            for snap in trace.snapshots
+        ],
+        "tracks": _track_counts(trace),
+        "events": trace.counts(),
+        "metadata": trace.metadata,
+        "notes": source.notes,
+        "diagnostics": [
+            {
+                "code": entry.code.name,
+                "kind": entry.code.label,
+                "count": entry.count,
+                "skipped": entry.skipped,
+                "help": entry.code.help,
+                "places": entry.places,
+            }
+            for entry in source.diagnostics
+        ],
+    }
+
+
+def _track_counts(trace: Trace) -> dict[str, int]:
+    return {title: sum(track.kind is kind for track in trace.tracks) for kind, title in _TITLES.items()}
 
 
 def _describe(file: str, trace: Trace) -> list[str]:
@@ -69,7 +132,7 @@ def _describe(file: str, trace: Trace) -> list[str]:
     span = trace.span()
     if span is not None:
         lines.append(f"  span      {format_time(span[1] - span[0])}, first event at {span[0]} ns of its clock")
-    kinds = {title: sum(track.kind is kind for track in trace.tracks) for kind, title in _TITLES.items()}
+    kinds = _track_counts(trace)
     lines.append("  tracks    " + ", ".join(quantity(count, kind) for kind, count in kinds.items() if count))
     lines.append("  events    " + ", ".join(quantity(count, what) for what, count in trace.counts().items() if count))
     for key, value in trace.metadata.items():

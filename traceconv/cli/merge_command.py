@@ -9,6 +9,7 @@ from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.io.limits import Limits
 
 
@@ -46,7 +47,7 @@ def command(
     output = common.named(output, recordings.files)
     recordings = recordings.expanded(limits, said, str(output.path))
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with common.working(f"merging {len(inputs)} files", said.quiet):
+    with working(f"merging {len(inputs)} files", said.quiet, recordings.paths):
         result = api.merge(
             inputs,
             output,

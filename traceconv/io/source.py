@@ -27,7 +27,7 @@ from typing import IO, NamedTuple, cast
 from msgspec import Struct
 
 from traceconv.errors import InputError, MalformedInput
-from traceconv.io import sqlite, sqlite_recovery
+from traceconv.io import progress, sqlite, sqlite_recovery
 from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.io.outline import Outline, outline
 from traceconv.io.spill import close, failures, spooled_file
@@ -207,7 +207,9 @@ class Source:
             self._spooled.seek(0)
             return self._spooled
         try:
-            return stack.enter_context(self._path.open("rb", buffering=0))
+            raw = stack.enter_context(self._path.open("rb", buffering=0))
+            progress.note(self.display, raw)
+            return raw
         except OSError as error:
             raise _unreadable(self.display, error) from None
 

@@ -231,7 +231,7 @@ class Diagnostics:
             for entry in self
             if entry.code.kind is ProblemKind.LOST or (entry.skipped and entry.code.kind is not ProblemKind.SKIPPED)
         ]
-        return max(found, key=lambda entry: entry.skipped or entry.count, default=None)
+        return min(found, key=lambda entry: (-(entry.skipped or entry.count), entry.code.name), default=None)
 
     @property
     def lost(self) -> int:
@@ -280,5 +280,7 @@ class Balance:
     def describe(self) -> str:
         """Return one line, such as "10 events = 8 written + 2 ends joined to their start"."""
         parts = [f"{self.written} written"]
-        parts += [quantity(count, what) for what, count in (self.kept + self.merged + self.skipped).items()]
+        parts += [quantity(count, what) for what, count in (self.kept + self.merged).items()]
+        # Sorted: which reason comes up first depends on how many events the importer takes at a time.
+        parts += [quantity(count, what) for what, count in sorted((+self.skipped).items())]
         return f"{quantity(self.read, self.unit)} = {' + '.join(parts)}"

@@ -13,7 +13,7 @@ import mmap
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, NewType, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, Diagnostics
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks
+
+if TYPE_CHECKING:
+    from traceconv.answers.frames import Frames
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -427,6 +430,17 @@ class Trace:
         of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
         counts = self.counts() | {"tracks": len(self.tracks)}
         return f"<Trace of {of}: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'empty'}>"
+
+    @property
+    def tables(self) -> Frames:
+        """Return the tables on one clock as data frames: `trace.tables.slices.to_pandas()`, as `traceconv.frames` does.
+
+        Raises:
+            UnrelatedClocks: the trace is on several clocks that nothing relates.
+        """
+        from traceconv.api import frames
+
+        return frames(self)
 
     @property
     def host(self) -> str:

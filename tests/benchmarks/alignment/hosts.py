@@ -252,7 +252,8 @@ def main(count: int = 1000) -> int:
         placed = placed_hosts(job.seen, job.host_of, job.spans())
         several += 1
         found = errors(job, placed)
-        outcome = "contradiction" if placed.contradicting else "placed" if len(found) == hosts - 1 else "not placed"
+        outcome = "placed" if len(found) == hosts - 1 else "refused" if placed.unsettled else "not placed"
+        outcome = "contradiction" if placed.contradicting else outcome
         outcomes[job.damage or f"undamaged, {job.name['steps']} steps, Seq: {job.name['seq']}", outcome] += 1
         outside += sum(error > bound for error, bound in found.values())
         step_off += sum(error > job.step / 2 for error, _ in found.values())

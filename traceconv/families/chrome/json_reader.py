@@ -454,14 +454,15 @@ class ChromeReader:
         self._buffer.pos = len(self._buffer.data)
 
     def _skip_garbage(self, reason: str) -> None:
-        """Go on at the next place that looks like an event; what is between is counted as one event."""
+        """Go on where the next event may start. The text before it counts as one event, or as the values that it is."""
         where = self._buffer.where()
         self._buffer.peek(_SHOWN)
         found = _EVENT_START.search(self._buffer.data, self._buffer.pos + 1)
         end = found.start() if found else len(self._buffer.data)
         shown = self._buffer.data[self._buffer.pos : min(end, self._buffer.pos + _SHOWN)].decode("utf-8", "replace")
-        self._out.balance.read += 1
-        self._out.skip(GARBLED, f"{where}: {reason}, found {shown!r}")
+        count = _count_values(self._buffer.data[self._buffer.pos : end]) if found else 1
+        self._out.balance.read += count
+        self._out.skip(GARBLED, f"{where}: {reason}, found {shown!r}", count=count)
         while found is None:
             self._buffer.pos = max(self._buffer.pos + 1, len(self._buffer.data) - AHEAD)
             if not self._buffer.fill():
@@ -469,6 +470,14 @@ class ChromeReader:
                 return
             found = _EVENT_START.search(self._buffer.data, self._buffer.pos)
         self._buffer.pos = found.start()
+
+
+def _count_values(text: bytes) -> int:
+    """Return how many values a text holds, with commas between them; 1 if it is not such a text."""
+    try:
+        return len(msgspec.json.decode(b"[%b]" % text.strip(b", \t\r\n"), type=list[msgspec.Raw])) or 1
+    except (msgspec.DecodeError, RecursionError):
+        return 1
 
 
 def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:

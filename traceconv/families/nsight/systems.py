@@ -43,6 +43,13 @@ NOT_WANTED = declare(
     "OS runtime calls were left out, as the option os_runtime=false asks",
     quiet=True,
 )
+NO_CORRELATION = declare(
+    "nsys.no_correlation",
+    ProblemKind.ABSENT,
+    "a table of calls or of device work has no correlationId: no flow shows which call started which work",
+)
+#: Behind CUPTI_ACTIVITY_KIND_; calls and the work that they start.
+_CORRELATED = ("RUNTIME", "DRIVER", "KERNEL", "MEMCPY", "MEMSET")
 UNTIMED = declare(
     "nsys.untimed_table",
     ProblemKind.SKIPPED,
@@ -79,7 +86,14 @@ class _Reader:
         self._others()
         self._timeline.close()
         self._timeline.join()
+        self._check_correlation()
         self._properties()
+
+    def _check_correlation(self) -> None:
+        """Say which tables lack the ids that join calls and their work."""
+        for table in (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in _CORRELATED):
+            if self._export.has(table, "start") and not self._export.has(table, "correlationId"):
+                self._out.problem(NO_CORRELATION, table)
 
     def _take(self, table: str) -> bool:
         """Return whether the table is there; it counts as read from now on."""

@@ -49,7 +49,6 @@ MOVED_START = repaired(
     "nvprof-text.moved_start",
     "a start was printed with so few digits that it lies inside the slice before it: moved to the end of that one, "
     "by no more than the last digit is worth",
-    quiet=True,
 )
 
 _TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)

@@ -1,0 +1,93 @@
+"""`--json` of the commands: what it prints follows its schema."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from tests.golden import ROOT
+from traceconv import cli
+from traceconv.check._schemas import load_schema
+from traceconv.families.registry import names
+from traceconv.model.times import format_time
+
+KINETO = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+INPUTS = sorted(next(folder.glob("*/input.*")) for folder in ROOT.iterdir() if folder.name != "merge")
+
+
+def printed(*arguments: object, exit_code: int = 0) -> dict[str, Any]:
+    result = CliRunner().invoke(cli.cli, [str(argument) for argument in arguments])
+    assert result.exit_code == exit_code, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    jsonschema.Draft202012Validator(load_schema("commands.schema.json")).validate(found)
+    assert found.pop("schema_version") == 1
+    return found
+
+
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(load_schema("commands.schema.json"))
+
+
+def test_identify(tmp_path: Path) -> None:
+    strange = tmp_path / "strange\x1b.txt"
+    strange.write_text("nothing that is known\n")
+    found = printed("identify", "--json", KINETO, strange, exit_code=1)["files"]
+    assert found[0]["format"] == "pytorch-kineto"
+    assert set(found[1]) == {"file", "error", "hint"}
+    for one in printed("identify", "--json", "--all", KINETO, strange, exit_code=1)["files"]:
+        assert sorted(answer["format"] for answer in one["answers"]) == names()
+
+
+@pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.parent.parent.name)
+def test_info_of_each_format(path: Path) -> None:
+    result = CliRunner().invoke(cli.cli, ["info", "--json", str(path)])
+    (one,) = printed("info", "--json", path, exit_code=result.exit_code)["files"]
+    if result.exit_code:
+        assert one["error"]
+        return
+    text = CliRunner().invoke(cli.cli, ["info", str(path)]).stdout
+    assert f"{path}: {one['format']}\n" in text
+    balance = one["balance"]
+    kinds = (balance[kind].values() for kind in ("kept", "merged", "skipped"))
+    assert balance["read"] == balance["written"] + sum(map(sum, kinds))
+    if "start_ns" in one:
+        assert (
+            f"  span      {format_time(one['end_ns'] - one['start_ns'])}, first event at {one['start_ns']} ns" in text
+        )
+
+
+def test_info_of_a_rank() -> None:
+    (one,) = printed("info", "--json", KINETO)["files"]
+    assert (one["host"], one["rank"], one["world_size"]) == ("node7", 3, 8)
+
+
+def test_formats() -> None:
+    assert [one["name"] for one in printed("formats", "--json")["formats"]] == names()
+    (one,) = printed("formats", "--json", "onednn-verbose")["formats"]
+    assert one["options"]["pid"]["help"]
+
+
+def test_clocks() -> None:
+    found = printed("clocks", "--json", KINETO, ONEDNN)
+    assert [one["file"] for one in found["clocks"]] == ["input.json", "input.log"]
+    assert found["pairs"][0]["way"]["verdict"] == "ok"
+    untimed = ROOT / "onednn-verbose" / "v1-no-ts" / "input.log"
+    (pair,) = printed("clocks", "--json", KINETO, untimed)["pairs"]
+    assert pair["way"] is None
+    assert pair["advice"]
+
+
+def test_check(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1}]}')
+    found = printed("check", "--json", bad, ONEDNN, tmp_path / "absent", exit_code=1)["files"]
+    assert [one.get("ok") for one in found] == [False, False, None]
+    assert found[0]["problems"][0]["code"].startswith("check-json.")
+    assert found[1]["recording_of"] == "onednn-verbose"
+    assert found[2]["error"].endswith("No such file or directory")

@@ -1,0 +1,85 @@
+"""How far a long command is, on a terminal."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.golden import ROOT
+from traceconv.cli import _progress
+from traceconv.io import progress
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("read", "writing", "seconds", "line"),
+    [
+        ({}, ("", 0), 1.2, "merging: 0:01"),
+        ({"a": 50 * MB}, ("", 0), 2.0, "merging: 50 MB of 200 MB, 25 MB/s, 0:06 left to read"),
+        ({"a": 100 * MB, "b": 5 * MB}, ("", 0), 100.0, "merging: 105 MB of 200 MB, 1.1 MB/s, 1:30 left to read"),
+        ({"a": 100 * MB, "b": 100 * MB}, ("", 0), 4000.0, "merging: 1:06:40"),
+        ({"a": 100 * MB, "b": 100 * MB}, ("out.pftrace", 3 << 30), 9.0, "writing out.pftrace: 3.0 GB, 0:09"),
+    ],
+)
+def test_it_says_bytes_rate_and_time(read: dict[str, int], writing: tuple[str, int], seconds: float, line: str) -> None:
+    assert _progress.described("merging", {"a": 100 * MB, "b": 100 * MB}, read, writing, seconds) == line
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_it_follows_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "_AFTER_S", 0.0)
+    monkeypatch.setattr(_progress, "_EVERY_S", 0.01)
+    path = tmp_path / "a\x1b.json"
+    path.write_bytes(bytes(4 * MB))
+    with _progress.working("reading", False, [path]), path.open("rb", buffering=0) as file:
+        progress.note(str(path), file)
+        file.read(MB)
+        time.sleep(0.2)
+        file.read()
+        with (tmp_path / "out").open("wb") as sink:
+            progress.note("out", sink)
+            sink.write(bytes(2 * MB))
+            time.sleep(0.2)
+    shown = screen.getvalue()
+    assert re.search(r"reading: 1\.0 MB of 4\.0 MB, [\d.]+ [KM]B/s, 0:0\d left to read", shown)
+    assert "writing out: 2.0 MB" in shown
+    assert shown.endswith("\r\x1b[K")
+    assert progress.positions() == []
+
+
+def test_nothing_is_shown_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_progress, "_AFTER_S", 0.0)
+    for screen, quiet in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr(sys, "stderr", screen)
+        with _progress.working("reading", quiet, [tmp_path]):
+            time.sleep(0.3)
+        assert screen.getvalue() == ""
+
+
+def test_what_is_short_shows_nothing_on_a_terminal(tmp_path: Path) -> None:
+    terminal, ours = pty.openpty()
+    log = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+    command = [sys.executable, "-m", "traceconv", "convert", str(log), "-o", str(tmp_path / "a.pftrace")]
+    try:
+        subprocess.run(command, stdout=subprocess.PIPE, stderr=ours, timeout=60, check=True)
+        said = os.read(terminal, 1 << 16).decode()
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert said.startswith("input.log (onednn-verbose)")
+    assert "\x1b[K" not in said

@@ -1,0 +1,218 @@
+"""What layers cost, in the picture: as args of their slices, as frames of call stacks, and as counters.
+
+The numbers are those of the section on layers, where each slice is a layer of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.arg_values import ABSENT, arg_values
+from traceconv.answers.attribution import NONE
+from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, nearest_above
+from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
+from traceconv.answers.owners import Owners
+from traceconv.answers.tables import SliceTable
+from traceconv.io.shown import quantity
+from traceconv.io.spill import Parts
+from traceconv.model.args import join_args
+from traceconv.model.ordering import chunks
+from traceconv.model.trace import I32, I64, Args, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
+from traceconv.model.tracks import Tracks
+
+#: The module of frames that stand for layers.
+_MODULE = "layer"
+_DIGITS = 9  # of shares of counts that are not whole
+_COUNTER_HELP = "of the innermost layer, from its start to its end; 0 where none runs. Its slices have it as an arg"
+
+
+def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
+    """Return the trace with what its layers cost; a note of the input with the layers says what belongs to none.
+
+    Counts of slices are args already, and stay as they are.
+
+    Args:
+        trace: on one clock, as `merge` makes it.
+        kept: takes the new args.
+        counters: whether to draw the events of each layer as counters.
+    """
+    owners = Owners(SliceTable(trace))
+    rows = owners.rows
+    if not len(rows):
+        trace.sources[-1].notes.append("--attribute adds nothing: no input has layers, slices that things belong to")
+        return trace
+    notes = trace.sources[trace.tracks[trace.slices.track[rows[0]]].source].notes
+    nothing = np.empty(0, np.int64)
+    sums = Layers(owners, np.arange(len(rows)), len(rows), {}, Apart(nothing, nothing, nothing))
+    sampled, counts, calls = sums.samples(), interval_counts(sums), Calls(sums)
+    if not (len(sampled.rows) or counts or len(calls.rows)):
+        notes.append(f"--attribute adds nothing: {NOTHING}")
+        return trace
+    cells = of_samples(sums, sampled) | calls.sums()
+    events = events_of(sums, sampled, counts)
+    for name, values in events.items():
+        cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
+    cells |= ratios_of(list(events), cells)
+    notes.append(f"args of {quantity(len(rows), 'slices')} tell what belongs to them")
+    notes += notes_of(sums, sampled, cells, "uncertain_samples")
+    if not any(cells.get("worker_samples", ())):
+        cells.pop("worker_samples", None)
+    outside = [f"{round(cells[name][-1], _DIGITS)} of {name}" for name in events if cells[name][-1]]
+    notes += [f"what belongs to no layer: {', '.join(outside)}"] if outside else []
+    trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
+    return _with_counters(trace, owners, {name: cells[name] for name in events}) if counters else trace
+
+
+# -- args -----------------------------------------------------------------------------------------------------------
+
+
+def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts) -> Trace:
+    """Return the trace with the cells as args of some slices; those that are None are left out.
+
+    A key that one of these slices has already keeps its value: the new one gets another name.
+    """
+    slices = trace.slices
+    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
+    _, values = arg_values(trace.args, args_at[rows], args_len[rows], list(cells))
+    taken = {key for key, *known in zip(cells, *values, strict=True) if any(one is not ABSENT for one in known)}
+    texts = [_members(f"{key} (attributed)" if key in taken else key, column[:-1]) for key, column in cells.items()]
+    end = len(trace.args)
+    for some in chunks(len(rows)):
+        chunk = bytearray()
+        for row, *members in zip(rows[some].tolist(), *(column[some] for column in texts), strict=True):
+            old = trace.args.get(int(args_at[row]), int(args_len[row]))
+            new = join_args(old, b"{%s}" % "".join(members)[:-1].encode())
+            args_at[row], args_len[row] = end + len(chunk), len(new)
+            chunk += new
+        end += len(chunk)
+        kept.append(chunk)
+    args = Args([*trace.args.parts, *kept.take()])
+    return trace.with_tables(slices=replace(slices, args_at=args_at, args_len=args_len), args=args)
+
+
+def _members(key: str, values: Sequence[Any]) -> list[str]:
+    """Return members of JSON objects, each with a comma behind it; nothing for None."""
+    start = f"{json.dumps(key)}:"
+    rounded = [round(one, _DIGITS) + 0.0 if isinstance(one, float) else one for one in values]  # no -0.0
+    return ["" if one is None else f"{start}{one}," for one in rounded]
+
+
+# -- call stacks ----------------------------------------------------------------------------------------------------
+
+
+def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
+    """Return the trace with the layers that ran as the outermost frames of samples, from the outermost one in.
+
+    A slice that lasts one iteration is a frame only where no layer ran inside it: so all iterations are one in a flame
+    graph. Samples of threads that can belong to no layer stay as they are.
+    """
+    owners, slices = sums.owners, trace.slices
+    is_step = np.zeros(len(slices.ts), bool)
+    for number, source in enumerate(trace.sources):
+        if source.marks.steps:
+            is_step |= owners.table.of_source(number) & owners.table.named(source.marks.steps)
+    is_frame = np.zeros(len(slices.ts), bool)
+    is_frame[owners.rows] = ~is_step[owners.rows]
+    outer = np.full(len(slices.ts) + 1, NONE, np.int64)
+    outer[owners.rows] = nearest_above(owners.table.nesting.parent, owners.rows, is_frame)
+    layer = np.append(owners.timelines.rows, NONE)[sampled.segment]
+    needed = np.zeros(len(slices.ts) + 1, bool)  # the last one stands for no layer
+    level = layer[sampled.line != NONE]
+    while len(level := np.unique(level[~needed[level]])):
+        needed[level] = True
+        level = outer[level[level != NONE]]
+        level = level[level != NONE]
+    frames: dict[tuple[int, str], int] = {}
+    of_layer = np.full(len(needed), NONE, np.int64)
+    for row in np.flatnonzero(needed).tolist():  # an outer slice stands before those inside it
+        name = trace.strings[slices.name[row]] if row < len(slices.ts) else NO_LAYER
+        caller = int(of_layer[outer[row]]) if outer[row] != NONE else NONE
+        of_layer[row] = frames.setdefault((caller, name), len(frames))
+    callers = np.where(sampled.line != NONE, of_layer[layer], NONE)
+    stack = trace.samples.stack.copy()
+    found, stack[sampled.rows] = _grafted(
+        [Frame(name, _MODULE, caller) for caller, name in frames], trace.frames, callers, stack[sampled.rows]
+    )
+    return trace.with_tables(samples=replace(trace.samples, stack=stack), frames=found)
+
+
+def _grafted(
+    outermost: list[Frame], frames: Sequence[Frame], callers: I64, stack: I32
+) -> tuple[list[Frame], npt.NDArray[np.int32]]:
+    """Return the frames that samples use, and their stacks, once each stands behind one of the outermost frames.
+
+    Args:
+        outermost: frames that stand behind each other already.
+        frames: those of the stacks.
+        callers: for each sample the outermost frame that its stack goes behind; NONE for none.
+        stack: for each sample its innermost frame; NONE for none.
+    """
+    parent = np.array([NONE, *(frame.parent for frame in frames)], np.int64) + 1
+    size = np.int64(len(parent))
+    wanted = (callers + 1) * size + stack + 1
+    level = np.unique(wanted)
+    levels = []
+    while len(level := level[level % size > 0]):
+        levels.append(level)
+        caller, inner = np.divmod(level, size)
+        level = np.unique(caller * size + parent[inner])
+    used = np.unique(np.concatenate([*levels, np.empty(0, np.int64)]))
+
+    def number(key: I64) -> I64:
+        """Return the new number of a frame behind a caller; that of the caller for no frame."""
+        caller, inner = np.divmod(key, size)
+        return np.where(inner > 0, len(outermost) + np.searchsorted(used, key), caller - 1)
+
+    caller, inner = np.divmod(used, size)
+    above = number(caller * size + parent[inner])
+    grafted = [
+        Frame(frames[at].name, frames[at].category, up)
+        for at, up in zip((inner - 1).tolist(), above.tolist(), strict=True)
+    ]
+    return [*outermost, *grafted], number(wanted).astype(np.int32)
+
+
+# -- counters -------------------------------------------------------------------------------------------------------
+
+
+def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -> Trace:
+    """Return the trace with a counter of each event below each thread with layers that has any of it."""
+    lines, tracks = owners.timelines, Tracks(trace.tracks)
+    columns: dict[str, list[npt.NDArray[Any]]] = {name: [getattr(trace.counters, name)] for name in Counters.__slots__}
+    for event, own in events.items():
+        of_row = np.zeros(len(trace.slices.ts) + 1, np.array(own).dtype)
+        of_row[owners.rows] = own[:-1]
+        for line, thread in enumerate(owners.tracks):
+            rows = lines.rows[lines.span(line)][1:]
+            if not np.any(values := of_row[rows]):
+                continue
+            of_thread = trace.tracks[thread]
+            tracks.append(
+                Track(
+                    TrackKind.COUNTER,
+                    f"{event} by layer",
+                    TrackId(thread),
+                    description=f"{event} {_COUNTER_HELP}",
+                    clock=of_thread.clock,
+                    source=of_thread.source,
+                )
+            )
+            whole = values.dtype == np.int64
+            added = {
+                "ts": lines.starts[lines.span(line)][1:],
+                "track": np.full(len(rows), len(tracks) - 1),
+                "value": values,
+                "integer": values if whole else np.zeros(len(rows)),
+                "is_integer": np.full(len(rows), whole),
+                "origin": trace.slices.origin[rows],
+            }
+            for name, dtype in column_types(Counters).items():
+                columns[name].append(added[name].astype(dtype))
+    joined = Counters(**{name: np.concatenate(parts) for name, parts in columns.items()})
+    return trace.with_tables(tracks=tracks, counters=joined)

@@ -1,0 +1,101 @@
+"""What happened in a window of time, as a trace of its own: what `layers` and `stacks` are about with `--between`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+
+import numpy as np
+
+from traceconv.answers.operations import rounded
+from traceconv.answers.owners import Owners
+from traceconv.answers.section import Window
+from traceconv.answers.tables import Rows, SliceTable, Uncut
+from traceconv.model.trace import Counters, Flows, Slices, take
+
+
+def cut(table: SliceTable, window: Window) -> SliceTable:
+    """Return the part of a trace in a window.
+
+    Slices that cross its edges are cut there, and those that start before it lose their args, which are about the whole
+    slice. Calls of primitives stay whole: of them those are left whose middle lies in the window. Counts of intervals
+    are divided by time. What two windows have adds up to what both have as one.
+    """
+    trace = table.trace
+    slices, rows = _slices(table, window)
+    return SliceTable(
+        replace(
+            trace,
+            slices=slices,
+            flows=_flows(trace.flows, rows, len(trace.slices.ts)),
+            counters=_counters(table, window),
+            samples=take(trace.samples, np.flatnonzero(window.holds(trace.samples.ts))),
+        ),
+        uncut=Uncut(table, rows, window),
+    )
+
+
+def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
+    """Return the slices, and their rows in the trace."""
+    trace, slices = table.trace, table.trace.slices
+    owners = np.zeros(len(slices.ts), bool)
+    owners[Owners(table).rows] = True
+    whole = np.zeros(len(slices.ts), bool)
+    for number, source in enumerate(trace.sources):
+        mine = table.of_source(number)
+        if source.marks.primitives is not None and not np.any(mine & owners):
+            whole |= mine & table.of_categories(source.marks.primitives.calls)
+    starts, ends = np.maximum(slices.ts, window.start), np.minimum(table.ends, window.end)
+    inside = (starts < ends) | window.holds(slices.ts)
+    rows = np.flatnonzero(np.where(whole, window.holds(slices.ts + slices.dur // 2), inside))
+    starts, lasting = np.where(whole, slices.ts, starts)[rows], np.where(whole, slices.dur, ends - starts)[rows]
+    found = take(slices, rows)
+    begun_before = found.ts < starts
+    return replace(found, ts=starts, dur=lasting, args_len=np.where(begun_before, np.int32(0), found.args_len)), rows
+
+
+def _flows(flows: Flows, rows: Rows, count: int) -> Flows:
+    """Return the flows between slices that are left, by their new rows."""
+    new = np.full(count, -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    left = take(flows, np.flatnonzero((new[flows.from_slice] >= 0) & (new[flows.to_slice] >= 0)))
+    return replace(left, from_slice=new[left.from_slice], to_slice=new[left.to_slice])
+
+
+def _counters(table: SliceTable, window: Window) -> Counters:
+    """Return the counters; counts of intervals, each up to the next time of its track, cut to the window.
+
+    Whole counts stay whole: the part up to an instant is rounded half to even.
+    """
+    trace, counters = table.trace, table.trace.counters
+    patterns = [trace.sources[track.source].marks.interval_counts for track in trace.tracks]
+    is_count = np.array(
+        [bool(one and re.fullmatch(one, track.name)) for one, track in zip(patterns, trace.tracks, strict=True)], bool
+    )
+    mine = is_count[counters.track]
+    order = np.flatnonzero(mine)[np.lexsort((counters.ts[mine], counters.track[mine]))]
+    found = take(counters, order)
+    ends = np.append(found.ts[1:], found.ts[-1:])
+    last = np.append(np.diff(found.track) != 0, True)[: len(ends)]
+    ends = np.where(last, found.ts, ends)
+    starts, until = (np.clip(edge, window.start, window.end) for edge in (found.ts, ends))
+    lasting = np.maximum(ends - found.ts, 1)
+    before, after = (edge - found.ts for edge in (starts, until))
+    point = (ends == found.ts) & window.holds(found.ts)  # of no known length: what was counted belongs to its instant
+    integer = np.array(
+        [
+            value if whole else rounded(value * two, of) - rounded(value * one, of)
+            for value, one, two, of, whole in zip(
+                *(column.tolist() for column in (found.integer, before, after, lasting, point)), strict=True
+            )
+        ],
+        np.int64,
+    )
+    value = np.where(point, found.value, found.value * ((after - before) / lasting))
+    some = (until > starts) | point
+    parts = replace(found, ts=starts, integer=integer, value=np.where(found.is_integer == 1, integer, value))
+    kept = take(parts, np.flatnonzero(some))
+    # A count lasts up to the next one: a zero ends the last one.
+    closing = take(replace(parts, ts=until, integer=integer * 0, value=value * 0), np.flatnonzero(some & ~point))
+    joined = Counters(*(np.append(getattr(kept, one.name), getattr(closing, one.name)) for one in fields(Counters)))
+    return take(joined, np.lexsort((np.arange(len(joined.ts)) < len(kept.ts), joined.ts, joined.track)))
