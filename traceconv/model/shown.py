@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.model.marks import PrimitiveMarks
 from traceconv.model.trace import Trace
@@ -24,17 +25,39 @@ def as_shown(trace: Trace) -> Trace:
     slices, strings = trace.slices, {text: number for number, text in enumerate(trace.strings)}
     source_of = np.array([track.source for track in trace.tracks], np.int32)
     names = slices.name.copy()
-    for number, one in enumerate(marks):
+    for source, one in enumerate(marks):
         if one is None:
             continue
         calls = [strings[category] for category in one.calls if category in strings]
-        rows = np.flatnonzero((source_of[slices.track] == number) & np.isin(slices.category, calls))
-        tell = _Telling(one)
-        columns = slices.name[rows], slices.args_at[rows], slices.args_len[rows]
-        for row, name, at, length in zip(rows.tolist(), *(column.tolist() for column in columns), strict=True):
-            text = tell.name(trace.strings[name], trace.args.view(at, length))
-            names[row] = strings.setdefault(text, len(strings))
+        rows = np.flatnonzero((source_of[slices.track] == source) & np.isin(slices.category, calls))
+        rows = rows[slices.args_len[rows] > 0]
+        first, same = _distinct(slices.args_at[rows], slices.name[rows])
+        columns = (column[rows[first]].tolist() for column in (slices.name, slices.args_at, slices.args_len))
+        tell, view, numbers = _Telling(one), trace.args.view, dict[tuple[int, bytes, bytes], int]()
+        told = np.empty(len(first), np.int32)
+        for row, (name, at, length) in enumerate(zip(*columns, strict=True)):
+            key = name, *tell.parts(view(at, length))
+            number = numbers.get(key)
+            if number is None:
+                text = tell.name(trace.strings[name], *key[1:])
+                number = numbers[key] = strings.setdefault(text, len(strings))
+            told[row] = number
+        names[rows] = told[same]
     return trace.with_tables(slices=replace(slices, name=names), strings=list(strings))
+
+
+def _distinct(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the first row of each combination of values, in order of the rows, and for each row the number of its own.
+
+    `np.unique` would do, but it loads numpy's masked arrays, which costs more than a small conversion.
+    """
+    order = np.lexsort(columns)
+    starts = np.ones(len(order), bool)
+    starts[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
+    first = order[starts]  # the sort is stable
+    number = np.empty(len(order), np.intp)
+    number[order] = np.argsort(np.argsort(first))[np.cumsum(starts) - 1]
+    return np.sort(first), number
 
 
 class _Telling:
@@ -45,21 +68,16 @@ class _Telling:
         fields = [(name, msgspec.Raw, msgspec.Raw()) for name in renamed]
         self._decode = msgspec.json.Decoder(msgspec.defstruct("Told", fields, rename=renamed)).decode
         self._sizes = re.compile(marks.sizes).findall
-        self._parts: dict[tuple[bytes, bytes], str] = {}
 
-    def name(self, name: str, args: memoryview) -> str:
-        """Return the name of a call with these args, the name alone where they do not tell."""
-        if not args:
-            return name
+    def parts(self, args: memoryview) -> tuple[bytes, bytes]:
+        """Return the problem and the implementation in the args of a call as JSON; b"" for what they do not tell."""
         found: Any = self._decode(args)
-        key = bytes(found.problem), bytes(found.implementation)
-        told = self._parts.get(key)
-        if told is None:
-            problem, implementation = map(_text, key)
-            told = self._parts[key] = " ".join(
-                filter(None, ("x".join(self._sizes(problem)) or problem, implementation))
-            )
-        return f"{name} {told}" if told else name
+        return bytes(found.problem), bytes(found.implementation)
+
+    def name(self, name: str, *parts: bytes) -> str:
+        """Return the name of a call with a problem and an implementation, the name alone where both are unknown."""
+        problem, implementation = map(_text, parts)
+        return " ".join(filter(None, (name, "x".join(self._sizes(problem)) or problem, implementation)))
 
 
 def _text(value: bytes) -> str:
