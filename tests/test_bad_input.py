@@ -116,7 +116,7 @@ def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_format_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown format 'nvprof2'") as error:
         read(KINETO, format="nvprof2")
-    assert error.value.hint == "did you mean nvprof, nvprof-text?"
+    assert error.value.hint == "did you mean nvprof, xprof, nvprof-text?"
     with pytest.raises(UsageError) as error:
         read(KINETO, format="xyzzy")
     assert "onednn-verbose" in error.value.hint

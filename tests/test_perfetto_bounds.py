@@ -170,7 +170,8 @@ def test_tracks_far_inside_of_each_other(children_first: bool, tmp_path: Path) -
     assert [track.name for track in trace.tracks] == [f"t{number}" for number in range(1, depth + 1)]
     assert [int(track.parent) for track in trace.tracks] == list(range(-1, depth - 1))
     api.convert(tmp_path / "other.pftrace", tmp_path / "again.pftrace")
-    assert [track.name for track in api.read(tmp_path / "again.pftrace").tracks] == [t.name for t in trace.tracks]
+    back = [name for track in api.read(tmp_path / "again.pftrace").tracks for name in track.name.split(" · ")]
+    assert back == [track.name for track in trace.tracks]  # groups of one track are named in its own name
 
 
 def test_tracks_in_a_circle(tmp_path: Path) -> None:

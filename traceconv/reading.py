@@ -34,6 +34,7 @@ from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.shortening import shorten
+from traceconv.model.shown import as_recorded
 from traceconv.model.trace import SourceInfo, Trace
 from traceconv.model.validate import validate
 
@@ -225,6 +226,8 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
     if not isinstance(source, Stream):
         _report_long_lines(source, builder.info)
     trace = builder.finish()
+    if builder.info.marks.is_output:
+        trace = as_recorded(trace)
     del builder
     if len(trace.tracks) > _MANY_TRACKS:
         gc.collect()

@@ -280,7 +280,7 @@ def test_stated_clocks_under_which_events_fit_nowhere_near_but_in_several_places
         traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS + late, REALTIME, 1)]
         warnings = align(traces).receipt[0].warnings
         assert len(warnings) == warned
-        assert all("do not fit each other here, but elsewhere" in warning for warning in warnings)
+        assert all("do not fit each other here, but at several other offsets" in warning for warning in warnings)
 
 
 def guessed(off_ns: int, local: LocalTime, bound_ns: int = 500_000) -> list[Trace]:

@@ -18,7 +18,7 @@ NAMED = sorted(set(re.findall(r"`([a-z_]+)\.([A-Za-z_]+)(?:\([^`]*\))?`", PAGE))
 
 @pytest.mark.parametrize(("module", "name"), NAMED)
 def test_what_is_named_exists(module: str, name: str) -> None:
-    for package in ("traceconv", "traceconv.align", "traceconv.model", "traceconv.merging"):
+    for package in ("traceconv.align", "traceconv.model", "traceconv.merging", "traceconv"):
         try:
             found = importlib.import_module(f"{package}.{module}")
         except ModuleNotFoundError:

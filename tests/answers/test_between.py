@@ -298,7 +298,7 @@ def test_layers_are_cut_to_the_window(
     within = [sample for sample in taken if first <= sample.at < last]
     for name, row in one.items():
         inside = [[each.name for each in running(slices, sample.thread, sample.at)] for sample in within]
-        assert row["samples"] == sum((stack or ["(no layer)"])[-1] == name for stack in inside)
+        assert (row["samples"] or 0) == sum((stack or ["(no layer)"])[-1] == name for stack in inside)
     totals = [sum(row.get("page-faults", 0) for row in rows.values()) for rows in (one, *two)]
     shares = [
         Fraction(int(count.value) * max(0, min(count.end, last) - max(count.start, first)), count.end - count.start)

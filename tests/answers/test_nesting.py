@@ -16,6 +16,7 @@ from tests.oracle.fixtures import OpenTrace
 from traceconv.answers.nesting import NO_PARENT, nesting_of
 from traceconv.answers.operations import operations
 from traceconv.answers.tables import SliceTable
+from traceconv.model.shown import as_shown
 from traceconv.model.trace import Slices
 
 NESTED = [
@@ -78,7 +79,8 @@ def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor
     path = tmp_path / "out.pftrace"
     path.write_bytes(written(trace, "perfetto"))
     table = SliceTable(trace)
-    names = [trace.strings[name] for name in trace.slices.name.tolist()]
+    shown = as_shown(trace)
+    names = [shown.strings[name] for name in shown.slices.name.tolist()]
     span = trace.span()
     shift = max(0, -span[0]) if span else 0  # a writer moves what begins before zero
     ts, dur = (trace.slices.ts + shift).tolist(), trace.slices.dur.tolist()

@@ -8,11 +8,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from shutil import get_terminal_size
 
+from traceconv.cli._terminal import show
 from traceconv.io import progress
 from traceconv.io.folders import AnyPath, shown
-from traceconv.io.shown import one_line
 
 #: What takes no longer is not worth a line, s.
 _AFTER_S = 1.0
@@ -58,13 +57,10 @@ def _show(text: str, sizes: dict[str, int], done: threading.Event) -> None:
             elif name in read:  # it was read to its end, or else it would not be closed
                 read[name] = sizes[name]
         if seconds > _AFTER_S:
-            line = one_line(described(text, sizes, read, writing, seconds))
-            sys.stderr.write(f"\r\x1b[K{line[: get_terminal_size().columns - 1]}")
-            sys.stderr.flush()
+            show(described(text, sizes, read, writing, seconds))
             printed = True
     if printed:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        show("")
 
 
 def described(text: str, sizes: dict[str, int], read: dict[str, int], writing: tuple[str, int], seconds: float) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from shutil import get_terminal_size
+
 import click
 
 from traceconv.io.shown import one_line
@@ -16,3 +19,9 @@ def say(*lines: str, err: bool = True) -> None:
     """
     for line in lines:
         click.echo(one_line(line), err=err)
+
+
+def show(line: str) -> None:
+    """Show a line on the terminal in place of the one shown before, cut at its width; "" shows nothing any more."""
+    sys.stderr.write(f"\r\x1b[K{one_line(line)[: get_terminal_size().columns - 1]}")
+    sys.stderr.flush()

@@ -6,6 +6,7 @@ Tables, comparisons and JSON have the name itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,16 @@ from traceconv.model.trace import Trace
 
 def as_shown(trace: Trace) -> Trace:
     """Return the trace with the names that pictures show: calls of primitives say their problem and implementation."""
+    return _renamed(trace, lambda name, told: f"{name} {told}")
+
+
+def as_recorded(trace: Trace) -> Trace:
+    """Return a trace that was read from a picture of ours with the names that `as_shown` was given."""
+    return _renamed(trace, lambda name, told: name.removesuffix(f" {told}"))
+
+
+def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
+    """Return the trace with other names of calls of primitives, made of each name and what the args tell of it."""
     marks = [source.marks.primitives for source in trace.sources]
     if not any(marks):
         return trace
@@ -39,7 +50,7 @@ def as_shown(trace: Trace) -> Trace:
             key = name, *tell.parts(view(at, length))
             number = numbers.get(key)
             if number is None:
-                text = tell.name(trace.strings[name], *key[1:])
+                text = tell.renamed(rename, trace.strings[name], *key[1:])
                 number = numbers[key] = strings.setdefault(text, len(strings))
             told[row] = number
         names[rows] = told[same]
@@ -74,10 +85,11 @@ class _Telling:
         found: Any = self._decode(args)
         return bytes(found.problem), bytes(found.implementation)
 
-    def name(self, name: str, *parts: bytes) -> str:
-        """Return the name of a call with a problem and an implementation, the name alone where both are unknown."""
+    def renamed(self, rename: Callable[[str, str], str], name: str, *parts: bytes) -> str:
+        """Return the other name of a call with a problem and an implementation, the same where both are unknown."""
         problem, implementation = map(_text, parts)
-        return " ".join(filter(None, (name, "x".join(self._sizes(problem)) or problem, implementation)))
+        told = " ".join(filter(None, ("x".join(self._sizes(problem)) or problem, implementation)))
+        return rename(name, told) if told else name
 
 
 def _text(value: bytes) -> str:

@@ -5,7 +5,7 @@ below plain groups. Groups start shut, and a single node at the top starts open.
 
 - What an input has beside processes comes into its process, if it has one only; not of a Perfetto trace, which says
   itself what is in what.
-- A group of one track is left out: that track says the names of both.
+- A group of one track is left out: that track says the names of both. So are two such groups in each other.
 - Counters come into a group of their own, behind the other tracks.
 - Tracks and groups of a process that show no slices have a name that is sorted behind the others.
 """
@@ -23,6 +23,8 @@ COUNTERS = "Counters"
 #: Begins the names of what is to stand behind the names in letters of a process.
 _LATE = "· "
 _BETWEEN = " · "
+#: So many groups in each other are left out: a device and a context, say. Longer chains would be names without end.
+_MOST_JOINED = 2
 
 
 class Arrangement:
@@ -122,12 +124,14 @@ class Arrangement:
 
     def _without_groups_of_one(self) -> None:
         children = self._children()
+        joined: defaultdict[int, int] = defaultdict(int)
         for group in self._rows():
             parent, inside = self._parents[group], children[group]
             if parent == NO_TRACK or group in self._own or not self._is_plain(group) or len(inside) != 1:
                 continue
             (only,) = inside
-            if self._is_plain(only):
+            if self._is_plain(only) and joined[group] < _MOST_JOINED:
+                joined[only] = joined[group] + 1
                 self.left_out.add(group)
                 self._parents[only] = parent
                 self._positions[only] = self.position(group)
