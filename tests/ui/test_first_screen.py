@@ -15,6 +15,7 @@ pytestmark = pytest.mark.slow
 
 #: By golden merge: the thread whose calls lead to all the rest, below its process, as the UI calls the two.
 THREADS = {
+    "attributed": r".+ / .+",
     "by-offset": r"MXNet.* / MXNet C API",
     "gloo-ranks": r"rank 0 .*python.* / python",
     "kineto-onednn": r"python 26046 / python",

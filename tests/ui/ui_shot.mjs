@@ -277,7 +277,7 @@ async function arrange(browser) {
   }
 }
 
-/** Saves the window; as WebP without the blank part below the last row, in the best quality that has at most 40 kB. */
+/** Saves the window; as WebP without the blank part below the last row, in the best quality that has at most 30 kB. */
 async function takePicture(browser) {
   const save = async (options) => {
     const {data} = await browser.send('Page.captureScreenshot', options);
@@ -287,7 +287,7 @@ async function takePicture(browser) {
   if (!out.endsWith('.webp')) return save({format: 'png'});
   const clip = {x: 0, y: 0, width, height: await browser.call(usedHeight), scale: 1};
   for (const quality of [90, 75, 60, 45, 30, 15]) {
-    if (await save({format: 'webp', quality, clip}) <= 40_000) return;
+    if (await save({format: 'webp', quality, clip}) <= 30_000) return;
   }
 }
 
