@@ -39,6 +39,7 @@ MERGES = {
     "nsight": "Nsight Systems, with the metrics of Nsight Compute as args of its kernels.",
     "nvprof-summary": "A database of nvprof, with the printed summary of its program in the same process.",
     "table-with-its-run": "A PyTorch profile, with the table of its run in the same process.",
+    "trimmed": "A window of a PyTorch profile, with the whole slices that cross its edges.",
     "two-recordings": "Two PyTorch profiles of different runs, minutes apart: the window is the longer one.",
 }
 #: Of each format the case that is shown, and what the picture shows.
@@ -86,6 +87,7 @@ STATED = {
     "log-at-the-best-place": "--on-ambiguous best",
     "log-separate": "--on-ambiguous separate",
     "log-without-times": "--same-run",
+    "trimmed": "--trim 20us..45us",
 }
 
 

@@ -9,7 +9,7 @@ golden/<format>/<case>/expect.json  the Chrome JSON output (likewise), for the f
 golden/<format>/<case>/expect.diag  the balance, notes and diagnostics, or the error
 
 golden/merge/<case>/case.toml       inputs = ["<format>/<case>", ...], offsets = {...}, policy = {...}, same_machine,
-                                    attribute = true for --layer-counters; expectations as above
+                                    attribute = true for --layer-counters, trim; expectations as above
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 from traceconv import __version__
 from traceconv.align import Policy, align
 from traceconv.answers.attributed import attributed
+from traceconv.answers.trim import trimmed
 from traceconv.api import read
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
@@ -98,6 +99,8 @@ class Case:
         merged = merge_traces(traces, alignment)
         if self.about.get("attribute", False):
             merged = attributed(merged, Memory().parts(), counters=True)
+        if "trim" in self.about:
+            merged = trimmed(merged, self.about["trim"])
         validate(merged)
         return merged
 

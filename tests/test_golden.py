@@ -11,6 +11,7 @@ import pytest
 
 from tests import decode, oracle, picture
 from tests.golden import Case, cases, without_version, written
+from traceconv.answers.trim import OUTSIDE
 from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.errors import NothingRead, TraceconvError
@@ -72,7 +73,7 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         return
     check_that_much_is_said(case, not any(merged.counts().values()))
     for source in merged.sources:
-        reasons = {EMPTY_TRACKS, *skipped_by_design(importer_class(source.format))}
+        reasons = {EMPTY_TRACKS, OUTSIDE, *skipped_by_design(importer_class(source.format))}
         skipped = {entry.code for entry in source.diagnostics if entry.code.kind is ProblemKind.SKIPPED}
         assert skipped <= reasons, "not in what `formats` says of that format"
     compare(case.folder / "expect.diag", diagnosis([merged]), update_golden)

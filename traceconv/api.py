@@ -53,6 +53,8 @@ class Output:
         attribute: of a conversion or merge: whether slices get as args what they cost by samples, counts and primitives
             of other inputs, and call stacks the slices that they ran in as their outermost frames.
         layer_counters: whether to draw these counts as counters, too; it implies `attribute`.
+        trim: the only time that is written: that of an input, or a window as `report --between` has it; "" for all.
+            Slices that cross its edge stay whole.
     """
 
     path: AnyPath
@@ -62,6 +64,7 @@ class Output:
     collective_flows: bool = False
     attribute: bool = False
     layer_counters: bool = False
+    trim: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,10 @@ def merge(
     _refuse_overwriting(sources, os.fspath(output.path))
     check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
     reports_to = _check_reports(report, output.path, sources, output.force)
+    if output.trim:
+        from traceconv.answers.trim import check_trim
+
+        check_trim(output.trim, [source.display for source in sources])
     space = Memory(memory)
     traces = read_all(found, option_texts(options), constraints, space)
     alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
@@ -190,7 +197,8 @@ def merge(
         from traceconv.answers.attributed import attributed
 
         merged = attributed(merged, space.parts(), counters=output.layer_counters)
-    if len(traces) > 1 or attribute:  # otherwise it was validated as read, and only its times were moved
+    merged = _trimmed(merged, output)
+    if len(traces) > 1 or attribute or output.trim:  # otherwise it was validated as read, and only its times were moved
         validate(merged)
     del traces  # their columns take memory that writing needs
     merged.forget()
@@ -452,7 +460,15 @@ def write(trace: Trace, output: AnyPath | Output) -> None:
     if len(trace.clocks) > 1 or trace.snapshots:
         trace = merge_traces([trace], align([trace]))
     output = output if isinstance(output, Output) else Output(output)
-    _write_to(output, _writer_of(output), trace)
+    _write_to(output, _writer_of(output), _trimmed(trace, output))
+
+
+def _trimmed(trace: Trace, output: Output) -> Trace:
+    if not output.trim:
+        return trace
+    from traceconv.answers.trim import trimmed
+
+    return trimmed(trace, output.trim)
 
 
 def _write_to(output: Output, writer: Writer, trace: Trace) -> None:

@@ -54,6 +54,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> SliceTable:
         ("same[7]", 50, 55),
         ("same[1]..same[2]", 30, 45),
         ("1us..2us", 60, 65),
+        ("step 1..2", 0, 15),
         ("'say \"x\"'", 70, 75),
         ('"say ""x"""', 70, 75),
         ("1us..3us", 1, 3),

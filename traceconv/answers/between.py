@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 import numpy as np
@@ -17,11 +17,14 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.times import LIMIT_NS, format_option, parse_duration
 
+#: What asks for a window, for messages.
+OPTION = "--between"
 _HINT = "the name of a slice, or an interval: 'ProfilerStep#2..ProfilerStep#4', '1.5ms..20ms', '1.5ms..'"
 _QUOTED = r""""(?:[^"]|"")*"|'(?:[^']|'')*'"""
 #: The first end is as short as it can be: `a..b..c` is from `a` to `b..c`.
 _INTERVAL = re.compile(rf"\s*(?P<first>{_QUOTED}|.*?)\s*\.\.\s*(?P<last>{_QUOTED}|.*?)\s*", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<name>.*)\[(?P<number>[0-9]{1,18})\]", re.DOTALL)
+_BEFORE_NUMBER = re.compile(r"(.*[^0-9])[0-9]+", re.DOTALL)
 _CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")
 #: Of more or longer names none is suggested: to compare them all takes too long.
 _MOST_NAMES, _LONGEST_NAME = 5000, 100
@@ -35,10 +38,11 @@ class _End:
     text: str
     at: int
     whole: str
+    option: str
 
     def fail(self, what: str, hint: str = _HINT) -> NoReturn:
         """Raise UsageError with the position."""
-        raise UsageError(f"--between: {what}, at character {self.at + 1} of {self.whole!r}", hint=hint)
+        raise UsageError(f"{self.option}: {what}, at character {self.at + 1} of {self.whole!r}", hint=hint)
 
     def time(self, origin: int) -> int | None:
         """Return the time that this is, ns on the clock of the trace; None if it is a name.
@@ -85,30 +89,33 @@ class _End:
         return int(table.trace.slices.ts[rows[0]]), int(table.ends[rows[0]])
 
 
-def check_between(text: str) -> None:
-    """Raise UsageError if a window is given by times that cannot be read."""
-    for end in _ends(text):
+def check_between(text: str, option: str = OPTION) -> None:
+    """Raise UsageError, with the name of the option, if a window is given by times that cannot be read."""
+    for end in _ends(text, option):
         end.time(0)
 
 
-def window_of(table: SliceTable, text: str) -> Window:
+def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
     """Return the window that a text asks for.
 
     Args:
         table: its recorded slices are those that can be named.
         text: the name of a slice, or two ends with `..` between: each a name, a time from the start of the trace with a
             unit, a whole number of ns on the clock of the trace, or nothing for the start or the end of the trace. From
-            a name to another one is from the start of the first slice to the end of the other.
+            a name to another one is from the start of the first slice to the end of the other; of that its number
+            will do: `step 2..4`.
+        option: what asks for it, for messages.
 
     Raises:
         UsageError: an end cannot be read, no slice or several have a name, or nothing lies between the ends.
     """
-    whole = _End(text, 0, text)
-    ends = [whole] if len(_of_name(table, text)) else _ends(text)
+    whole = _End(text, 0, text, option)
+    ends = [whole] if len(_of_name(table, text)) else _ends(text, option)
     if len(ends) == 1:
         start, end = whole.span(table)
     else:
         span = table.trace.span() or (0, 0)
+        ends[1] = _numbered(table, *ends)
         start, end = (_instant(table, one, side) if one.text else span[side] for side, one in enumerate(ends))
     if end <= start:
         first, last = (format_option(instant - table.start) for instant in (start, end))
@@ -116,12 +123,21 @@ def window_of(table: SliceTable, text: str) -> Window:
     return Window(text, start, end, table.start)
 
 
-def _ends(text: str) -> list[_End]:
+def _ends(text: str, option: str) -> list[_End]:
     """Return the two ends of an interval; what is no interval as the only one."""
     found = None if re.fullmatch(_QUOTED, text) else _INTERVAL.fullmatch(text)
     if found is None:
-        return [_End(text, 0, text)]
-    return [_End(found[name], found.start(name), text) for name in ("first", "last")]
+        return [_End(text, 0, text, option)]
+    return [_End(found[name], found.start(name), text, option) for name in ("first", "last")]
+
+
+def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
+    """Return the last end of an interval; of `step 2..4` it is `step 4`, if there are such slices."""
+    found = _BEFORE_NUMBER.fullmatch(first.text)
+    if found and last.text.isdecimal() and len(first.rows(table)) and not len(last.rows(table)):
+        named = replace(last, text=found[1] + last.text)
+        return named if len(named.rows(table)) else last
+    return last
 
 
 def _instant(table: SliceTable, end: _End, side: int) -> int:

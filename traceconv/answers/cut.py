@@ -27,7 +27,7 @@ def cut(table: SliceTable, window: Window) -> SliceTable:
         replace(
             trace,
             slices=slices,
-            flows=_flows(trace.flows, rows, len(trace.slices.ts)),
+            flows=flows_among(trace.flows, rows, len(trace.slices.ts)),
             counters=_counters(table, window),
             samples=take(trace.samples, np.flatnonzero(window.holds(trace.samples.ts))),
         ),
@@ -54,7 +54,7 @@ def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
     return replace(found, ts=starts, dur=lasting, args_len=np.where(begun_before, np.int32(0), found.args_len)), rows
 
 
-def _flows(flows: Flows, rows: Rows, count: int) -> Flows:
+def flows_among(flows: Flows, rows: Rows, count: int) -> Flows:
     """Return the flows between slices that are left, by their new rows."""
     new = np.full(count, -1, np.int64)
     new[rows] = np.arange(len(rows))

@@ -202,6 +202,14 @@ _writing = (
         is_flag=True,
         help="As --attribute, and draw the events of each slice as counters below its thread.",
     ),
+    click.option(
+        "--trim",
+        default="",
+        metavar="WINDOW",
+        help="Write only what happened in a time: that of an input (its FILE name), of a slice, such as "
+        "'ProfilerStep#3', or an interval, such as 'ProfilerStep#2..4' or 1.5ms..20ms from the start. Slices that "
+        "cross its edge stay whole; what is left out is counted.",
+    ),
 )
 #: What a trace is written to, as `output: Output`; one of several ranks has more to show.
 output_options = grouped("output", Output, *_writing)

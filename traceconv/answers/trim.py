@@ -1,0 +1,137 @@
+"""A trace cut to a window of time for a picture: `--trim`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.constraint_parser import input_named
+from traceconv.answers.between import check_between, window_of
+from traceconv.answers.cut import flows_among
+from traceconv.answers.section import Window
+from traceconv.answers.tables import SliceTable
+from traceconv.errors import UsageError
+from traceconv.io.shown import quantity
+from traceconv.model.diagnostics import skipped
+from traceconv.model.layout import drop_unused_tracks
+from traceconv.model.times import format_time
+from traceconv.model.trace import TIMED, Counters, SourceInfo, Trace, take
+
+OPTION = "--trim"
+OUTSIDE = skipped("trim.outside", "events outside of the time that --trim asks for")
+
+Chosen = npt.NDArray[np.bool_]
+
+
+def check_trim(text: str, files: Sequence[str]) -> None:
+    """Raise UsageError if a window is given by times that cannot be read, and is not one of the files."""
+    if text and _input(text, files) is None:
+        check_between(text, OPTION)
+
+
+def trimmed(trace: Trace, text: str) -> Trace:
+    """Return what happened in a window; its inputs count what is left out as left out by design.
+
+    What the window has a part of stays whole: slices that cross its edges, and of each counter the value that holds
+    when it starts. Flows need both of their slices.
+
+    Args:
+        trace: on one clock, as `merge` makes it. Its inputs count what is left out.
+        text: the window as `report --between` has it, or an input: from its first to its last instant.
+
+    Raises:
+        UsageError: there is no such window, or nothing happened in it.
+    """
+    window = _window(trace, text)
+    slices, ends = trace.slices, trace.slices.ts + trace.slices.dur
+    kept = {name: window.holds(table.ts) for name, table in trace.timed_tables()}
+    kept["slices"] |= (slices.ts < window.start) & (ends > window.start)
+    if not any(np.any(chosen) for chosen in kept.values()):
+        first, last = (format_time(instant - window.origin) for instant in (window.start, window.end))
+        raise UsageError(f"{OPTION} {text!r}: nothing happened from {first} to {last} after the start")
+    kept["counters"] |= _holding(trace.counters, window)
+    rows = np.flatnonzero(kept["slices"])
+    flows = flows_among(trace.flows, rows, len(ends))
+    of_flows = kept["slices"][trace.flows.from_slice] & kept["slices"][trace.flows.to_slice]
+    _count(trace, kept | {"flows": of_flows})
+    tables = {name: take(table, np.flatnonzero(kept[name])) for name, table in trace.timed_tables()}
+    return drop_unused_tracks(trace.with_tables(**tables, flows=flows))
+
+
+def _input(text: str, files: Sequence[str]) -> int | None:
+    """Return which input a text means, None if it means none."""
+    try:
+        return input_named(text, files, OPTION)
+    except UsageError:
+        return None
+
+
+def _window(trace: Trace, text: str) -> Window:
+    table = SliceTable(trace)
+    number = _input(text, [source.path or source.name for source in trace.sources])
+    if number is None:
+        return window_of(table, text, OPTION)
+    starts, ends = [], []
+    for name, events in trace.timed_tables():
+        own = np.flatnonzero(_sources(trace, name) == number)
+        if len(own):
+            starts.append(int(np.min(events.ts[own])))
+            ends.append(int(np.max((events.ts + events.dur if name == "slices" else events.ts)[own])))
+    if not starts:
+        raise UsageError(f"{OPTION} {text}: this input has no events")
+    return Window(text, min(starts), max(ends) + 1, table.start)
+
+
+def _sources(trace: Trace, name: str) -> npt.NDArray[Any]:
+    """Return for each row of a table the number of its input."""
+    of_track = np.array([track.source for track in trace.tracks], np.int32)
+    if name == "flows":
+        found: npt.NDArray[Any] = of_track[trace.slices.track[trace.flows.from_slice]]
+        return found
+    table = getattr(trace, name)
+    found = of_track[table.track]
+    if name == "samples":  # they may stand on threads of other inputs
+        of_name = {text: number for number, source in enumerate(trace.sources) for text in source.sampled}
+        sampled = np.array([of_name.get(text, -1) for text in trace.strings], np.int32)[table.name]
+        found = np.where(sampled >= 0, sampled, found)
+    return found
+
+
+def _holding(counters: Counters, window: Window) -> Chosen:
+    """Return which counter values hold when the window starts: the last one before on each track."""
+    before = np.flatnonzero(counters.ts < window.start)
+    last = np.append(np.diff(counters.track[before]) != 0, True)[: len(before)]
+    found = np.zeros(len(counters.ts), bool)
+    found[before[last]] = True
+    return found
+
+
+def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
+    """Count for each input the rows that are left out, and in its balance the events of which no row is left."""
+    labels = dict(
+        zip((*TIMED, "flows"), ("slices", "instants", "counter values", "samples", "log entries", "flows"), strict=True)
+    )
+    sources = {name: _sources(trace, name) for name in kept}
+    for number, source in enumerate(trace.sources):
+        of_source = {name: sources[name] == number for name in kept}
+        gone = {name: int(np.sum(mine & ~kept[name])) for name, mine in of_source.items()}
+        if any(gone.values()):
+            told = ", ".join(quantity(count, labels[name]) for name, count in gone.items() if count)
+            without = _origins(trace, {name: mine & ~kept[name] for name, mine in of_source.items()})
+            left = _origins(trace, {name: mine & kept[name] for name, mine in of_source.items()})
+            _leave_out(source, told, sum(gone.values()), len(without - left))
+
+
+def _origins(trace: Trace, chosen: dict[str, Chosen]) -> set[int]:
+    """Return the numbers of the events in their input that the chosen rows come from."""
+    return {origin for name, rows in chosen.items() for origin in getattr(trace, name).origin[rows].tolist()}
+
+
+def _leave_out(source: SourceInfo, told: str, rows: int, events: int) -> None:
+    events = min(events, source.balance.written)
+    source.problem(OUTSIDE, told, count=rows, skipped=events)
+    source.balance.written -= events
+    source.balance.skipped[OUTSIDE.skipped] += events
