@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.golden import ROOT, Case, cases
+from traceconv.answers.trim import OUTSIDE
 from traceconv.api import read
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.families.chrome.reader import ChromeTrace
@@ -53,11 +54,11 @@ def test_info_are_there(cls: type[Importer]) -> None:
 
 
 def test_what_is_skipped_by_design_is_said() -> None:
-    """Each code of that kind stands in `formats NAME`, but for the one that all formats share."""
+    """Each code of that kind stands in `formats NAME`, but for those that all formats share."""
     said = {code.name for cls in IMPORTERS.values() for code in skipped_by_design(cls)}
     declared = {name for name, code in declared_codes().items() if code.kind is ProblemKind.SKIPPED}
     tests = {name for name in declared if name.startswith("test.")}
-    assert said == declared - tests - {EMPTY_TRACKS.name}
+    assert said == declared - tests - {EMPTY_TRACKS.name, OUTSIDE.name}
 
 
 def test_codes_of_conversions_have_a_kind() -> None:
