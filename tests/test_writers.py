@@ -474,11 +474,19 @@ def test_empty_trace(load: Load, suffix: str) -> None:
         assert oracle.rows(tp, SLICES) == []
 
 
-@pytest.mark.parametrize("name", ["whatever.json", ".pftrace", "JSON", "perfetto.gz", ""])
-def test_only_names_name_a_writer(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("whatever.json", "known: perfetto, chrome-json"),
+        (".pftrace", "did you mean pftrace?"),
+        ("perfetto.gz", "did you mean perfetto?"),
+        ("", "known: perfetto, chrome-json"),
+    ],
+)
+def test_only_names_name_a_writer(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match="no output format is called") as error:
         writer_named(name)
-    assert error.value.hint == "known: perfetto, chrome-json"
+    assert error.value.hint == hint
 
 
 @pytest.mark.parametrize("path", ["out.txt", "perfetto", "chrome-json", "folder.json/out", "x.json.zip"])

@@ -55,7 +55,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         notes.append(f"--attribute adds nothing: {NOTHING}")
         return trace
     cells = of_samples(sums, sampled) | calls.sums()
-    events = events_of(sums, sampled, counts)
+    events = events_of(sums, sampled, counts, cells)
     for name, values in events.items():
         cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
     cells |= ratios_of(list(events), cells)

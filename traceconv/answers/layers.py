@@ -7,7 +7,7 @@ The definitions are in docs/answers.md; what belongs to which layer is decided i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from math import nan
 from typing import Any
@@ -78,7 +78,8 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     cells |= _times(sums) | of_samples(sums, sampled)
     cells |= calls.columns() if len(calls.rows) else {}
     cells["symbols"] = _symbols(sums, sampled)
-    events = events_of(sums, sampled, counts)
+    taken = {*by, *(column.name for column in (*_COLUMNS, *_TEXTS))}
+    events = events_of(sums, sampled, counts, taken)
     for name, values in events.items():
         unit = Unit.COUNT if values.dtype == np.int64 else Unit.RATE
         section.columns += (Column(name, name, unit), Column(f"{name}_total", f"{name}, total", unit, detail=True))
@@ -152,17 +153,34 @@ def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
     }
 
 
-def events_of(sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values]) -> dict[str, Values]:
-    """Return by the name of an event how many of them lie in each segment."""
+def events_of(
+    sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values], taken: Collection[str]
+) -> dict[str, Values]:
+    """Return by the name of an event how many of them lie in each segment.
+
+    Args:
+        sums: the layers.
+        sampled: the samples.
+        counts: by event and input, how many were counted in each segment.
+        taken: names that mean something else: an event of such a name is called "NAME (event)".
+    """
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
     found: dict[str, Values] = {}
     for name in occurring(names):
         mine = names == name
-        found[trace.strings[name]] = sums.by_segment(sampled.segment[mine], trace.samples.weight[sampled.rows[mine]])
-    for (event, source), values in counts.items():
+        found[_free(trace.strings[name], taken)] = sums.by_segment(
+            sampled.segment[mine], trace.samples.weight[sampled.rows[mine]]
+        )
+    for (counted, source), values in counts.items():
+        event = _free(counted, taken)
         found[f"{event} ({trace.sources[source].name})" if event in found else event] = values
     return found
+
+
+def _free(event: str, taken: Collection[str]) -> str:
+    """Return how an event is called: neither it nor its sum has a name that is taken."""
+    return f"{event} (event)" if event in taken or f"{event}_total" in taken or event.endswith("_total") else event
 
 
 def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -310,12 +328,14 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     count = len(sampled.rows)
     if count:
         none, foreign = cells["samples"][-1], int(np.count_nonzero(sampled.line == NONE))
-        found.append(f"{none - foreign} of {count} samples belong to no layer: none was running where they were taken")
-        if foreign:
-            found.append(
-                f"{foreign} of {count} samples are of processes without layers, as far as the inputs tell: "
-                "if pids of all inputs are those of one machine, say --same-machine"
-            )
+        text = f"{none} of {count} samples belong to no layer: "
+        why = "with other pids, at other times, or of two machines, if --same-machine does not say that it is one"
+        if not foreign:
+            found.append(f"{text}none was running where they were taken")
+        elif none == foreign:
+            found.append(f"{text}they are of processes without layers, {why}")
+        else:
+            found.append(f"{text}{none - foreign} where none was running, {foreign} of processes without layers, {why}")
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
             found.append(f"{called} are not known: nobody states how far the clocks of the inputs can be apart")
