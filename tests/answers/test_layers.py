@@ -472,7 +472,7 @@ def test_counts_of_a_profile_belong_to_its_layers() -> None:
     for row in section.records():
         mine = [event["args"] for event in events if event["name"].removesuffix("_kernel_time") == row["name"]]
         for name in ("instructions", "cycles"):
-            assert row[name] == sum(int(args[name]) for args in mine)
+            assert (row[name] or 0) == sum(int(args[name]) for args in mine)
             assert row[f"{name}_total"] == row[name] or not mine
         if mine:
             assert row["ipc"] == row["instructions"] / row["cycles"]
@@ -490,7 +490,13 @@ def test_counts_inside_counts_are_counted_once(tmp_path: Path) -> None:
     path.write_text(json.dumps([run, *loop]))
     (section,) = traceconv.report([path], Questions(["layers"]))
     found = {row["name"]: (row["cycles"], row["cycles_total"]) for row in section.records()}
-    assert found == {NO_LAYER: (0, 0), "model_run": (0, 100), "Loop": (30, 100), "If": (0, 70), "Add": (70, 70)}
+    assert found == {
+        NO_LAYER: (None, None),  # nothing was counted there
+        "model_run": (None, 100),
+        "Loop": (30, 100),
+        "If": (None, 70),
+        "Add": (70, 70),
+    }
 
 
 def launching(**marks: str) -> Trace:
@@ -519,11 +525,11 @@ def test_counts_of_kernels_are_inside_what_launched_them() -> None:
     found = {name: (row["waves"], row["waves_total"], row["bytes"], row["bytes_total"]) for name, row in rows.items()}
     assert found == {
         "other": (10_000, 10_000, 2.0, 2.0),
-        "k": (1106, 1106, 0, 0),
+        "k": (1106, 1106, None, None),
         "op": (8, 14, 0.5, 0.5),  # with a kernel of its own name, once
-        "step": (0, 14, 0, 0.5),
-        "launch call": (0, 14, 0, 0.5),
-        NO_LAYER: (0, 0, 0, 0),
+        "step": (None, 14, None, 0.5),
+        "launch call": (None, 14, None, 0.5),
+        NO_LAYER: (None, None, None, None),
     }
     times = {name: (row["calls"], row["self_ns"], row["total_ns"], row["samples"]) for name, row in rows.items()}
     assert times["k"] == (3, 40, 40, None)
@@ -548,7 +554,7 @@ def test_counts_that_slices_and_tables_hold(golden: str, sums: dict[str, float])
     (path,) = (ROOT / golden).glob("input.*")
     (section,) = traceconv.report([path], Questions(["layers"]))
     rows = section.records()
-    assert {name: sum(row[name] for row in rows) for name in sums} == pytest.approx(sums)
+    assert {name: sum(row[name] or 0 for row in rows) for name in sums} == pytest.approx(sums)
     assert all(row[f"{name}_total"] == pytest.approx(row[name]) for row in rows for name in sums)
 
 
@@ -662,3 +668,20 @@ def test_the_command_prints_the_call_tree() -> None:
     document = json.loads(result.stdout)
     (conv,) = [row for row in document["layers"] if row["name"] == "conv"]
     assert sum(row["self_samples"] for row in document["stacks"]) == conv["samples_total"]
+
+
+def test_an_event_called_like_a_column_keeps_apart(tmp_path: Path) -> None:
+    text = (ROOT / "perf-script" / "sampled_steps" / "input.txt").read_text()
+    renamed = tmp_path / "perf.txt"
+    renamed.write_text(text.replace(" cycles:", " samples:"))
+    assert renamed.read_text() != text
+    profile = ROOT / "pytorch-kineto" / "sampled-steps" / "input.json"
+    rows = []
+    for perf in (ROOT / "perf-script" / "sampled_steps" / "input.txt", renamed):
+        (section,) = traceconv.report(
+            [profile, perf], Questions(["layers"]), constraints=Constraints(same_machine=True)
+        )
+        rows.append(list(section.records()))
+    columns = ("name", "samples", "samples_total")
+    assert [[row[key] for key in columns] for row in rows[0]] == [[row[key] for key in columns] for row in rows[1]]
+    assert [row["cycles"] for row in rows[0]] == [row["samples (event)"] for row in rows[1]]

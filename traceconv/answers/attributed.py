@@ -56,8 +56,8 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         return trace
     cells = of_samples(sums, sampled) | calls.sums()
     events = events_of(sums, sampled, counts, cells)
-    for name, values in events.items():
-        cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
+    for name, event in events.items():
+        cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     cells |= ratios_of(list(events), cells)
     notes.append(f"args of {quantity(len(rows), 'slices')} tell what belongs to them")
     notes += notes_of(sums, sampled, cells, "uncertain_samples")

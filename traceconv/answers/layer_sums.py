@@ -48,6 +48,24 @@ class Apart(NamedTuple):
     segment: I64
 
 
+class Event(NamedTuple):
+    """How much of an event lies in each segment.
+
+    Attributes:
+        values: the sums.
+        counts: how many counts these are made of; None if all that ran was counted.
+    """
+
+    values: npt.NDArray[Any]
+    counts: npt.NDArray[Any] | None = None
+
+    def shown(self, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[Any]:
+        """Return the sums by row, None where nothing was counted; `sums` is `Layers.own` or `Layers.total`."""
+        if self.counts is None:
+            return sums(self.values)
+        return [value if count else None for value, count in zip(sums(self.values), sums(self.counts), strict=True)]
+
+
 @dataclass
 class Layers:
     """All that belongs to the layers of a trace, by segments, and by layers.
@@ -226,7 +244,7 @@ class Layers:
 # -- counts --------------------------------------------------------------------------------------------------------
 
 
-def interval_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
+def interval_counts(layers: Layers) -> dict[tuple[str, int], Event]:
     """Return for each event and input with counts of intervals how many lie in each segment."""
     trace = layers.owners.table.trace
     counters = trace.counters
@@ -243,10 +261,10 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
         found[key] = found[key] + values if key in found else values
-    return found
+    return {key: Event(values) for key, values in found.items()}
 
 
-def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
+def slice_counts(layers: Layers) -> dict[tuple[str, int], Event]:
     """Return for each event and input that counts in slices how many lie in each segment.
 
     A count of a slice has those of the slices inside it in it.
@@ -254,7 +272,7 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
     table = layers.owners.table
     slices = table.trace.slices
     lines = layers.owners.timelines
-    found: dict[tuple[str, int], npt.NDArray[Any]] = {}
+    found: dict[tuple[str, int], Event] = {}
     # A layer that others fill has no segment of its own: what it counted itself goes where it starts.
     segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
     segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
@@ -271,9 +289,9 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], npt.NDArray[Any]]:
         np.subtract.at(own, outer[outer != NO_PARENT], counts[: len(rows)][outer != NO_PARENT])
         of_tables = in_table + np.arange(len(one.layers))
         in_table += len(one.layers)
-        found[key] = layers.by_segment(
-            np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
-        )
+        segments, amounts = np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
+        ones = np.ones(len(segments), np.int64)
+        found[key] = Event(layers.by_segment(segments, amounts), layers.by_segment(segments, ones))
     return found
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, slice_counts
+from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval_counts, slice_counts
 from traceconv.answers.operations import combined, key_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
@@ -80,10 +80,10 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     cells["symbols"] = _symbols(sums, sampled)
     taken = {*by, *(column.name for column in (*_COLUMNS, *_TEXTS))}
     events = events_of(sums, sampled, counts, taken)
-    for name, values in events.items():
-        unit = Unit.COUNT if values.dtype == np.int64 else Unit.RATE
+    for name, event in events.items():
+        unit = Unit.COUNT if event.values.dtype == np.int64 else Unit.RATE
         section.columns += (Column(name, name, unit), Column(f"{name}_total", f"{name}, total", unit, detail=True))
-        cells |= {name: sums.own(values), f"{name}_total": sums.total(values)}
+        cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     for name, ratios in ratios_of(list(events), cells).items():
         title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
         section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
@@ -154,8 +154,8 @@ def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
 
 
 def events_of(
-    sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Values], taken: Collection[str]
-) -> dict[str, Values]:
+    sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Event], taken: Collection[str]
+) -> dict[str, Event]:
     """Return by the name of an event how many of them lie in each segment.
 
     Args:
@@ -166,15 +166,14 @@ def events_of(
     """
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
-    found: dict[str, Values] = {}
-    for name in occurring(names):
-        mine = names == name
-        found[_free(trace.strings[name], taken)] = sums.by_segment(
-            sampled.segment[mine], trace.samples.weight[sampled.rows[mine]]
-        )
-    for (counted, source), values in counts.items():
-        event = _free(counted, taken)
-        found[f"{event} ({trace.sources[source].name})" if event in found else event] = values
+    found: dict[str, Event] = {}
+    for number in occurring(names):
+        mine = names == number
+        values = sums.by_segment(sampled.segment[mine], trace.samples.weight[sampled.rows[mine]])
+        found[_free(trace.strings[number], taken)] = Event(values)
+    for (counted, source), event in counts.items():
+        name = _free(counted, taken)
+        found[f"{name} ({trace.sources[source].name})" if name in found else name] = event
     return found
 
 
@@ -190,7 +189,7 @@ def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, l
     def add(name: str, part: str, whole: str, scale: int) -> None:
         for end in ("", "_total"):
             pairs = zip(cells[part + end], cells[whole + end], strict=True)
-            found[name + end] = [scale * one / other if other > 0 else None for one, other in pairs]
+            found[name + end] = [scale * one / other if other and one is not None else None for one, other in pairs]
 
     for whole in events:
         name, rest = _parts_of(whole)

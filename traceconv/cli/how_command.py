@@ -42,4 +42,5 @@ def command(format: str) -> None:
         words = "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         say(words, "traceconv anchor -o anchor.json -- COMMAND", err=False)
     if others:
-        say(f"# {format} is also {', '.join(others)}: traceconv how {others[0]}", err=False)
+        with_counts = [name for name in others if getattr(importer_class(name), "with_perf", "")]
+        say(f"# {format} is also {', '.join(others)}: traceconv how {(with_counts or others)[0]}", err=False)
