@@ -29,7 +29,7 @@ SIZE = (1200, 640)
 MERGES = {
     "kineto-onednn": "A PyTorch profile and the oneDNN log of its process: the primitives that operators ran.",
     "kineto-onednn-perf": "The same with the samples of `perf`, whose start-up is outside of the window.",
-    "attributed": "A profile, with what samples of another file say that its slices cost as args.",
+    "attributed": "A profile with samples of another file: what slices cost as args, counters and flame graphs.",
     "gloo-ranks": "Two ranks of a job: a process for each, with the rank, the host and the program.",
     "mxnet-dnnl": "An MXNet profile and the DNNL log of its process, both on the wall clock.",
     "log-without-times": "The same, but the log has no times: each primitive is put inside its operator.",
@@ -82,7 +82,7 @@ FORMATS = {
 }
 #: What the merges state besides the files.
 STATED = {
-    "attributed": "--attribute",
+    "attributed": "--same-machine --layer-counters",
     "by-offset": "--offset {1}=+1795245461050843000ns",
     "log-at-the-best-place": "--on-ambiguous best",
     "log-separate": "--on-ambiguous separate",
