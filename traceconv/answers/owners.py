@@ -252,9 +252,14 @@ class Owners:
         return one == other or not (a.apart or b.apart or (a.host and b.host and a.host != b.host))
 
     def bound(self, sources: Iterable[int], line: int) -> int | None:
-        """Return how far events of one of the inputs can be from where they are on a timeline, ns; None: not known."""
+        """Return how far events of one of the inputs can be from where they are on a timeline, ns; None: not known.
+
+        What traceconv wrote is one input, and does not tell which of its inputs an event is of.
+        """
         most = 0
         for one in sources:
+            if self.table.trace.sources[one].marks.is_output:
+                return None
             for other in self._lines[2][line] - {one}:
                 bounds = self._placed[one].bound_ns, self._placed[other].bound_ns
                 if bounds[0] is None or bounds[1] is None:
