@@ -14,6 +14,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _PACKAGE = "traceconv"
 _SHARED = "traceconv._cyutility"
+#: Modules that are compiled for size, since their part of the work is small.
+_SMALL = ("_decode", "_lines", "_nesting")
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
@@ -46,7 +48,7 @@ def _compile(root: Path) -> list[Path]:
 
     root = root.resolve()
     sources = sorted(root.joinpath(_PACKAGE).rglob("*.pyx"))
-    # -O3 is a tenth larger than -O2 and not measurably faster; what all share does no work per event.
+    # -O3 is a tenth larger than -O2 and not measurably faster.
     flags = [] if sys.platform == "win32" else ["-O2", "-g0", "-fno-asynchronous-unwind-tables"]
     small = [] if sys.platform == "win32" else ["-Os", *flags[1:]]
     links = ["-s"] if sys.platform == "linux" else []
@@ -55,7 +57,7 @@ def _compile(root: Path) -> list[Path]:
             Extension(
                 ".".join(path.relative_to(root).with_suffix("").parts),
                 [_marked(path, root, folder)],
-                extra_compile_args=flags,
+                extra_compile_args=small if path.stem in _SMALL else flags,
                 extra_link_args=links,
             )
             for path in sources
