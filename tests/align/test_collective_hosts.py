@@ -19,7 +19,7 @@ from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv.align import Alignment, Policy, align, report
 from traceconv.align.causality import believed, causality
 from traceconv.align.clock_overview import survey
-from traceconv.align.collective_hosts import placed_hosts
+from traceconv.align.collective_hosts import _apart, placed_hosts
 from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.report_html import page
@@ -434,3 +434,18 @@ def test_what_the_user_places_stays_there(tmp_path: Path) -> None:
     line = align(recorded(tmp_path, [0, 3_700_000]), {1: 0}).receipt[1]
     assert line.offset_ns == BASE + 3_700_000
     assert line.verdict == "assumed"
+
+
+@pytest.mark.parametrize("hosts", [12, 140])
+def test_hosts_in_a_chain_are_apart_from_the_first_one(hosts: int) -> None:
+    """Each host shares collectives with the next one only, and each lets 10 ns to either side."""
+    entered, left = np.full((2, 2 * (hosts - 1), hosts), np.nan)
+    for number in range(2 * (hosts - 1)):
+        pair = [number // 2, number // 2 + 1]
+        entered[number, pair] = 1000 * number
+        left[number, pair] = 1000 * number + 10
+    found = host_intervals(entered, left, (0.0, 2000.0 * hosts), (0.0,))
+    lines = HostLines(0, np.zeros(hosts, np.int64), np.zeros(hosts))
+    apart = list(_apart(found, lines, np.arange(hosts), np.isfinite(entered)))
+    of_first = [(other, least, most) for other, first, least, most, _ in apart if first == 0]
+    assert of_first == [(host, -10 * host, 10 * host) for host in range(1, hosts)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -57,6 +58,18 @@ def test_what_the_window_has_a_part_of_stays_whole(start: int, length: int) -> N
                or low <= trace.slices.ts[end] < high for end in ends)
     }  # fmt: skip
     assert set(found.flows.origin.tolist()) == both_ends
+
+
+def test_each_sample_is_of_its_own_input(tmp_path: Path) -> None:
+    """Two recordings sampled the same event."""
+    later = tmp_path / "later.txt"
+    moved = PERF.read_text().replace(" 1790000000.", " 1790000009.")
+    later.write_text(moved.replace("700/", "900/").replace("python ", "other "))
+    both = traceconv.merge([PERF, later], tmp_path / "both.pftrace")
+    for file, part in ((PERF, slice(None, 20)), (later, slice(20, None))):
+        output = Output(tmp_path / f"{file.stem}.pftrace", trim=str(file))
+        cut = traceconv.merge([PERF, later], output)
+        assert np.sort(cut.trace.samples.ts).tolist() == np.sort(both.trace.samples.ts)[part].tolist()
 
 
 def test_counters_keep_the_value_that_holds_when_it_starts() -> None:

@@ -180,13 +180,17 @@ def _apart(
     found: HostIntervals, lines: HostLines, used: I64, part: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
 ) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield between what each two hosts are apart in the middle; of many hosts each one and the first."""
-    ahead = lines.ahead + np.round(lines.drift * found.instants[len(found.instants) // 2]).astype(np.int64)
+    middle = len(found.instants) // 2
+    ahead = lines.ahead + np.round(lines.drift * found.instants[middle]).astype(np.int64)
     firsts = len(used) if len(used) <= _MOST_PAIRED else 1
     for host, other in combinations(range(len(used)), 2):
         if host >= firsts:
             break
         drawn = int(ahead[other] - ahead[host])
-        least, most = drawn - int(found.between[host, other]), drawn + int(found.between[other, host])
+        if firsts == 1:  # the others of many hosts are not closed over all ways
+            least, most = (drawn + int(one[middle, other]) for one in (found.least, found.most))
+        else:
+            least, most = drawn - int(found.between[host, other]), drawn + int(found.between[other, host])
         yield int(used[other]), int(used[host]), least, most, int(np.sum(part[:, host] & part[:, other]))
 
 

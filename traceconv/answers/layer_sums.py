@@ -78,7 +78,7 @@ class Layers:
         groups: how many there are; what belongs to no layer has this number.
         counts: what inputs counted in slices.
         apart: what of that runs on no timeline.
-        shared: how many events of workers came while several threads ran layers.
+        shared: how many samples of workers came while several threads ran layers.
     """
 
     owners: Owners
@@ -149,14 +149,16 @@ class Layers:
     def samples(self) -> Sampled:
         """Return which segment each sample belongs to, sorted by timeline and time."""
         samples = self.owners.table.trace.samples
-        segment, line, worker = self.placed(samples.track, samples.ts, self._inputs_of_samples)
+        segment, line, worker, self.shared = self.placed(samples.track, samples.ts, self._inputs_of_samples)
         order = np.lexsort((samples.ts, line))
         return Sampled(order, segment[order], line[order], worker[order])
 
     def placed(
         self, track: I32, times: I64, inputs_of: Callable[[int, I64], list[tuple[int, I64]]]
-    ) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
+    ) -> tuple[I64, I64, npt.NDArray[np.bool_], int]:
         """Return of events their segment, their timeline, and whether it is that of another thread.
+
+        The last result is how many of those were there while several threads ran layers.
 
         Args:
             track: where they are.
@@ -167,6 +169,7 @@ class Layers:
         line = np.full(len(times), NONE, np.int64)
         worker = np.zeros(len(times), bool)
         pools: dict[Pool, list[I64]] = {}
+        shared = 0
         for one, rows in grouped(track.astype(np.int64)):
             for source, mine in inputs_of(one, rows):
                 pool, own = self.owners.pool(one, source)
@@ -179,11 +182,11 @@ class Layers:
             rows = rows[np.argsort(times[rows], kind="stable")]
             line[rows], several = lines.chosen(pool, times[rows])
             worker[rows] = True
-            self.shared += several
+            shared += several
         segment = np.full(len(times), self.nowhere, np.int64)
         found = line != NONE
         segment[found] = lines.locate(line[found], times[found])
-        return segment, line, worker
+        return segment, line, worker, shared
 
     def _inputs_of_samples(self, track: int, rows: I64) -> list[tuple[int, I64]]:
         names = self.owners.table.trace.samples.name[rows]

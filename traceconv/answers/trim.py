@@ -94,9 +94,12 @@ def _sources(trace: Trace, name: str) -> npt.NDArray[Any]:
     table = getattr(trace, name)
     found = of_track[table.track]
     if name == "samples":  # they may stand on threads of other inputs
-        of_name = {text: number for number, source in enumerate(trace.sources) for text in source.sampled}
-        sampled = np.array([of_name.get(text, -1) for text in trace.strings], np.int32)[table.name]
-        found = np.where(sampled >= 0, sampled, found)
+        names, which = np.unique(table.name, return_inverse=True)
+        texts = [trace.strings[number] for number in names.tolist()]
+        sampled = np.array([[text in source.sampled for text in texts] for source in trace.sources], bool)
+        first: npt.NDArray[Any] = np.argmax(sampled, axis=0)
+        elsewhere: Chosen = np.any(sampled, axis=0)[which] & ~sampled[found, which]
+        found = np.where(elsewhere, first[which], found)
     return found
 
 
