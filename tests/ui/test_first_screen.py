@@ -27,6 +27,7 @@ THREADS = {
     "nsight": r"python3 4100 / pt_main_thread",
     "nvprof-summary": r"Process 4711 / thread",
     "table-with-its-run": r"python 31854 / python",
+    "trimmed": r"python 1 / python 1 / python 1",
     "two-recordings": r"python 31854 / python",
 }
 #: Six minutes apart: no window shows both.
