@@ -44,7 +44,7 @@ def test_what_formats_say_decides_and_not_durations() -> None:
     framework, library = sides(Layer.FRAMEWORK, Layer.LIBRARY)
     found = estimate_pair(library, framework, None, NameMap())
     assert found is not None
-    assert (found.estimate.verdict, found.turned) == (Verdict.OK, True)
+    assert (found.estimate.verdict, found.swapped) == (Verdict.OK, True)
     against = estimate_pair(*sides(Layer.LIBRARY, Layer.FRAMEWORK), None, NameMap())
     assert against is not None
     assert against.estimate.verdict.refused

@@ -258,7 +258,7 @@ def _outside(
         (way.apply(trace.slices.ts[own]), way.apply(trace.slices.ts[own] + trace.slices.dur[own]))
         for trace, own, way in sides
     ]
-    outer, inner = (1, 0) if pair.turned else (0, 1)
+    outer, inner = (1, 0) if pair.swapped else (0, 1)
     early = times[outer][0] - times[inner][0] - steps[inner]
     late = times[inner][1] - times[outer][1] - 2 * steps[outer]
     return _breaches(np.maximum(early, late), sides[inner][:2], sides[outer][:2], bound_ns)

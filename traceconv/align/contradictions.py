@@ -352,6 +352,6 @@ def _fits(pair: PairEstimate, said: ClockMap, left_open: int) -> bool:
     if len(pair.estimate.rivals) >= MOST_RIVALS:
         return True  # there may be more than are listed
     begin = pair.a.span()[0]
-    apart, sign = pair.way.at(begin) - said.at(begin), -1 if pair.turned else 1
+    apart, sign = pair.way.at(begin) - said.at(begin), -1 if pair.swapped else 1
     places = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
     return any(abs(place) <= left_open + (pair.way.bound_ns or _LEAST_CONTRADICTION_NS) for place in places)

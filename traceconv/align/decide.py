@@ -208,7 +208,7 @@ def _settled(
         if one.domain in known:
             continue
         tried = [pair for pair in found if one.key in pair.keys]
-        fitting = [pair for pair in tried if pair.found]
+        fitting = [pair for pair in tried if pair.has_offset]
         if policy.on_ambiguous == "best" and fitting:
             best = min(fitting, key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.matches))
             way = replace(without_drifts(best).way, bound_ns=None)

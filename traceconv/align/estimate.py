@@ -264,11 +264,6 @@ class Estimate:
 OTHER_RUN = Text.OTHER_RUN()
 
 
-def refused(method: Method, verdict: Verdict, reason: Message | str) -> Estimate:
-    """Return an estimate without a relation, with the reason."""
-    return Estimate(method, verdict, reason)
-
-
 def insufficient(method: Method, reason: Message | str) -> Estimate:
-    """Return an estimate without a relation since there is too little evidence, with the reason."""
-    return refused(method, Verdict.INSUFFICIENT, reason)
+    """Return an estimate that is refused for lack of evidence, with the reason."""
+    return Estimate(method, Verdict.INSUFFICIENT, reason)

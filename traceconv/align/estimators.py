@@ -26,7 +26,6 @@ from traceconv.align.estimate import (
     SampledThreads,
     Samples,
     insufficient,
-    refused,
 )
 from traceconv.align.features import (
     SharedWork,
@@ -45,23 +44,32 @@ from traceconv.align.launches import Launches, align_launches, launches_of
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import ThreadStretches
-from traceconv.align.pairs import PairEstimate, both_ways, common_times, made, narrowing, rests_on, stated_outer, turned
+from traceconv.align.pairs import (
+    PairEstimate,
+    both_ways,
+    common_times,
+    pair_estimate,
+    refused_unless_narrower,
+    rests_on,
+    stated_outer,
+    swapped,
+)
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
 from traceconv.model.trace import Layer
 
-#: So many views of a recording are tried (threads, runtimes, counters), the surest first. Not tuned: real recordings
-#: have one to three.
+#: The most views of a recording (threads, runtimes, counters) that are tried, the surest first. Not tuned: real
+#: recordings have one to three.
 _MOST_VIEWS = 4
-#: What is known is searched as a whole for gaps of sampling if it is no wider than this on either side, ns.
+#: Sampling gaps are searched at all known offsets if these reach no further than this to either side, ns.
 _NARROW_NS = 12_000_000
-#: It is searched in windows of this length, ns. Not tuned: it bounds the memory of one search.
+#: The length of the windows that such a search is cut into, ns. Not tuned: it bounds the memory of one search.
 _WINDOW_NS = 2_000_000
-#: So far on either side of where labels are certain, gaps are looked for, ns: the worst of 24 recordings was off by
-#: 60 µs.
+#: How far sampling gaps are searched to either side of an offset by labels that is certain, ns. The worst of 24
+#: recordings was 60 µs off.
 _CERTAIN_NS = 150_000
-#: So far on either side of where labels are not certain, ns: at 4 kHz, a quarter of a millisecond off looks the same.
+#: And of one that is not certain, ns: at 4 kHz, offsets a quarter of a millisecond apart look the same.
 _AROUND_NS = 400_000
 
 _Timed = TypeVar("_Timed", Events, Samples, Bins, Launches, ThreadStretches)
@@ -72,11 +80,11 @@ _Timed = TypeVar("_Timed", Events, Samples, Bins, Launches, ThreadStretches)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of two clocks beforehand. A known drift is taken out of their events before they are compared.
+    """What is known of two clocks before their events are compared. A known drift is taken out of the events first.
 
-    Otherwise an estimator would have to search a window as wide as the drift makes it over the recording, and would
-    find other iterations there. With a known drift d, clock y is taken as (1 + d) * y'. The estimate for x and y' is y'
-    = x + o' + d' * (x - x0), so that y = x + (1 + d) * o' + d * x0 + (d + (1 + d) * d') * (x - x0).
+    Otherwise an estimator would have to search a window that the drift makes wide over the recording, and would find
+    other iterations there. With a known drift d, times of clock y are divided by 1 + d: y = (1 + d) * y'. The estimator
+    answers y' = x + o' + d' * (x - x0). So y = x + (1 + d) * o' + d * x0 + (d + (1 + d) * d') * (x - x0).
 
     Attributes:
         prior: the possible offsets and drifts of the times that `without_drift` returns.
@@ -88,24 +96,24 @@ class Known:
 
     @classmethod
     def of(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
-        """Return what is known of two clocks, by a map between two times of clock x.
+        """Return what a map says about two clocks between two times of clock x.
 
         Args:
-            known: from clock x to clock y.
-            span: ns of clock x.
-            zeros: the zeros of the times of x and y.
+            known: the map from clock x to clock y; None if there is none.
+            span: the two times of clock x, ns.
+            zeros: the times of x and y that the estimator counts from, ns.
         """
         if known is None or known.bound_ns is None:
             return cls(Prior(max_drift=FREE_DRIFT), 0.0)
         drift = 0.0 if known.bends else known.drift * DRIFT_UNIT
         knots = [bend.at_ns for bend in known.bends if min(span) < bend.at_ns < max(span)]
-        # A clock that was set on the way was at either side of the step there.
+        # Where a clock was set, the offset is that of either side of the step.
         times = [*span, *knots, *(knot - 1 for knot in knots)]
         offsets = [(known.at(ts) - zeros[1]) / (1 + drift) - (ts - zeros[0]) for ts in times]
         return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
 
     def without_drift(self, seen: _Timed) -> _Timed:
-        """Return the events with the times of clock y as they would be without the drift."""
+        """Return events of clock y with the times that they would have without the known drift."""
         rate = 1 + self.drift
         if not self.drift:
             return seen
@@ -120,7 +128,7 @@ class Known:
         return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
 
     def with_drift(self, found: Estimate) -> Estimate:
-        """Return the estimate of clock y, given that of its times without drift."""
+        """Return the estimate for clock y, from the one for its times without drift."""
         if not self.drift:
             return found
         rate, moved, landscape = 1 + self.drift, self.drift * found.line.x0, found.landscape
@@ -141,9 +149,16 @@ class Known:
 def _pair(
     a: ClockInput, b: ClockInput, zeros: tuple[int, int], known: ClockMap | None, align: Callable[[Known], Estimate]
 ) -> PairEstimate:
-    """Return an estimate as one of two clocks, given what is known of them and the zeros of their events."""
+    """Return the estimate for two clocks, with the known drift taken out before and put back after the comparison.
+
+    Args:
+        a, b: clock x and clock y.
+        zeros: the times of a and b that their events count from, ns.
+        known: a rough map from a to b; None if there is none.
+        align: compares the events, without their known drift.
+    """
     before = Known.of(known, common_times(a, b, known), zeros)
-    return made(a, b, before.with_drift(align(before)), zeros, known)
+    return pair_estimate(a, b, before.with_drift(align(before)), zeros, known)
 
 
 class Estimator(Protocol):
@@ -152,7 +167,7 @@ class Estimator(Protocol):
     Attributes:
         method: the kind of evidence.
         settles: the verdicts after which no later estimator is asked. If empty, none is asked once this one applies.
-        explains: of several equally good answers, such as several refusals, the one with the least number is reported.
+        explains: decides which of several equally good answers is reported, such as refusals: that of the least number.
     """
 
     method: Method
@@ -174,11 +189,11 @@ class Estimator(Protocol):
         ...
 
 
-# -- one recording that is given twice: equal times are one instant ---------------------------------------------------
+# -- one recording, given twice ---------------------------------------------------------------------------------------
 
 
 class DuplicateEstimator:
-    """Compares recordings that may be the same one. See `Estimator`."""
+    """Recognises a recording that is given twice: equal times are one instant. See `Estimator`."""
 
     method = Method.DUPLICATE
     settles: frozenset[Verdict] = frozenset()
@@ -189,7 +204,7 @@ class DuplicateEstimator:
         return same_recording(a.trace, b.trace)
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the estimate that both are one clock; None for two clocks of the recording that are not the same."""
+        """Return the estimate that both are one clock; None for two different clocks of the recording."""
         if a.clock != b.clock:
             return None
         events = sum(len(table.ts) for _, table in a.trace.timed_tables())
@@ -198,14 +213,11 @@ class DuplicateEstimator:
         return PairEstimate(a, b, estimate, 0, 0, way, 0, known)
 
 
-# -- calls of a host and the device work that they launched, told by the ids that both wrote down ---------------------
+# -- launches on a host, and the device work with the same correlation ids --------------------------------------------
 
 
 class LaunchEstimator:
-    """Compares launches and device work by correlation ids. See `Estimator`.
-
-    Without certainty, later estimators are asked.
-    """
+    """Compares launches and device work by correlation ids. If it is not certain, later estimators are asked, too."""
 
     method = Method.LAUNCHES
     settles = frozenset({Verdict.OK})
@@ -216,12 +228,13 @@ class LaunchEstimator:
         return all(side.trace.sources[0].marks.launches is not None for side in (a, b))
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the relation by launches in one trace of device work in the other one."""
-        found = both_ways(_one_way, a, b, known)
+        """Return the estimate by launches in one trace of device work in the other one; either may be the host."""
+        found = both_ways(_by_launches, a, b, known)
         return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
 
 
-def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    """Return the estimate for launches on the host of work of the device; empty without common correlation ids."""
     launches = launches_of(host.trace, host.clock, device.trace, device.clock)
     if launches is None:
         return []
@@ -230,10 +243,10 @@ def _one_way(host: ClockInput, device: ClockInput, known: ClockMap | None) -> li
         return align_launches(before.without_drift(launches), before.prior)
 
     pair = _pair(host, device, (launches.zero_x, launches.zero_y), known, align)
-    return [narrowing(pair, Text.LAUNCHES_TELL_NO_MORE)]
+    return [refused_unless_narrower(pair, Text.LAUNCHES_TELL_NO_MORE)]
 
 
-# -- the same work in both, by name: that of one trace lies inside that of the other one ------------------------------
+# -- slices of the same names: those of one trace lie inside those of the other one -----------------------------------
 
 
 class NamedEventEstimator:
@@ -241,40 +254,40 @@ class NamedEventEstimator:
 
     method = Method.SEQUENCE
     settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
-    explains = 1  # names tell people most
+    explains = 1  # users understand names best
 
     def applies(self, a: ClockInput, b: ClockInput) -> bool:
         """Return whether both have slices."""
         return bool(len(a.trace.slices.ts) and len(b.trace.slices.ts))
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the relation by the sequence of named slices; None without common names.
+        """Return the estimate by the sequence of named slices; None without common names.
 
-        The formats state which side is outer. If they do not, it is the side with the longer slices, and durations must
-        show that the others lie inside them.
+        The formats state which clock has the outer slices. If they do not, it is the one with the longer slices, and
+        durations must show that the others lie inside them.
         """
         views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
         if views is None:
             return None
         stated = stated_outer(a, b)
         if stated is not None and Layer.DEVICE in (a.layer, b.layer):
-            return made(a, b, insufficient(self.method, Text.QUEUED()), (0, 0), known)
-        outer = stated or (a if _typical(views[0].events) >= _typical(views[1].events) else b)
+            return pair_estimate(a, b, insufficient(self.method, Text.QUEUED()), (0, 0), known)
+        outer = stated or (a if _usual_length(views[0].events) >= _usual_length(views[1].events) else b)
         if outer is a:
             return _nested(a, b, views, known, inside=stated is not None)
         back = known.inverse() if known else None
-        return turned(_nested(b, a, (views[1], views[0]), back, inside=stated is not None))
+        return swapped(_nested(b, a, (views[1], views[0]), back, inside=stated is not None))
 
 
 def _nested(
     a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
 ) -> PairEstimate:
-    """Return the estimate for work of b inside work of a.
+    """Return the estimate for slices of b inside slices of a.
 
     Args:
         a, b: the outer and the inner clock.
         views: the slices of both, of the kinds that both have.
-        known: what is known beforehand.
+        known: a rough map from a to b; None if there is none.
         inside: whether the formats state that b lies inside a; otherwise durations must show it.
     """
     one, other = (view.events for view in views)
@@ -289,15 +302,12 @@ def _nested(
     return pair if matched is None else replace(pair, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
 
 
-def _typical(events: Events) -> float:
-    """Return the sum of the median durations of all kinds, ns.
-
-    That of the outer trace is greater, unless a queue runs work later.
-    """
+def _usual_length(events: Events) -> float:
+    """Return the sum over all kinds of the median duration, ns; it is greater for outer events."""
     return float(sum(np.median(events.dur[events.kind == kind]) for kind in np.unique(events.kind).tolist()))
 
 
-# -- busy times of one trace against what samples or counters saw in the other one ------------------------------------
+# -- busy times of one trace, and samples or counters of the other one ------------------------------------------------
 
 
 class ActivityEstimator:
@@ -317,22 +327,22 @@ class ActivityEstimator:
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         """Return the first certain estimate, else the best one; refused if two are certain of different offsets."""
-        found = both_ways(_views, a, b, known)
+        found = both_ways(_by_activity, a, b, known)
         certain = [pair for pair in found if not pair.estimate.verdict.refused]
         middle = sum(a.span()) // 2
         for pair in certain:
             apart = abs(pair.way.at(middle) - certain[0].way.at(middle))
             if apart > 2 * (pair.bound_ns + certain[0].bound_ns):
-                estimate = refused(certain[0].estimate.method, Verdict.AMBIGUOUS, Text.VIEWS_APART())
+                estimate = Estimate(certain[0].estimate.method, Verdict.AMBIGUOUS, Text.VIEWS_APART())
                 return replace(certain[0], estimate=estimate)
         best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
-        return None if best is None else narrowing(best, Text.ACTIVITY_TELLS_NO_MORE)
+        return None if best is None else refused_unless_narrower(best, Text.ACTIVITY_TELLS_NO_MORE)
 
 
-def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
-    """Yield estimates of the busy times of a against each view of b, the surest view first.
+def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    """Return the estimates for the slices of a and each view of b, those by sampling gaps first, then the surest view.
 
-    A view is a thread, a runtime or a counter.
+    A view is a counter of b, or the samples of a thread or a runtime.
     """
     slices = busy_slices(a.trace, a.clock)
     if slices is None:
@@ -344,21 +354,25 @@ def _views(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEst
 
 
 def _compared(slices: Events, seen: Samples | Bins, before: Known) -> Estimate:
+    """Return the estimate for slices and one view."""
     if isinstance(seen, Samples):
         return align_samples(slices, before.without_drift(seen), before.prior)
     return align_bins(slices, before.without_drift(seen), before.prior)
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
-    """Return the estimate by the gaps around samples of b among slices of a.
+    """Return the estimates by the gaps around samples of b in the clock readings of a.
 
-    The search covers the known offsets, or those near the best ones by labels.
+    Args:
+        a, b: the clock of the slices, whose starts and ends are readings, and that of the samples.
+        known: a rough map from a to b. If it is narrow, its offsets are searched.
+        rough: the estimates by labels of the samples. Offsets near the best ones are searched.
     """
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     found = []
     for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
-        # What is known may span some sampling periods, which look the same, where labels tell one from the next.
+        # The known offsets may span several sampling periods, which look the same. Labels then tell which one it is.
         tries = []
         if narrow is not None:
             offset, bound = _offset(sampled, narrow), narrow.bound_ns or 0
@@ -368,29 +382,29 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
         tries = tries or [_near(sampled, rough, certain=False)]
         for windows in filter(None, tries):
             estimate = align_interruptions(sampled, windows, FREE_DRIFT, hard=bool(narrow or certain))
-            found.append(made(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
+            found.append(pair_estimate(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
             if not estimate.verdict.refused:
                 break
     return found
 
 
 def _half_width(pair: PairEstimate) -> float:
-    """Return the greatest error of the offset in the middle of the evidence, ns.
-
-    Elsewhere drift adds to it.
-    """
+    """Return the greatest error of the offset in the middle of the evidence, ns; drift adds to it elsewhere."""
     region = pair.estimate.region
     return np.inf if region is None else region.width(region.x0) / 2
 
 
 def _offset(sampled: SampledThreads, way: ClockMap) -> float:
-    """Return the offset of a map in the middle of the samples, ns, relative to both zeros."""
+    """Return the offset of a map in the middle of the samples, between times that count from both zeros, ns."""
     middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
     return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
 
 
 def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
-    """Return windows of offsets around those that labels favour: the best ones if they are certain, else all."""
+    """Return windows of offsets to search: around the best offsets by labels, and around their rivals unless certain.
+
+    Windows that overlap are joined.
+    """
     around = [
         (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
@@ -398,7 +412,7 @@ def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bo
         for away in (0, *(() if certain else pair.rival_offsets()))
     ]
     windows: list[tuple[float, float]] = []
-    for low, high in sorted((place - reach, place + reach) for place, reach in around):
+    for low, high in sorted((offset - reach, offset + reach) for offset, reach in around):
         if windows and low <= windows[-1][1]:
             low, last = windows.pop()
             high = max(high, last)
@@ -428,7 +442,7 @@ def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: N
             continue
         pair = estimator.estimate(a, b, known, names)
         if pair is not None:
-            # Accepted answers come first, and within these and the others what explains most.
+            # Accepted answers come first; of equal ones the one that explains most.
             verdict = pair.estimate.verdict
             found.append(((verdict.refused, verdict is not Verdict.OK, estimator.explains), pair))
         if not estimator.settles or (pair is not None and pair.estimate.verdict in estimator.settles):

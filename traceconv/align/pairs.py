@@ -1,4 +1,4 @@
-"""What the events of two clocks say about their relation, in times of the two."""
+"""The estimate for two clocks of inputs, with the maps between them that follow from it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traceconv.align.domains import Key
-from traceconv.align.estimate import Array, Estimate, refused
+from traceconv.align.estimate import Array, Estimate, insufficient
 from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
 
-#: So many rivals are named.
+#: Messages name this many rivals at most.
 _MOST_NAMED = 4
 
 
@@ -23,15 +23,15 @@ class PairEstimate:
     """What the events of two clocks say about their relation.
 
     Attributes:
-        a, b: the two.
-        estimate: the answer, with a as clock x, the outer one; or with b, if it is turned.
-        zero_a, zero_b: what its numbers are relative to, ns.
-        way: the map from a to b that follows, with the bound over all events of a.
-        back_bound_ns: the bound of the way back over all events of b; None: not known.
-        known: what was known before, as a map from a to b; None if nothing was.
-        turned: whether clock x of the estimate, the one with the outer events, is b instead of a.
-        rows: the matched slices, as rows in the traces of a and b; None if the estimate does not tell.
-        taken: whether the two are put together on it.
+        a, b: the two clocks.
+        estimate: the answer of an estimator. Its clock x, the one with the outer events, is a; or b, if `swapped`.
+        zero_a, zero_b: the times of a and b that the numbers of the estimate count from, ns.
+        way: the map from a to b, with the bound over all events of a.
+        back_bound_ns: the bound of the map from b to a over all events of b; None if it is not known.
+        known: the map from a to b that was known before; None if there was none.
+        swapped: whether clock x of the estimate is b instead of a.
+        rows: the matched slices, as rows in the traces of a and b; None if the estimator matches no slices.
+        taken: whether the alignment uses the estimate.
     """
 
     a: ClockInput
@@ -42,7 +42,7 @@ class PairEstimate:
     way: ClockMap
     back_bound_ns: int | None = None
     known: ClockMap | None = None
-    turned: bool = False
+    swapped: bool = False
     rows: tuple[Array, Array] | None = None
     taken: bool = False
 
@@ -52,60 +52,72 @@ class PairEstimate:
         return self.a.key, self.b.key
 
     def carries(self, found: ClockMap) -> bool:
-        """Return whether a map rests on it."""
+        """Return whether a map rests on this estimate."""
         return self.taken and frozenset(self.keys) in found.rests_on
 
     @property
-    def found(self) -> bool:
-        """Whether it names a place, be it a refused one."""
+    def has_offset(self) -> bool:
+        """Whether the estimate has an offset, even a refused one."""
         return not self.estimate.verdict.refused or self.estimate.landscape is not None
 
     @property
     def bound_ns(self) -> int:
-        """How wrong the map is at most, over the events of a."""
+        """How wrong the map from a to b is at most, over the events of a, ns."""
         return self.way.uncertainty
 
     @property
     def back(self) -> ClockMap:
-        """The way from b to a."""
+        """The map from b to a."""
         return replace(self.way.inverse(), bound_ns=self.back_bound_ns)
 
-    def bound_of(self, side: ClockInput) -> int | None:
-        """Return how wrong the events of one of the two clocks are at most where they are moved to the other one."""
-        return self.way.bound_ns if side.key == self.a.key else self.back_bound_ns
-
     def rival_offsets(self) -> list[int]:
-        """Return the other places where the traces fit, as differences to the best one, ns."""
+        """Return the other offsets that fit, each less the best one, ns."""
         return [round(rival.offset_ns - self.estimate.line.offset) for rival in self.estimate.rivals]
 
     def why_refused(self) -> Message | str:
-        """Return the reason, with the strongest rivals."""
+        """Return the reason of the verdict, with the strongest rivals."""
         rivals = self.rival_offsets()[:_MOST_NAMED]
         return Text.OTHER_PLACES(reason=self.estimate.reason, rivals=rivals) if rivals else self.estimate.reason
 
 
-#: What some evidence says with its first clock as clock x, by what is known from the first one to the second one.
+#: Compares two clocks, the first one as clock x. The map is what is known from the first to the second.
 OneWay = Callable[[ClockInput, ClockInput, ClockMap | None], Sequence[PairEstimate]]
 
 
-def made(
+def pair_estimate(
     a: ClockInput, b: ClockInput, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None
 ) -> PairEstimate:
-    """Return an estimate, whose numbers are relative to zeros, with the maps that follow."""
-    way = _way(estimate, *zeros)
-    jumps = any(line.doubt is not None for line in estimate.chain.lines)
-    # The first and the last time, or every one, ns from a zero: times since 1970 are not exact as float64.
+    """Return the estimate for two clocks, with the maps in both directions.
+
+    Args:
+        a, b: the two clocks; a is clock x of the estimate.
+        estimate: the answer of an estimator.
+        zeros: the times of a and b that its numbers count from, ns.
+        known: the map from a to b that was known before.
+    """
+    chain = estimate.chain
+    jumps = any(line.doubt is not None for line in chain.lines)
+    # Without a jump, the error is greatest at the first or the last time. The zero is taken out of the integers: times
+    # since 1970 are not exact as float64.
     all_times = (np.sort(side.times()) if jumps else np.array(side.span(), np.int64) for side in (a, b))
     times, times_b = ((ts - zero).astype(np.float64) for ts, zero in zip(all_times, zeros, strict=True))
-    back_bound = _bound(estimate.chain, estimate.chain.back(times_b, in_order=True))
-    way = replace(way, bound_ns=_bound(estimate.chain, times), rests_on=rests_on(a, b))
-    return PairEstimate(a, b, estimate, *zeros, way, back_bound, known)
+    first, *later = chain.lines
+    start = _in_integers(first, first.x0, zeros)
+    way = ClockMap(
+        start.offset_ns,
+        _bound(chain, times),
+        (Step(estimate.method.compared, Provenance.ESTIMATED),),
+        estimate.verdict,
+        start.drift,
+        start.at_ns,
+        tuple(_in_integers(line, line.begin, zeros) for line in later),
+        rests_on=rests_on(a, b),
+    )
+    return PairEstimate(a, b, estimate, *zeros, way, _bound(chain, chain.back(times_b, in_order=True)), known)
 
 
-def turned(pair: PairEstimate) -> PairEstimate:
-    """Return the same estimate, seen from the other side."""
-    known = pair.known.inverse() if pair.known else None
-    rows = (pair.rows[1], pair.rows[0]) if pair.rows else None
+def swapped(pair: PairEstimate) -> PairEstimate:
+    """Return the same estimate with a and b exchanged."""
     return replace(
         pair,
         a=pair.b,
@@ -114,19 +126,22 @@ def turned(pair: PairEstimate) -> PairEstimate:
         zero_b=pair.zero_a,
         way=pair.back,
         back_bound_ns=pair.way.bound_ns,
-        known=known,
-        turned=not pair.turned,
-        rows=rows,
+        known=pair.known.inverse() if pair.known else None,
+        swapped=not pair.swapped,
+        rows=(pair.rows[1], pair.rows[0]) if pair.rows else None,
     )
 
 
 def both_ways(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
-    """Return what is found with a as clock x, then what is found with b as clock x."""
-    return [*one_way(a, b, known), *map(turned, one_way(b, a, known.inverse() if known else None))]
+    """Return the estimates with a as clock x, then those with b as clock x."""
+    return [*one_way(a, b, known), *map(swapped, one_way(b, a, known.inverse() if known else None))]
 
 
 def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[int, int]:
-    """Return the first and the last time of clock a at which both have events, as far as is known, ns."""
+    """Return the first and the last time of clock a at which both have events, ns.
+
+    Without a map from a to b, it is the whole span of a.
+    """
     first, last = a.span()
     if known is None:
         return first, last
@@ -134,59 +149,56 @@ def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[
     return max(first, first_b), min(last, last_b)
 
 
-def narrowing(pair: PairEstimate, no_more: Text) -> PairEstimate:
-    """Return the estimate, refused with a reason if it tells no more than what was known."""
+def refused_unless_narrower(pair: PairEstimate, reason: Text) -> PairEstimate:
+    """Return the estimate, refused for a reason if its bound is not smaller than the one that was known before."""
     known = pair.known.bound_ns if pair.known else None
     if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
         return pair
-    reason = no_more(bound=pair.bound_ns)
-    return replace(pair, estimate=refused(pair.estimate.method, Verdict.INSUFFICIENT, reason))
+    return replace(pair, estimate=insufficient(pair.estimate.method, reason(bound=pair.bound_ns)))
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
-    """Return whether traces are put together on it; `same_run`: the user says that they are of one run."""
+    """Return whether an estimate is certain enough to be used.
+
+    Args:
+        estimate: the estimate.
+        same_run: whether the user states that all inputs are of one run.
+    """
     return estimate.verdict is Verdict.OK or (same_run and estimate.verdict is Verdict.UNVERIFIED)
 
 
 def stated_outer(a: ClockInput, b: ClockInput) -> ClockInput | None:
-    """Return the side around the other one, as their formats say; None if they say nothing, or the same of both."""
+    """Return the clock whose slices lie around those of the other one, as the formats state; None if they do not."""
     if a.layer is None or b.layer is None or a.layer is b.layer:
         return None
     return a if a.layer < b.layer else b
 
 
 def rests_on(a: ClockInput, b: ClockInput) -> frozenset[frozenset[Key]]:
-    """Return what a map rests on that is estimated from two clocks."""
+    """Return the value of `ClockMap.rests_on` for a map that is estimated from two clocks."""
     return frozenset({frozenset({a.key, b.key})})
 
 
-def _way(estimate: Estimate, zero_a: int, zero_b: int) -> ClockMap:
-    """Return the map that an estimate means, in integers."""
-    begin, *later = estimate.chain.lines
-    first = _line(begin, begin.x0, zero_a, zero_b)
-    bends = tuple(_line(line, line.begin, zero_a, zero_b) for line in later)
-    step = Step(estimate.method.compared, Provenance.ESTIMATED)
-    return ClockMap(first.offset_ns, None, (step,), estimate.verdict, first.drift, first.at_ns, bends)
-
-
-def _line(line: Line, at: float, zero_a: int, zero_b: int) -> Bend:
-    """Return a line in integers, with the offset that holds at a time of clock a from its zero."""
+def _in_integers(line: Line, at: float, zeros: tuple[int, int]) -> Bend:
+    """Return a line in integer ns, with the offset that it has at a time of clock a (ns from the zero of a)."""
     offset = line.offset + line.drift * (round(at) - line.x0)
-    return Bend(zero_a + round(at), round(offset) + zero_b - zero_a, round(line.drift / DRIFT_UNIT))
+    return Bend(zeros[0] + round(at), round(offset) + zeros[1] - zeros[0], round(line.drift / DRIFT_UNIT))
 
 
 def _bound(chain: Chain, x: F64) -> int | None:
-    """Return how wrong a relation is at most at times of clock x, and between the first and the last.
+    """Return how wrong a relation is at most between the first and the last of some times, ns; None without a region.
 
-    None without a region.
+    Beside a jump the error can be as great as the jump, if nothing tells on which side of it an event is.
 
-    Beside a jump it may be as wrong as that is high, if there is an event whose side of it nothing tells.
+    Args:
+        chain: the lines of the relation.
+        x: times of clock x, ascending; all that can be beside a jump are among them.
     """
     if not chain.bounded:
         return None
     begins = np.array(chain.begins)
     begins = begins[(begins > x[0]) & (begins < x[-1])]
-    around = np.concatenate((begins, np.nextafter(begins, -np.inf)))
+    around = np.concatenate((begins, np.nextafter(begins, -np.inf)))  # both sides of each line's start
     for line in chain.lines:
         around = around[~line.in_doubt(around)]
     x = np.concatenate((x, around))

@@ -181,7 +181,7 @@ def _bound_at(
     for pair in pairs:
         if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
             continue
-        bound = pair.bound_of(side)
+        bound = pair.way.bound_ns if side.key == pair.a.key else pair.back_bound_ns
         if bound is not None and found.bound_ns >= bound and pair.carries(found):
             low, high = _interval(pair, _on_x(pair, side, time))
             return min(line.bound_ns, line.bound_ns - bound + int(np.ceil(max(-low, high))) + 1)
@@ -194,7 +194,7 @@ def _bound_at(
 def _x_and_y(pair: PairEstimate) -> tuple[tuple[ClockInput, int], tuple[ClockInput, int]]:
     """Return the two clocks of an estimate with their zeros, clock x first."""
     a, b = (pair.a, pair.zero_a), (pair.b, pair.zero_b)
-    return (b, a) if pair.turned else (a, b)
+    return (b, a) if pair.swapped else (a, b)
 
 
 def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads, refused
+from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads
 from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, box, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import Verdict
@@ -130,7 +130,7 @@ def align_interruptions(
         if rival is None:
             return _answer(sampled, best, rivals, chance, max_drift)
         why = Text.SAMPLES_AVOID_ANOTHER_PLACE(away=abs(rival.offset - best.places[0].offset))
-    return refused(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or Text.FEW_SAMPLES_AMONG_SLICES())
+    return Estimate(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or Text.FEW_SAMPLES_AMONG_SLICES())
 
 
 def _all_windows(
@@ -248,7 +248,7 @@ def _answer(
     place = tried.places[0]
     region = _region(sampled, place, tried.middle, max_drift)
     if region is None:
-        return refused(Method.SAMPLING_GAPS, Verdict.INCONSISTENT, Text.NO_LINE_THROUGH_GAP())
+        return Estimate(Method.SAMPLING_GAPS, Verdict.INCONSISTENT, Text.NO_LINE_THROUGH_GAP())
     span = (min(float(reads[0]) for reads, _ in sampled.threads), max(float(reads[-1]) for reads, _ in sampled.threads))
     samples = sum(len(samples) for _, samples in sampled.threads)
     reason = Text.SAMPLES_AVOID_SLICES(samples=samples, half=region.width(region.x0) / 2)

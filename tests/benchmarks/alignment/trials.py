@@ -32,7 +32,7 @@ from tests.benchmarks.alignment.simulate import (
 )
 from traceconv.align import align
 from traceconv.align.causality import believed, causality
-from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples, refused
+from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
@@ -455,7 +455,7 @@ def merged(traces: Sequence[Trace], outer_name: str, truth: Truth) -> Outcome:
         alignment = align(list(traces))
         alignment = believed(alignment, causality(traces, alignment))
     except AlignmentError as refusal:
-        return Outcome(refused("", Verdict(refusal.verdict), refusal.message))
+        return Outcome(Estimate("", Verdict(refusal.verdict), refusal.message))
     (pair,) = [pair for pair in alignment.pairs if pair.taken]
     names = [trace.sources[0].name for trace in traces]
     a, b = names.index(outer_name), 1 - names.index(outer_name)
@@ -620,7 +620,7 @@ def _watched_outcome(a: ClockInput, b: ClockInput, truth: Truth, known: ClockMap
     first, last = a.span()
     found = estimate_pair(a, b, known, NameMap())
     if found is None:
-        return Outcome(refused("", Verdict.INSUFFICIENT, "nothing in common"))
+        return Outcome(Estimate("", Verdict.INSUFFICIENT, "nothing in common"))
     low, high = ((t - truth.offset) / (1 + truth.drift) for t in b.span())
     seen = max(low, first) - found.zero_a, min(high, last) - found.zero_a
     return judged(found.estimate, truth, found.zero_a, found.zero_b, seen)
