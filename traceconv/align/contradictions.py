@@ -1,7 +1,7 @@
-"""What events say against what files or the user say about clocks.
+"""Compare what events say with what files or the user say about clocks.
 
-Files that contradict their events are refused, or moved where only the zone of a local time was guessed. The user is
-contradicted by warnings only.
+Files that their events contradict are refused, or moved if only the zone of a local time was guessed. Statements of the
+user are used as they are: events that contradict them make warnings only.
 """
 
 from __future__ import annotations
@@ -25,108 +25,126 @@ from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.trace import Layer
 
-#: All pairs of so many inputs are asked for what their events say. Not tuned: 15 pairs take some seconds.
+#: With at most this many inputs the events of all pairs are compared. Not tuned: 15 pairs take some seconds.
 ALL_PAIRS = 6
-#: What files state is not held against estimates from traces with more slices: that takes minutes.
+#: Statements about inputs with more slices are not checked here: that takes minutes.
 _MOST_SLICES = 50_000
-#: Activity contradicts what files state from so far away on, ns, and from so many times the bounds of both on: its
-#: bound is a probable one. Not tuned: the worst of all recorded estimates by activity was 0.8 ms off.
+#: How far estimates by activity must be from what files state to contradict it: this, ns, and this many times both
+#: bounds, since their own bound is a probable one. Not tuned: the worst of all recorded ones was 0.8 ms off.
 _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
-#: So far from where the user puts a clock events are looked for that fit in several places, ns.
+#: How far from the statement of the user events are looked for that may fit at several offsets, ns.
 _NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
 
 
-def contradiction(
-    a: ClockInput, b: ClockInput, known: ClockMap, policy: Policy, made: PairEstimate | None
-) -> tuple[PairEstimate | None, Warnings]:
-    """Return what the events are certain of, if it is something else than what files say, and what is to be said.
+# -- files ------------------------------------------------------------------------------------------------------------
 
-    The two must be further apart than the bounds of both allow. Against what a file states, activity counts only from
-    far away, since its bound is a probable one. What the user says is not judged here.
+
+def contradiction(
+    a: ClockInput, b: ClockInput, known: ClockMap, policy: Policy, earlier: PairEstimate | None
+) -> tuple[PairEstimate | None, Warnings]:
+    """Return the estimate that contradicts what files state or assume about two clocks, and warnings about the check.
+
+    The estimate must be certain, and further from the statement than the bounds of both allow. What the user states is
+    not checked here.
 
     Args:
         a, b: two clocks.
-        known: from a to b, as files have it.
-        policy: which names mean the same work, and whether the user says that all is of one run.
-        made: what the events said near to that; it is not asked again unless that was too near.
+        known: the map from a to b by the files.
+        policy: which names mean the same work, and whether the user states that all inputs are of one run.
+        earlier: the estimate for offsets near to that map, if there is one.
+
+    Returns:
+        The estimate, None if nothing is contradicted; and the warnings.
     """
-    stated = known.verdict is Verdict.OK
-    if known.by_user or (known.bound_ns is None and not stated):
+    is_stated = known.verdict is Verdict.OK  # else it is assumed
+    if known.by_user or (known.bound_ns is None and not is_stated):
         return None, ()
-    if stated and known.bound_ns is not None and _too_many(a, b):
-        checked_in_parts = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
+    if is_stated and known.bound_ns is not None and _has_too_many_slices(a, b):
+        has_check_of_calls = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
         text = Text.TOO_MANY_TO_CHECK(other=b.name, most=_MOST_SLICES)
-        return None, () if checked_in_parts else [(a.key, text)]
-    left_open, found = _left_open(known, a, b), made
+        return None, () if has_check_of_calls else [(a.key, text)]
+    allowed, found = _allowed_ns(known, a, b), earlier
     if known.bound_ns is not None:
-        said = [(a.key, Text.WRONG_OR_TWO_RUNS(other=b.name))]
+        warning = [(a.key, Text.WRONG_OR_TWO_RUNS(other=b.name))]
         if known.bound_ns < _LEAST_CONTRADICTION_NS:
             found = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
         if found is None:
             return None, ()
         if found.estimate.verdict.refused:
-            # Events that tell no place near to what files say may tell one far from it.
+            # Nothing is certain near to the statement. Unless that is settled, look at all offsets.
             by_names = found.estimate.method is Method.SEQUENCE
-            settled = found.estimate.verdict is not Verdict.INSUFFICIENT if by_names else stated
-            if settled:
-                elsewhere = stated and _fits_elsewhere(found) and not _fits(found, known, left_open)
-                return None, said if elsewhere else ()
+            is_settled = found.estimate.verdict is not Verdict.INSUFFICIENT if by_names else is_stated
+            if is_settled:
+                elsewhere = is_stated and _names_fit_at_several(found) and not _fits(found, known, allowed)
+                return None, warning if elsewhere else ()
             found = estimate_pair(a, b, None, policy.names)
-            if stated and found is not None and _fits_elsewhere(found):
-                return None, said
+            if is_stated and found is not None and _names_fit_at_several(found):
+                return None, warning
     if found is None or not is_accepted(found.estimate, same_run=policy.same_run):
         return None, ()
-    # What files state is refused, what they assume is moved: by named events only if these are very certain.
+    # An assumption is moved without asking: named events must be very certain for that.
     by_names = found.estimate.method is Method.SEQUENCE
-    if by_names and not stated and found.estimate.margin < 2 * LEAST_MARGIN:
+    if by_names and not is_stated and found.estimate.margin < 2 * LEAST_MARGIN:
         return None, ()
-    least = left_open + found.bound_ns
-    if stated and not by_names and found.estimate.method is not Method.LAUNCHES:
+    least = allowed + found.bound_ns
+    if is_stated and not by_names and found.estimate.method is not Method.LAUNCHES:
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
     apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
     return found if apart > least else None, ()
 
 
-def _too_many(a: ClockInput, b: ClockInput) -> bool:
+def _has_too_many_slices(a: ClockInput, b: ClockInput) -> bool:
     return max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES
 
 
-def _left_open(known: ClockMap, a: ClockInput, b: ClockInput) -> int:
-    """Return how far off what files state of two clocks can be, and how coarse their times are, together, ns."""
-    return known.stated_bound_ns + _steps(a, b)
+def _allowed_ns(known: ClockMap, a: ClockInput, b: ClockInput) -> int:
+    """Return how far events may be from a map of the files: its bound, and the resolutions of both clocks, ns."""
+    return known.stated_bound_ns + _resolutions(a, b)
 
 
-def _fits_elsewhere(found: PairEstimate) -> bool:
+def _resolutions(a: ClockInput, b: ClockInput) -> int:
+    """Return the sum of the resolutions of two clocks, ns."""
+    return a.domain.resolution_ns + b.domain.resolution_ns
+
+
+def _names_fit_at_several(found: PairEstimate) -> bool:
+    """Return whether named events fit at several offsets."""
     return found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method is Method.SEQUENCE
 
 
-def _stated_by(known: ClockMap) -> Message | str:
-    """Return where it is known from how two clocks relate, each way once."""
-    ways = tuple(dict.fromkeys(step.text for step in known.steps))
-    return Text.STEPS(steps=ways) if ways else Text.BOTH_FILES_SAY()
+def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
+    """Return whether one of the offsets at which uncertain events fit is the stated one, to within some ns."""
+    if pair.estimate.verdict is Verdict.INSUFFICIENT:
+        return False
+    if len(pair.estimate.rivals) >= MOST_RIVALS:
+        return True  # there may be more than are listed
+    start = pair.a.span()[0]
+    apart, sign = pair.way.at(start) - stated.at(start), -1 if pair.swapped else 1
+    all_apart = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
+    return any(abs(one) <= allowed + (pair.way.bound_ns or _LEAST_CONTRADICTION_NS) for one in all_apart)
 
 
-# -- a zone that was guessed ------------------------------------------------------------------------------------------
+def _sources_of(known: ClockMap) -> Message | str:
+    """Return where a map of the files is known from, each source once."""
+    texts = tuple(dict.fromkeys(step.text for step in known.steps))
+    return Text.STEPS(steps=texts) if texts else Text.BOTH_FILES_SAY()
 
 
 def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockInput]) -> tuple[ClockInput, Message]:
-    """Return the clock that is not where its file puts it, since only the zone of its local time was guessed.
+    """Return the clock whose local time was read in a wrong zone, as its events show, and the warning for it.
 
     Args:
-        pair: what the events are certain of.
-        known: what files say, from a to b of the pair.
-        assumed: those of the two whose place was only assumed.
-
-    Returns:
-        The clock, and what is to be said of it.
+        pair: the estimate that contradicts the files.
+        known: the map from a to b of the pair by the files.
+        assumed: those of the two clocks whose relation to trace time was only assumed.
 
     Raises:
-        InconsistentClocks: it is more than a zone.
+        InconsistentClocks: no other zone of a guessed local time explains the contradiction.
     """
     apart = pair.way.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
     moves = [(side, apart if side is pair.a else -apart) for side in assumed or [pair.a]]
-    zones: list[Message] = []
+    options: list[Message] = []
     for side, move in moves:
         local = local_time_of(side.trace, side.clock)
         zone = zone_behind(local, move, (known.bound_ns or 0) + pair.bound_ns) if local else None
@@ -138,77 +156,74 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
             was, fits = zone_text(local.ahead_ns), zone_text(zone)
             matches = pair.estimate.matches
             return side, Text.ZONE_MOVED(was=was, matches=matches, other=other, zone=fits, option=option)
-        zones.append(option)
+        options.append(option)
     side, move = moves[0]
-    settle = Text.ZONES_WOULD_AGREE(options=tuple(zones)) if zones else ""
+    settle = Text.ZONES_WOULD_AGREE(options=tuple(options)) if options else ""
     raise InconsistentClocks(
         Text.EVENTS_CONTRADICT(
-            a=pair.a.name, b=pair.b.name, by=_stated_by(known), n=pair.estimate.matches, file=side.name, move=move
+            a=pair.a.name, b=pair.b.name, by=_sources_of(known), n=pair.estimate.matches, file=side.name, move=move
         ),
         hint=Text.BELIEVE_OR_LEAVE(settle=settle, file=side.name, move=move),
         pairs=[pair],
     )
 
 
-# -- work before its launch -------------------------------------------------------------------------------------------
-
-
 def refuse_early_work(host: ClockInput, device: ClockInput, ways: tuple[ClockMap, ClockMap]) -> None:
-    """Refuse what files state of two clocks if work of the one starts before the calls of the other one launched it.
+    """Refuse what files state of two clocks if work of a device starts before the calls that launched it.
 
     Args:
         host, device: the clock of the calls, and that of the work.
-        ways: how both become times of one clock.
+        ways: the maps of both to one clock.
 
     Raises:
-        InconsistentClocks: it does, by more than the files leave open.
+        InconsistentClocks: work starts too early by more than the bounds of the files.
     """
     known = ways[0].then(ways[1].inverse())
     if known.verdict is not Verdict.OK or known.by_user:
         return
-    left_open = _left_open(known, host, device)
-    early = early_work(host.trace, host.clock, device.trace, device.clock, ways, left_open)
+    allowed = _allowed_ns(known, host, device)
+    early = early_work(host.trace, host.clock, device.trace, device.clock, ways, allowed)
     if early is not None:
         text = Text.WORK_TOO_EARLY(
-            host=host.name, device=device.name, by=_stated_by(known), early=early[0], most=left_open
+            host=host.name, device=device.name, by=_sources_of(known), early=early[0], most=allowed
         )
         raise InconsistentClocks(text, hint=Text.OFFSET_OR_LEAVE(file=device.name, move=early[1]))
 
 
-# -- what the user says -----------------------------------------------------------------------------------------------
+# -- the user ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What the events say against the user.
+    """An estimate that contradicts the user.
 
     Attributes:
-        pair: what they say.
-        begin, end: by how much they would move clock a of it further, at its first and at its last time, ns.
-        allowed: how much of that both leave open, ns; 0 if the events fit elsewhere, but in several places.
-        weak: whether the events are not certain of it themselves.
+        pair: the estimate.
+        at_start, at_end: by how much it would move clock a of the pair, at its first and at its last time, ns.
+        allowed: by how much it may without a contradiction, ns; 0 if events fit at several offsets, all others.
+        is_weak: whether the estimate itself is not certain.
     """
 
     pair: PairEstimate
-    begin: int
-    end: int
+    at_start: int
+    at_end: int
     allowed: int
-    weak: bool = False
+    is_weak: bool = False
 
-    def against(self, side: ClockInput) -> Message:
+    def warning(self, side: ClockInput) -> Message:
         """Return the warning for one of the two clocks."""
         is_a = side.key == self.pair.a.key
-        moves = (self.begin, self.end) if is_a else (-self.begin, -self.end)
+        moves = (self.at_start, self.at_end) if is_a else (-self.at_start, -self.at_end)
         other = (self.pair.b if is_a else self.pair.a).name
         if not self.allowed:
             return Text.FITS_IN_SEVERAL_PLACES(other=other)
-        steady = abs(moves[1] - moves[0]) <= self.allowed
-        where = Text.MOVE(move=moves[0]) if steady else Text.MOVES(begin=moves[0], end=moves[1])
+        is_steady = abs(moves[1] - moves[0]) <= self.allowed
+        where = Text.MOVE(move=moves[0]) if is_steady else Text.MOVES(begin=moves[0], end=moves[1])
         estimate = self.pair.estimate
-        if self.weak:
+        if self.is_weak:
             return Text.FITS_BETTER(other=other, where=where, verdict=estimate.verdict, reason=estimate.reason)
         text = Text.BELONGS_ELSEWHERE(other=other, where=where, n=estimate.matches, within=self.allowed)
-        if side.offset is None or not steady:
+        if side.offset is None or not is_steady:
             return text
         return Text.OFFSET_WOULD_AGREE(text=text, file=side.name, move=side.offset.offset_ns + moves[0])
 
@@ -216,108 +231,108 @@ class Doubt:
 def doubts(
     inputs: Inputs, ways: Ways, policy: Policy, pairs: Sequence[PairEstimate]
 ) -> tuple[list[PairEstimate], list[tuple[Key, Message]]]:
-    """Return what the events say against the user, as estimates that are new and as warnings.
+    """Return new estimates that contradict the user, and a warning for each clock that they contradict.
 
     Args:
         inputs: the clocks.
-        ways: how they were put on trace time.
+        ways: their maps to trace time.
         policy: which names mean the same work.
-        pairs: what was estimated before; it is not estimated again.
+        pairs: the earlier estimates; these pairs are not compared again.
     """
     placed = [one for one in inputs.clocks if is_timed(one, ways)]
     many = len({one.index for one in placed}) > ALL_PAIRS
-    said: dict[Key, Message] = {}
+    warnings: dict[Key, Message] = {}
     new: list[PairEstimate] = []
     for a, b in combinations(placed, 2):
         if a.index == b.index or not (ways[a.key].by_user or ways[b.key].by_user) or of_one_tool(a, b):
             continue
         if of_other_pids(a, b, inputs.clocks) or (many and of_other_events(a, b, pairs)):
             continue
-        found = doubt(
-            a, b, ways[a.key].then(ways[b.key].inverse()), policy.names, [*pairs, *new], inputs.stated.instants
-        )
+        stated = ways[a.key].then(ways[b.key].inverse())
+        found = _doubt(a, b, stated, policy.names, [*pairs, *new], inputs.stated.instants)
         if found is not None:
             new += [] if found.pair in pairs else [found.pair]
             one = b if ways[b.key].by_user else a
-            said.setdefault(one.key, found.against(one))
+            warnings.setdefault(one.key, found.warning(one))
     files = host_and_device(inputs.traces)
     hosts, devices = ([one for one in placed if files and one.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
         both = ways[host.key], ways[device.key]
         by_user = [one for one, way in zip((host, device), both, strict=True) if way.by_user]
-        left_open = _left_open(both[0].then(both[1].inverse()), host, device)
+        allowed = _allowed_ns(both[0].then(both[1].inverse()), host, device)
         sides = host.trace, host.clock, device.trace, device.clock
-        early = early_work(*sides, both, left_open) if by_user else None
+        early = early_work(*sides, both, allowed) if by_user else None
         if early is not None:
             text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early[0])
-            said.setdefault(by_user[-1].key, text)
-    return new, list(said.items())
+            warnings.setdefault(by_user[-1].key, text)
+    return new, list(warnings.items())
 
 
-def doubt(
+def _doubt(
     a: ClockInput,
     b: ClockInput,
-    said: ClockMap,
+    stated: ClockMap,
     names: NameMap,
-    made: Sequence[PairEstimate] = (),
-    instants: Sequence[Instant] = (),
+    earlier: Sequence[PairEstimate],
+    instants: Sequence[Instant],
 ) -> Doubt | None:
-    """Return what the events say, if they are certain, and of something else than what the user says.
+    """Return the estimate for two clocks that contradicts the user; None if events agree or tell nothing.
 
     Args:
         a, b: two clocks.
-        said: from a to b, as the user has it.
+        stated: the map from a to b by the user.
         names: which names mean the same work.
-        made: what was estimated before; it is not estimated again.
-        instants: the anchors: there, what the user says is more exact than anywhere else.
+        earlier: the earlier estimates.
+        instants: the anchors of the user: there the statement is more exact than anywhere else.
     """
-    if _too_many(a, b):
+    if _has_too_many_slices(a, b):
         return None
     keys = a.key, b.key
-    # What was looked for near a wrong place says nothing of other places.
-    known = [one for one in made if one.keys == keys and (one.known is None or is_accepted(one.estimate))]
+    # An estimate near a wrong offset says nothing about other offsets.
+    known = [one for one in earlier if one.keys == keys and (one.known is None or is_accepted(one.estimate))]
     found = known[0] if known else estimate_pair(a, b, None, names)
     if found is None:
         return None
     instants = [one for one in instants if (one.one, one.other) == keys]
-    within = max((one.within_ns for one in instants), default=said.bound_ns or 0)
-    left_open = within + _steps(a, b)
+    within = max((one.within_ns for one in instants), default=stated.bound_ns or 0)
+    allowed = within + _resolutions(a, b)
     if found.estimate.verdict is not Verdict.OK:
-        bounds = (replace(said, bound_ns=max(said.bound_ns or 0, within)) for within in _NEAR_NS)
+        bounds = (replace(stated, bound_ns=max(stated.bound_ns or 0, within)) for within in _NEAR_NS)
         near = [pair for way in bounds if (pair := estimate_pair(a, b, way, names)) is not None]
-        fits = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
-        if not fits:
-            if _fits_elsewhere(found):
-                return None if any(_fits(pair, said, left_open) for pair in near) else Doubt(found, 0, 0, 0)
-            weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
-            if not weak or _fits(found, said, left_open):
+        certain = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
+        if not certain:
+            if _names_fit_at_several(found):
+                return None if any(_fits(pair, stated, allowed) for pair in near) else Doubt(found, 0, 0, 0)
+            is_weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
+            if not is_weak or _fits(found, stated, allowed):
                 return None
-            begin, end = (found.way.at(ts) - said.at(ts) for ts in found.a.span())
-            allowed = left_open + (found.way.bound_ns or _LEAST_CONTRADICTION_NS)
-            return Doubt(found, begin, end, allowed, weak=True)
-        found = fits[0]
+            moves = (found.way.at(ts) - stated.at(ts) for ts in found.a.span())
+            return Doubt(found, *moves, allowed + (found.way.bound_ns or _LEAST_CONTRADICTION_NS), is_weak=True)
+        found = certain[0]
     if found.way.bound_ns is None:
         return None
-    seen = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span()
-    begin, end = (found.way.at(ts) - said.at(ts) for ts in seen)
-    allowed = found.way.bound_ns + left_open
-    return Doubt(found, begin, end, allowed) if max(abs(begin), abs(end)) > allowed else None
+    times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span()
+    at_start, at_end = (found.way.at(ts) - stated.at(ts) for ts in times)
+    allowed += found.way.bound_ns
+    return Doubt(found, at_start, at_end, allowed) if max(abs(at_start), abs(at_end)) > allowed else None
 
 
-def leaves_anchor_out(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
-    """Return whether what the events of two clocks say leaves an anchor of the two out."""
+def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
+    """Return whether an estimate contradicts an anchor between its two clocks, beyond the bounds of both."""
     return any(
-        abs(pair.way.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _steps(pair.a, pair.b)
+        abs(pair.way.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _resolutions(pair.a, pair.b)
         for one in instants
         if (one.one, one.other) == pair.keys
     )
 
 
-def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
-    """Return whether two recordings cannot have seen the same events, however similar their work: two ranks of a job.
+# -- recordings of different events -----------------------------------------------------------------------------------
 
-    A tool that records a process records each event once, so what looks the same is of different events, and how far
-    apart they are says nothing about the clocks.
+
+def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
+    """Return whether two recordings are of one tool, and so of different events, such as those of two ranks of a job.
+
+    A tool records each event once. So equal work in both is work at different times and relates no clocks.
     """
     sources = [side.trace.sources[0] for side in (one, other)]
     one_tool = sources[0].format == sources[1].format and not sources[0].marks.any_tool
@@ -325,10 +340,10 @@ def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
 
 
 def of_other_events(one: ClockInput, other: ClockInput, pairs: Iterable[PairEstimate]) -> bool:
-    """Return whether two recordings are certain not to be of the same events, by what others are certain of.
+    """Return whether the certain estimates of other pairs show that two recordings are of different events.
 
-    One of them is of the events of a third one, and this third one and the other are of one tool: with many recordings
-    of similar work most need not be compared.
+    They do if one of the two has the events of a third recording, which is of the tool of the other one. So with many
+    recordings of similar work most pairs need not be compared.
     """
     for pair in pairs:
         if pair.estimate.verdict is Verdict.OK:
@@ -338,20 +353,3 @@ def of_other_events(one: ClockInput, other: ClockInput, pairs: Iterable[PairEsti
                     if third.index != theirs.index and of_one_tool(third, theirs):
                         return True
     return False
-
-
-def _steps(a: ClockInput, b: ClockInput) -> int:
-    """Return how coarse the times of two clocks are, together, ns."""
-    return a.domain.resolution_ns + b.domain.resolution_ns
-
-
-def _fits(pair: PairEstimate, said: ClockMap, left_open: int) -> bool:
-    """Return whether one of the places of an estimate, which is not certain of any, is that of the user."""
-    if pair.estimate.verdict is Verdict.INSUFFICIENT:
-        return False
-    if len(pair.estimate.rivals) >= MOST_RIVALS:
-        return True  # there may be more than are listed
-    begin = pair.a.span()[0]
-    apart, sign = pair.way.at(begin) - said.at(begin), -1 if pair.swapped else 1
-    places = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
-    return any(abs(place) <= left_open + (pair.way.bound_ns or _LEAST_CONTRADICTION_NS) for place in places)

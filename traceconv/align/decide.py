@@ -1,7 +1,7 @@
-"""One time axis for all clocks, from what files and user say and from what the events say, or a refusal.
+"""Put all clocks on one time axis, by what files and user state and by the estimates, or refuse to.
 
-What the events say is checked against each other and against the files. A clock that nothing places for certain is
-refused, or placed as the user asks for it.
+The estimates are checked against each other and against the files. A clock whose relation is not certain is refused, or
+placed as the user asks for.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
-    """Return where each clock lies on trace time; those that nothing relates are left out.
+    """Return the map of each clock to trace time; clocks that nothing relates have none.
 
     Raises:
-        AmbiguousAlignment: the events of a clock fit in several places.
-        InconsistentClocks: what files, user and events say contradicts itself.
+        AmbiguousAlignment: the events of a clock fit at several offsets.
+        InconsistentClocks: files, user and events contradict each other.
     """
     overruled, warnings = _overruled(findings.found)
     accepted = [
@@ -42,12 +42,15 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
         for finding in findings.found
     ]
     settled = _settled(inputs, findings.clocks, pairs, related.graph, policy)
-    said = [*findings.warnings, *warnings, *related.warnings, *settled.warnings]
-    return replace(settled, warnings=said)
+    return replace(settled, warnings=[*findings.warnings, *warnings, *related.warnings, *settled.warnings])
 
 
 def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, Message]]]:
-    """Return the clocks that do not lie where their files put them, and what is to be said of them."""
+    """Return the clocks whose local time was read in a wrong zone, as their events show, and a warning for each.
+
+    Raises:
+        InconsistentClocks: events contradict files by something else than a zone.
+    """
     overruled: set[Key] = set()
     warnings: list[tuple[Key, Message]] = []
     for finding in findings:
@@ -65,12 +68,12 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, M
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """The clocks with what their events say.
+    """All relations between clocks.
 
     Attributes:
-        graph: what files and user say, and the estimates.
-        left_out: the estimates that contradict all others.
-        warnings: what is to be said of clocks.
+        graph: the relations that files and user state, and those of the estimates.
+        left_out: the estimates that contradict all others and are not in the graph.
+        warnings: warnings, each with its clock.
     """
 
     graph: ClockGraph
@@ -85,17 +88,17 @@ def relate_all(
     target: ClockDomain,
     overruled: set[Key],
 ) -> Related:
-    """Return the graph with what the events say, after a check against each other and against the files.
+    """Return the graph with the accepted estimates, after they were checked against each other and against the files.
 
     Args:
         clocks: the clocks.
-        accepted: what their events say.
-        graph: what files and user say.
-        target: the clock that all shall be put on.
-        overruled: clocks whose place was only assumed, and wrongly.
+        accepted: the estimates that are used.
+        graph: the relations that files and user state.
+        target: the clock domain of trace time.
+        overruled: clocks whose relation to trace time was assumed, and is wrong.
 
     Raises:
-        InconsistentClocks: it contradicts itself, and it is not clear which estimate is wrong.
+        InconsistentClocks: relations contradict each other, and it is not clear which one is wrong.
     """
     graph = graph.copy()
     if not accepted:
@@ -124,9 +127,16 @@ def relate_all(
 def _stated_edges(
     clocks: Sequence[ClockInput], graph: ClockGraph, target: ClockDomain, overruled: set[int]
 ) -> list[Edge]:
-    """Return what files and user say, as few edges as it takes.
+    """Return the fewest edges that express how files and user relate the clocks.
 
-    There is one for each clock but the first of those that are related.
+    In each group of related clocks all have an edge to the first one: trace time, if it is in the group. Clocks of
+    another host have one to the first clock of that host.
+
+    Args:
+        clocks: the clocks; their numbers are those of the edges, and trace time has the next one.
+        graph: the relations that files and user state.
+        target: the clock domain of trace time.
+        overruled: the numbers of clocks that get no edge.
     """
     edges: list[Edge] = []
     placed = set(overruled)
@@ -141,22 +151,22 @@ def _stated_edges(
             placed.add(at)
             edges.append(_stated_edge(at, root, known[one.domain], one))
             if known[one.domain].two_hosts:
-                # The others of that host are related to this one, by what is known of the clocks of one host.
-                there = {its: way for its, way in graph.maps_to(one.domain).items() if not way.two_hosts}
-                same = [n for n, other in enumerate(clocks) if n not in placed and other.domain in there]
-                edges += [_stated_edge(n, at, there[clocks[n].domain], clocks[n]) for n in same]
+                on_host = {its: way for its, way in graph.maps_to(one.domain).items() if not way.two_hosts}
+                same = [n for n, other in enumerate(clocks) if n not in placed and other.domain in on_host]
+                edges += [_stated_edge(n, at, on_host[clocks[n].domain], clocks[n]) for n in same]
                 placed.update(same)
     return edges
 
 
 def _stated_edge(at: int, root: int, way: ClockMap, clock: ClockInput) -> Edge:
+    """Return the edge from one clock to another one, by their numbers; it is exact unless it was assumed."""
     return Edge(at, root, way, clock.span(), way.by_user or way.verdict is Verdict.OK)
 
 
 def _inconsistent(
     solution: Solution, clocks: Sequence[ClockInput], target: ClockDomain, pairs: Sequence[PairEstimate]
 ) -> InconsistentClocks:
-    """Return which loop does not close, and by how much."""
+    """Return the error for the loop that misses its start by most."""
     loop = solution.worst
     names = _names(loop, clocks, target)
     files = tuple(dict.fromkeys(name for name, at in zip(names, loop.clocks, strict=True) if at < len(clocks)))
@@ -168,11 +178,12 @@ def _inconsistent(
 
 
 def _names(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> tuple[str, ...]:
-    """Return what a loop leads through."""
+    """Return the files that a loop leads through, and the name of trace time if it does, too."""
     return tuple(clocks[at].name if at < len(clocks) else target.name for at in loop.clocks)
 
 
 def _strained(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> Warnings:
+    """Return a warning for each clock of a loop that misses its start by a little more than its bounds allow."""
     path = _names(loop, clocks, target)
     text = Text.LOOP_IS_STRAINED(path=path, apart=abs(loop.misclosure_ns), most=loop.bound_ns)
     return [(clocks[at].key, text) for at in sorted({at for at in loop.clocks if at < len(clocks)})]
@@ -181,7 +192,15 @@ def _strained(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> 
 def _dropped(
     row: int, edges: Sequence[Edge], clocks: Sequence[ClockInput], accepted: Sequence[PairEstimate], worst: Loop
 ) -> Warnings:
-    """Return what is said of a relation that is left out: of an estimate, or of a clock whose place was assumed."""
+    """Return the warnings for an edge that is left out: the assumed relation of a clock, or an estimate.
+
+    Args:
+        row: the number of the edge.
+        edges: all edges; those of the estimates come last.
+        clocks: the clocks.
+        accepted: the estimates that are used.
+        worst: the loop that misses its start by most.
+    """
     apart = abs(worst.misclosure_ns)
     first = len(edges) - len(accepted)
     if row < first:
@@ -191,16 +210,23 @@ def _dropped(
     return [(key, text) for key in pair.keys]
 
 
-# -- what nothing places for certain ----------------------------------------------------------------------------------
+# -- clocks without a certain relation --------------------------------------------------------------------------------
 
 
 def _settled(
     inputs: Inputs, clocks: Sequence[ClockInput], pairs: Sequence[PairEstimate], graph: ClockGraph, policy: Policy
 ) -> Placed:
-    """Return where clocks lie, once it is decided what to do with those whose place nothing tells for certain.
+    """Return the maps of all clocks to trace time, with clocks that lack a certain one treated as the user asks for.
+
+    Args:
+        inputs: the clocks, with the relations that files and user state.
+        clocks: the clocks that were compared.
+        pairs: the estimates.
+        graph: all relations that are certain.
+        policy: what to do with the other clocks.
 
     Raises:
-        AmbiguousAlignment: one fits in several places, and the user does not say what to do.
+        AmbiguousAlignment: a clock fits at several offsets, and the user does not say what to do.
     """
     graph, found, warnings = graph.copy(), list(pairs), list[tuple[Key, Message]]()
     known = graph.maps_to(inputs.target)

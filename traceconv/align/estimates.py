@@ -1,6 +1,6 @@
-"""Estimates by events: for clocks that files and user do not relate well enough, and as checks of the others.
+"""Compare the events of each two clocks: to relate those that are not related well enough, and to check the others.
 
-Nothing is decided here: `decide` makes one time axis of them.
+Nothing is decided here: `decide` makes one time axis of the estimates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import combinations, product
 from traceconv.align.contradictions import (
     ALL_PAIRS,
     contradiction,
-    leaves_anchor_out,
+    contradicts_anchor,
     of_one_tool,
     of_other_events,
     refuse_early_work,
@@ -25,7 +25,7 @@ from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
-#: Clocks that are related within this, ns, are not estimated: named events tell no more than this.
+#: Clocks that are related within this bound, ns, are not compared: named events are not more exact.
 _WELL_KNOWN_NS = 20_000
 
 
@@ -34,9 +34,9 @@ class Finding:
     """The estimate for two clocks.
 
     Attributes:
-        pair: the estimate, and whether it is used.
-        known: if it contradicts the files: the map from a to b by the files.
-        ways: if so, the maps of both clocks to trace time by the files.
+        pair: the estimate, with whether it is used.
+        known: the map from a to b by the files, if the estimate contradicts it; None if it does not.
+        ways: in that case the maps of both clocks to trace time by the files.
     """
 
     pair: PairEstimate
@@ -50,8 +50,8 @@ class Findings:
 
     Attributes:
         clocks: the clocks that were compared.
-        found: the estimates, by pair.
-        warnings: remarks on clocks.
+        found: the estimates, one for each pair that has one.
+        warnings: warnings, each with its clock.
     """
 
     clocks: Sequence[ClockInput] = ()
@@ -60,107 +60,117 @@ class Findings:
 
 
 def estimates(inputs: Inputs, policy: Policy) -> Findings:
-    """Return estimates for each two clocks that are not related well enough.
+    """Return estimates for the clocks that are not related well enough, and those that contradict the files.
 
-    With a few inputs all pairs are compared. Fewer would connect them, but a loop of pairs is a check.
+    With a few inputs all pairs are compared. Fewer would connect them, but pairs that form a loop check each other.
+    With many inputs, a clock is compared with those that are related already, until no more of them become related.
 
     Raises:
-        InconsistentClocks: by what the files state, work starts before the calls that launched it.
+        InconsistentClocks: with the clocks that files state, work starts before the calls that launched it.
     """
     clocks = [one for one in inputs.clocks if not one.domain.synthetic and one.offset is None]
-    drifting = {one.index for one in inputs.clocks if one.correction.steps}  # the user says how
-    clocks = [one for one in clocks if one.index not in drifting or not _is_related(one, clocks, inputs.graph)]
-    work = inputs.graph.copy()
-    stated = _Relations(work, inputs.target)
+    with_drift = {one.index for one in inputs.clocks if one.correction.steps}  # as the user states
+    clocks = [one for one in clocks if one.index not in with_drift or not _is_related(one, clocks, inputs.graph)]
+    graph = inputs.graph.copy()
+    stated = _Relations(graph, inputs.target)
     files = host_and_device(inputs.traces)
     for host, device in product(*([one for one in clocks if one.index == file] for file in files)) if files else ():
         way = stated.between(host, device)
         if way is not None:
             refuse_early_work(host, device, (way, ClockMap()))
-    everything = len({one.index for one in clocks}) <= ALL_PAIRS
+    all_pairs = len({one.index for one in clocks}) <= ALL_PAIRS
     found: list[Finding] = []
     warnings: list[tuple[Key, Message]] = []
-    asked: set[tuple[ClockInput, ClockInput]] = set()
+    compared: set[tuple[ClockInput, ClockInput]] = set()
     certain: list[PairEstimate] = []
     progress = True
     while progress:
         progress = False
-        known = _Relations(work, inputs.target)
+        related = _Relations(graph, inputs.target)
         for a, b in combinations(clocks, 2):
-            neither = a.domain not in known.known and b.domain not in known.known
-            if a.index == b.index or (a, b) in asked or (neither and not everything):
+            neither = a.domain not in related.maps and b.domain not in related.maps
+            if a.index == b.index or (a, b) in compared or (neither and not all_pairs):
                 continue
-            if not everything and of_other_events(a, b, certain):
+            if not all_pairs and of_other_events(a, b, certain):
                 continue
-            asked.add((a, b))
-            # What events of other pairs say is not a reason to be content: it could not be checked.
-            finding, said = _asked(a, b, stated if everything else known, clocks, inputs, policy)
-            warnings += said
+            compared.add((a, b))
+            # If all pairs are compared, estimates of other pairs do not count as known: loops are to check them.
+            finding, more = _compared(a, b, stated if all_pairs else related, clocks, inputs, policy)
+            warnings += more
             if finding is not None:
                 found.append(finding)
                 if finding.pair.taken and finding.known is None:
                     pair = without_drifts(finding.pair)
-                    work.relate(a.domain, b.domain, pair.way, pair.back)
+                    graph.relate(a.domain, b.domain, pair.way, pair.back)
                     certain.append(pair)
                     progress = True
     return Findings(clocks, found, warnings)
 
 
-def _asked(
-    a: ClockInput, b: ClockInput, there: _Relations, clocks: Sequence[ClockInput], inputs: Inputs, policy: Policy
+def _compared(
+    a: ClockInput, b: ClockInput, known: _Relations, clocks: Sequence[ClockInput], inputs: Inputs, policy: Policy
 ) -> tuple[Finding | None, Warnings]:
-    """Return the estimate for two clocks and the warnings; None if there is nothing to compare."""
-    rough = there.between(a, b)
+    """Return the estimate for two clocks, None if there is nothing to compare; and warnings.
+
+    Args:
+        a, b: the two clocks.
+        known: what is known of them.
+        clocks: all clocks that are compared.
+        inputs: the inputs, with the anchors of the user.
+        policy: how uncertain an estimate may be.
+    """
+    rough = known.between(a, b)
     if rough is not None:
         rough = a.correction.then(rough).then(b.correction.inverse())
-    of_hosts = a.wall != b.wall and rough is not None and not rough.by_user  # they do the same at one time
+    # Hosts of a job do equal work at one time, so that it would seem to relate their clocks.
+    of_hosts = a.wall != b.wall and rough is not None and not rough.by_user
     if (rough is not None and (of_hosts or rough.two_hosts or of_one_tool(a, b))) or _of_other_processes(a, b, clocks):
         return None, ()
     exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS
     pair = None if exact else estimate_pair(a, b, rough, policy.names)
-    believed = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
-    if believed and pair is not None and pair.way.verdict is Verdict.UNVERIFIED:
-        pair = replace(pair, way=replace(pair.way, verdict=Verdict.ASSUMED))  # the user says that it is one run
+    accepted = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
+    if accepted and pair is not None and pair.way.verdict is Verdict.UNVERIFIED:
+        pair = replace(pair, way=replace(pair.way, verdict=Verdict.ASSUMED))  # the user states that it is one run
     warnings: Warnings = ()
-    if rough is not None and (not believed or rough.bound_ns is None):
+    if rough is not None and (not accepted or rough.bound_ns is None):
         against, warnings = contradiction(a, b, rough, policy, pair)
         if against is not None:
-            ways = there.known[a.domain], there.known[b.domain]
+            ways = known.maps[a.domain], known.maps[b.domain]
             return Finding(replace(against, taken=True), rough, ways), warnings
     if pair is None:
         return None, warnings
-    taken = believed and not leaves_anchor_out(pair, inputs.stated.instants)
+    taken = accepted and not contradicts_anchor(pair, inputs.stated.instants)
     return Finding(replace(pair, taken=taken)), warnings
 
 
 class _Relations:
-    """Maps between clocks of a graph.
+    """Maps between the clocks of a graph, as it is when this is made.
 
-    They mostly lead through trace time. Two clocks of another host than that of trace time are related through the wall
-    clock of their host: the synchronisation of the hosts does not matter to them.
+    Two clocks of one host, which is not that of trace time, are related through the wall clock of their host: how well
+    the hosts are synchronised does not matter to them. All others are related through trace time.
 
     Attributes:
-        known: the map of each related clock to trace time.
+        maps: the map to trace time of each clock that is related to it.
     """
 
     def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
-        self._graph, self.known = graph.copy(), graph.maps_to(target)
+        self._graph, self.maps = graph.copy(), graph.maps_to(target)
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from one clock to another; None unless both are related to trace time."""
-        way, there = self.known.get(one.domain), self.known.get(other.domain)
-        if way is None or there is None:
+        way, its_way = self.maps.get(one.domain), self.maps.get(other.domain)
+        if way is None or its_way is None:
             return None
-        if way.two_hosts and there.two_hosts and one.wall == other.wall:
-            known = self._graph.maps_to(one.wall)
-            way, there = known.get(one.domain, way), known.get(other.domain, there)
-        return way.then(there.inverse())
+        if way.two_hosts and its_way.two_hosts and one.wall == other.wall:
+            on_host = self._graph.maps_to(one.wall)
+            way, its_way = on_host.get(one.domain, way), on_host.get(other.domain, its_way)
+        return way.then(its_way.inverse())
 
 
 def without_drifts(pair: PairEstimate) -> PairEstimate:
-    """Return the estimate between clocks whose stated drifts are taken out, so that no other drift is left.
+    """Return the estimate for the clocks without the drifts that the user states; as it is if none is stated.
 
-    The bound in the middle of a side holds for all of its events, since there is no drift.
+    Then no drift is left between the two, and the smaller bound of both directions holds for all of their events.
     """
     if not (pair.a.correction.steps or pair.b.correction.steps):
         return pair
@@ -179,10 +189,11 @@ def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph
 
 
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
-    """Return whether two recordings are of two ranks or processes, or of two hosts of which one has other recordings.
+    """Return whether two recordings are of different processes, and so share no events.
 
-    Ranks of a job do similar work, but not the same. Two host names may be one machine, if one of two tools ran in a
-    container: so events count only if no other recording is of these hosts.
+    They are if their ranks or pids differ: ranks of a job do similar work, but not the same. They are, too, if their
+    host names differ and a third recording has one of these. Else the two names may mean one machine: a tool in a
+    container has a host name of its own.
     """
     ranks = {clock.trace.sources[0].rank for clock in (one, other)} - {None}
     if len(ranks) > 1 or of_other_pids(one, other, clocks):
