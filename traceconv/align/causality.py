@@ -1,28 +1,30 @@
-"""Whether effects come after their causes on the common time axis: a check that needs no knowledge of any clock.
+"""Check that effects come after their causes on trace time, which needs no knowledge of any clock.
 
-Four things can be told from the events alone. The flows in a file: a kernel does not start before the call that
-launches it, and a receive is not over before its send begins. The same where one file has the calls and another one
-the kernels, by the ids that both wrote down. The matched slices of two files: the work of a library lies inside the
-call of the framework around it. And what several ranks of a job do together: none leaves a collective before all have
-entered it. Flows join slices of one file, so that a flow that runs backwards is a fault of the recording as long as
-both its ends are on one clock. What two files have in common judges the alignment: an event that breaks a rule by more
-than the stated bound contradicts it, and an alignment that its own checks contradict is refused (`believed`).
+- Flows in a file: a kernel does not start before the call that launches it, and a receive does not end before its send
+  starts. Both ends are mostly on one clock, so that a flow backwards in time is a fault of the recording.
+- Launches in one file and kernels in another one, with the same correlation ids: the same holds.
+- Matched slices of two files: the work of a library lies inside the call of the framework around it.
+- Ranks of a job: none leaves a collective before all have entered it (`ranks`).
+- Calls of a library: each lies in an operator of its framework (`containment`).
 
-Times are cut to the resolution of their clock when they are printed, so each is up to that later than it says: between
-two clocks a start may seem early by one step, an end late by two (start and duration are both cut).
+All but the flows check the alignment: pairs that break a rule by more than the bounds of the clocks contradict it, and
+`believed` refuses an alignment that its checks contradict.
+
+Recorders cut times to the resolution of their clock, so that a true time may be up to one step later. Between two
+clocks a start may seem one step too early, and an end two steps too late: start and duration are both cut.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule
-from traceconv.align.domains import Key
+from traceconv.align.domains import Key, clocks_of_tracks, on_trace_time
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
 
 
 def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | None = None) -> Causality:
-    """Check the order of cause and effect on the time axis of an alignment.
+    """Check the order of causes and effects on the time axis of an alignment.
 
     Args:
-        traces: the inputs, as the alignment got them.
-        alignment: how they are put on one time axis.
-        names: which names mean the same work; those that are built in if it is None.
+        traces: the inputs, as they were aligned.
+        alignment: the maps of their clocks to trace time.
+        names: which names mean the same work; None for the built-in classes of names.
     """
     checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _flows(trace, maps)]
     checks += _inside(alignment)
@@ -53,7 +55,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         checks += check_of_calls(traces, alignment, names or NameMap())
     matched = None
     if sum(trace.collectives is not None for trace in traces) > 1:
-        from traceconv.align.collectives import match_collectives  # most merges have no use for it
+        from traceconv.align.collectives import match_collectives  # few merges need them
         from traceconv.align.ranks import check_of_ranks
 
         matched = match_collectives(traces, alignment.maps)
@@ -62,15 +64,21 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
 
 
 def _pairs_of(alignment: Alignment, clocks: tuple[Key, Key]) -> list[PairEstimate]:
-    """Return what was estimated of two clocks."""
-    return [pair for pair in alignment.pairs if {pair.a.key, pair.b.key} == set(clocks)]
+    """Return the estimates for two clocks."""
+    return [pair for pair in alignment.pairs if set(pair.keys) == set(clocks)]
 
 
 def _limit(alignment: Alignment, clocks: tuple[Key, Key], wrong: float) -> Limit:
-    """Return what pairs of two clocks are measured against: how far off they may be by what the two maps rest on.
+    """Return what the bounds of two clocks allow.
 
-    A clock that lies beside the others, or that the user placed where nothing says how exactly, contradicts nothing.
-    Where files call two clocks one, or say nothing of their bound, these are no better than such clocks were measured.
+    If the maps rest on an estimate for the two, its bound counts. Otherwise both bounds are added. Bounds that files do
+    not state, or state as 0, count as UNSTATED_BOUND_NS, which is how exact such clocks were measured to be. There is
+    no limit for a clock that is drawn beside the others, or that the user placed without a bound.
+
+    Args:
+        alignment: the maps of the clocks, and the estimates.
+        clocks: the two clocks.
+        wrong: the share of the pairs that may be matched wrongly.
     """
     ways = [alignment.maps[index][clock] for index, clock in clocks]
     if Verdict.SEPARATE in (way.verdict for way in ways):
@@ -86,7 +94,7 @@ def _limit(alignment: Alignment, clocks: tuple[Key, Key], wrong: float) -> Limit
 
 
 def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, Key]) -> Check:
-    """Return the check; it contradicts the two clocks if more pairs are beyond its limit than may be wrong."""
+    """Return the check, with a contradiction of the two clocks if more pairs are beyond its limit than may be."""
     if not check.exceeds:
         return check
     placed = [index for index, clock in clocks if alignment.maps[index][clock].by_user]
@@ -99,16 +107,16 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, 
 
 
 def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail") -> Alignment:
-    """Return the alignment, with the verdicts that are left of it where its checks contradict it.
+    """Return the alignment, with lower verdicts for the clocks that its checks contradict.
 
     Args:
-        alignment: how inputs were put together.
-        found: what was checked then.
-        on_ambiguous: as `Policy` has it; "best" leaves them where they are.
+        alignment: the alignment.
+        found: its checks.
+        on_ambiguous: see `Policy`; with "best" nothing is refused.
 
     Raises:
-        InconsistentClocks: events contradict what is known of the clocks, beyond its bounds.
-        UnverifiedAlignment: they contradict what was assumed of them.
+        InconsistentClocks: events contradict the clocks beyond their bounds.
+        UnverifiedAlignment: they contradict an assumption about the clocks.
     """
     contradictions = [one for check in found.checks for one in check.contradictions]
     against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED)]
@@ -125,9 +133,9 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
 
 
 def _flows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
-    """Yield a check for each kind of flow in a trace; synthetic positions are not looked at."""
+    """Yield a check for each kind of flow in a trace, without flows whose times are synthetic."""
     flows, slices = trace.flows, trace.slices
-    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
+    clock_of_track = clocks_of_tracks(trace)
     real = np.array([not trace.clocks[clock].synthetic for clock in clock_of_track.tolist()], bool)
     used = np.flatnonzero(real[slices.track[flows.from_slice]] & real[slices.track[flows.to_slice]])
     source, target = flows.from_slice[used], flows.to_slice[used]
@@ -148,10 +156,13 @@ def _flows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
 
 
 def _rules(trace: Trace, rows: Array) -> Array:
-    """Return for each of some flows the number of its rule, told by its name and category as its format means them."""
+    """Return for each of some flows 0 if it is a launch, 1 if it is a receive, else 2.
+
+    The patterns that the format states for these are searched in the name and the category of a flow.
+    """
     marks = trace.sources[0].marks
-    nothing = r"(?!)"
-    patterns = (marks.launch_flows or nothing, marks.receive_flows or nothing)
+    matches_nothing = r"(?!)"
+    patterns = (marks.launch_flows or matches_nothing, marks.receive_flows or matches_nothing)
     launched, sent = (re.compile(pattern, re.IGNORECASE) for pattern in patterns)
     codes = trace.flows.name[rows].astype(np.int64) * len(trace.strings) + trace.flows.category[rows]
     different, kind_of = np.unique(codes, return_inverse=True)
@@ -162,21 +173,12 @@ def _rules(trace: Trace, rows: Array) -> Array:
     return np.array(kinds, np.int64)[kind_of]
 
 
-def on_trace_time(ts: I64, clocks: Array, maps: Mapping[int, ClockMap]) -> I64:
-    """Return times of several clocks on trace time, by the clock of each and the maps of these."""
-    mapped = ts.copy()
-    for clock, way in maps.items():
-        own = clocks == clock
-        mapped[own] = way.apply(ts[own])
-    return mapped
-
-
-# -- calls in one file, their work in another one -------------------------------------------------------------------
+# -- launches in one file, their work in another one ----------------------------------------------------------------
 
 
 def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
-    """Yield a check for the two files of which one alone has calls that launched work, the other one alone the work."""
-    from traceconv.align.launches import (  # conversions have no use for them
+    """Yield the checks of two files, one of which has the launches and the other one the launched work."""
+    from traceconv.align.launches import (  # conversions do not need them
         LEAST_SHARE,
         WRONG_IDS,
         host_and_device,
@@ -205,7 +207,7 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
 
 
 def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, ClockMap] | None:
-    """Return the maps of two clocks to a common time, by what the files themselves say; None if they say nothing."""
+    """Return the maps of two clocks to a common one by the files alone; None if files do not relate them."""
     for pair in _pairs_of(alignment, clocks):
         if pair.known is None:
             return None
@@ -217,11 +219,18 @@ def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, Clo
 def _early(
     host: Trace, device: Trace, both: Joined, ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
-    """Return how much work begins before its call, and how much of it by more than is possible."""
+    """Return the breaches of work that starts before its launch, and how many of them are beyond the bound.
+
+    Args:
+        host, device: the traces of the launches and of the work.
+        both: the slices of both with common correlation ids.
+        ways: the maps of both clocks to a common one.
+        bound_ns: what the bounds of the clocks allow, ns; None without bounds.
+    """
     launched = ways[0].apply(host.slices.ts[both.calls])
-    began = ways[1].apply(device.slices.ts[both.work])
+    started = ways[1].apply(device.slices.ts[both.work])
     clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
-    late = launched - began - max(device.clocks[clock].resolution_ns, 1)
+    late = launched - started - max(device.clocks[clock].resolution_ns, 1)
     return _breaches(late, (device, both.work), (host, both.calls), bound_ns)
 
 
@@ -229,9 +238,9 @@ def _early(
 
 
 def _inside(alignment: Alignment) -> Iterator[Check]:
-    """Yield whether the inner slices of each pair lie inside the outer ones.
+    """Yield a check for each pair of clocks with matched slices: the inner slices lie inside the outer ones.
 
-    Slices were matched that have times of their own: not those that were laid into others.
+    Slices that were laid into others by their durations are not checked: they have no times of their own.
     """
     for pair in alignment.pairs:
         sides, clocks = (pair.a, pair.b), pair.keys
@@ -251,7 +260,14 @@ def _inside(alignment: Alignment) -> Iterator[Check]:
 def _outside(
     pair: PairEstimate, rows: tuple[Array, Array], ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
-    """Return how many inner slices stick out of the outer ones, and how many of them by more than is possible."""
+    """Return the breaches of inner slices outside their outer ones, and how many of them are beyond the bound.
+
+    Args:
+        pair: the estimate that matched them.
+        rows: the matched slices, as rows in the traces of a and b.
+        ways: the maps of a and b to a common clock.
+        bound_ns: what the bounds of the clocks allow, ns; None without bounds.
+    """
     sides = [(side.trace, own, way) for side, own, way in zip((pair.a, pair.b), rows, ways, strict=True)]
     steps = [max(side.domain.resolution_ns, 1) for side in (pair.a, pair.b)]
     times = [
@@ -267,12 +283,12 @@ def _outside(
 def _breaches(
     by: I64, effects: tuple[Trace, Array], causes: tuple[Trace, Array], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
-    """Return what is wrong, from how much each pair is, and how much of it is so by more than is possible.
+    """Return the breaches of a rule, and how many of them are beyond the bound.
 
     Args:
-        by: by how much each pair breaks its rule, ns: not at all if that is 0 or less.
-        effects, causes: the rows of both in the slices of their traces.
-        bound_ns: what is possible; None if nothing is said of that.
+        by: by how much each pair breaks its rule, ns; 0 or less if it does not.
+        effects, causes: the traces of both sides, and the row of each pair in their slices.
+        bound_ns: what the bounds of the clocks allow, ns; None without bounds.
     """
     count = int((by > 0).sum())
     if not count:
@@ -284,7 +300,7 @@ def _breaches(
 
 
 def place_of(trace: Trace, row: int) -> Message:
-    """Return where a slice stands in its file, and its name, for messages."""
+    """Return the line or position of a slice in its file, and its name, for messages."""
     slices = trace.slices
     place = trace.place(int(slices.track[row]), int(slices.origin[row]))
     return Text.SLICE_AT(place=place, name=trace.strings[slices.name[row]])

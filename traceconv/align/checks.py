@@ -1,4 +1,4 @@
-"""What is found when cause and effect are compared, as data, and what is said of it."""
+"""The results of the checks of cause and effect, and their lines for the receipt and the report."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from traceconv.model.clocks import Verdict, worse
 if TYPE_CHECKING:
     from traceconv.align.collectives import Matched
 
-#: So many ranks are listed by number.
+#: This many ranks are listed by number; of more, only the count is given.
 _MOST_LISTED = 4
-#: By so many standard deviations more pairs than are expected may be wrong by chance, which is so in 2 of 100 checks.
+#: More pairs than expected may be wrong by chance: by this many standard deviations. It happens in 2 of 100 checks.
 _CHANCE = 2
 
 
 class Rule(enum.StrEnum):
-    """What must not happen."""
+    """A rule of cause and effect, named by what breaks it. The values stand in reports."""
 
     INSIDE = "child outside its parent"
     CALL = "call outside of every operator"
@@ -33,7 +33,7 @@ class Rule(enum.StrEnum):
     COLLECTIVE = "collective left before it was entered"
 
 
-#: What people read of rules, and what is counted by them if it is in several files.
+#: For each rule the text for what breaks it, and the text for the pairs of several files that it is checked on.
 _RULES: Final = {
     Rule.INSIDE: (Text.CHILD_OUTSIDE_PARENT, Text.MATCHES),
     Rule.CALL: (Text.CALL_OUTSIDE_OPERATORS, Text.CALLS),
@@ -45,12 +45,12 @@ _RULES: Final = {
 
 
 class Breaches(Struct, frozen=True):
-    """How often a rule is broken.
+    """How often and by how much a rule is broken.
 
     Attributes:
-        count: by how many pairs.
-        worst_ns: by how much at most.
-        place: where that is; "" if nowhere.
+        count: how many pairs break it.
+        worst_ns: by how much the worst pair breaks it, ns; 0 if none does.
+        place: which pair that is; "" if none does.
     """
 
     count: int
@@ -58,19 +58,19 @@ class Breaches(Struct, frozen=True):
     place: Message | str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members for the report."""
+        """Return the members of the breaches in the report."""
         return {"violations": self.count, "worst_ns": self.worst_ns, "place": str(self.place)}
 
 
 class Contradiction(Struct, frozen=True):
-    """What the breaches of a rule say against the clocks of inputs.
+    """The conclusion from a broken rule that the clocks of some inputs are wrong.
 
     Attributes:
-        verdict: how far these are to be trusted then; ASSUMED where the user said so, or where it is weak.
-        inputs: the numbers of the inputs whose clocks that are.
-        file: the last of them.
-        text: what is wrong, said of that one.
-        hint: what can be done about it.
+        verdict: the best verdict that these clocks can keep; ASSUMED if the user placed them, or if it is weak.
+        inputs: the numbers of these inputs.
+        file: the name of the last of them.
+        text: what is wrong with that one.
+        hint: what the user can do about it.
     """
 
     verdict: Verdict
@@ -81,18 +81,18 @@ class Contradiction(Struct, frozen=True):
 
     @property
     def sentence(self) -> Message:
-        """What is wrong, with the file of which it is said."""
+        """The text, with the name of the file before it."""
         return Text.SAID_OF_FILE(file=self.file, text=self.text)
 
 
 class Limit(Struct, frozen=True):
-    """What the pairs of a check are measured against: who states a bound states it, and how many pairs may be wrong.
+    """How many pairs of a check may break its rule, and by how much, before they contradict the clocks.
 
     Attributes:
-        bound_ns: by how much a pair may break the rule by what is stated of the clocks; None if nothing is, so that
-            nothing can be contradicted.
-        wrong: the share of the pairs that may be wrong themselves, and say nothing about clocks.
-        verdict: what it means if more pairs than that break the rule by more than the bound.
+        bound_ns: by how much a pair may break the rule within the bounds of the clocks, ns; None if the clocks have no
+            bounds, so that nothing can contradict them.
+        wrong: the share of the pairs that may be matched wrongly, and then say nothing about clocks.
+        verdict: the verdict on the clocks if more pairs than that break the rule by more than the bound.
     """
 
     bound_ns: int | None = None
@@ -100,25 +100,25 @@ class Limit(Struct, frozen=True):
     verdict: Verdict = Verdict.INCONSISTENT
 
     def excused(self, count: int) -> int:
-        """Return how many of some pairs may be wrong, by chance some more than their share."""
+        """Return how many of this many pairs may be matched wrongly: their share, and some more by chance."""
         return math.floor(self.wrong * count + _CHANCE * math.sqrt(self.wrong * (1 - self.wrong) * count))
 
 
 class Check(Struct, frozen=True):
-    """One rule, asked of the flows of a file, or of what two files have in common, or the ranks of a job.
+    """One rule, checked on the flows of a file, on the matched events of two files, or on the ranks of a job.
 
     Attributes:
-        rule: what must not happen.
-        files: the file, or both; of collectives those of all ranks.
-        checked: how many pairs were looked at.
-        after: on the common time axis.
-        before: by what the files themselves say; None if they say nothing, or if nothing was changed.
-        ranks: of collectives, those that took part.
-        alone: of collectives, how many records of one there are beside, for which no record of another rank is certain;
-            of calls, how many lie where no operator was recorded.
-        contradictions: what the breaches say against clocks.
-        limit: of what two files have in common, what it is measured against.
-        beyond: how many pairs break the rule by more than that.
+        rule: the rule.
+        files: the name of the file, or of both; for collectives those of all ranks.
+        checked: the number of pairs that were checked.
+        after: how they break the rule on trace time.
+        before: how they break it by the clocks that files state; None if these state nothing or were not changed.
+        ranks: for collectives the ranks that took part.
+        alone: for collectives the number of records without a certain partner on another rank; for calls the number of
+            those that lie where no operator was recorded.
+        contradictions: the conclusions against clocks.
+        limit: for two files, what the clocks allow.
+        beyond: the number of pairs that break the rule by more than the bound of the limit.
     """
 
     rule: Rule
@@ -134,26 +134,26 @@ class Check(Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that it says of the alignment."""
+        """The worst verdict of its contradictions; OK without any."""
         return reduce(worse, (one.verdict for one in self.contradictions), Verdict.OK)
 
     @property
     def what(self) -> Text:
-        """What was looked at: flows judge a recording, all else the alignment of several."""
+        """The text that counts its pairs."""
         return Text.FLOWS if self.in_one_file else _RULES[self.rule][1]
 
     @property
     def in_one_file(self) -> bool:
-        """Whether it judges a recording, and not the alignment of several."""
+        """Whether it checks a recording, and not the alignment of several."""
         return len(self.files) == 1
 
     @property
     def exceeds(self) -> bool:
-        """Whether more pairs break the rule by more than is possible than may be wrong themselves."""
+        """Whether more pairs are beyond the limit than may be matched wrongly."""
         return self.beyond > self.limit.excused(self.checked)
 
     def describe(self) -> Message:
-        """Return one line for people."""
+        """Return the line of the check."""
         if self.rule is Rule.COLLECTIVE:
             return self._of_ranks()
         if self.alone and not self.checked:
@@ -172,7 +172,7 @@ class Check(Struct, frozen=True):
         )
 
     def _of_alignment(self) -> Message:
-        """Return how much is more than is possible, and how it was before."""
+        """Return the end of the line for two files: how many pairs are beyond the limit, and how it was before."""
         beyond: Message | str = ""
         if self.exceeds:
             beyond = Text.BEYOND_LIMIT(count=self.beyond, limit=self.limit.bound_ns or 0)
@@ -183,6 +183,7 @@ class Check(Struct, frozen=True):
         return Text.BESIDE(one=beyond, other=before)
 
     def _of_ranks(self) -> Message:
+        """Return the line for collectives."""
         ranks = Text.RANKS(ranks=Text.AND(several=self.ranks[:-1], last=self.ranks[-1]))
         whose = ranks if len(self.ranks) <= _MOST_LISTED else Text.MANY_RANKS(count=len(self.ranks))
         if not self.checked:
@@ -197,7 +198,7 @@ class Check(Struct, frozen=True):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members for the report."""
+        """Return the members of the check in the report."""
         return {
             "rule": str(self.rule),
             "files": list(self.files),
@@ -218,7 +219,7 @@ class Causality(Struct, frozen=True):
     """All checks of a merge.
 
     Attributes:
-        checks: one for each rule and what it was asked of.
+        checks: one for each rule, and for each file, pair of files or job that it was checked on.
         matched: the collectives of several ranks that were checked; None without any.
     """
 
@@ -227,11 +228,11 @@ class Causality(Struct, frozen=True):
 
     @property
     def violations(self) -> int:
-        """How many pairs break a rule on the common time axis."""
+        """How many pairs break a rule on trace time."""
         return sum(check.after.count for check in self.checks)
 
     def describe(self) -> list[str]:
-        """Return lines for people: a sum, then a line for each check that found or changed something."""
+        """Return the sum of all checks, then a line for each one that found or changed something."""
         counts = Counter[Text]()
         for check in self.checks:
             counts[check.what] += check.checked
@@ -251,5 +252,5 @@ class Causality(Struct, frozen=True):
         return [str(head), *(str(Text.INDENTED(line=check.describe())) for check in found)]
 
     def as_json(self) -> list[dict[str, Any]]:
-        """Return the members for the report."""
+        """Return the members of all checks in the report."""
         return [check.as_json() for check in self.checks]

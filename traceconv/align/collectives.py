@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.causality import on_trace_time
+from traceconv.align.domains import on_trace_time
 from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
 from traceconv.model.collectives import MESSAGES, Group
 from traceconv.model.stated_collectives import GroupStated, Side, stated_collectives

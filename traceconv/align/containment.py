@@ -1,15 +1,16 @@
-"""Whether the calls of a library lie inside the operators of a framework, where files state both clocks.
+"""Check that the calls of a library lie inside the operators of a framework, where files state both clocks.
 
 A framework calls the library inside an operator, on the thread of that operator, and the operator ends after the call.
 So on right clocks each call lies in a stretch of an operator of its kind (`nesting`), and each such operator holds a
-call. Where a clock is wrong there are both: calls in no operator, and operators without a call. Calls alone may be of a
-thread or a time that was not recorded, operators alone of work that another library did. So neither alone says anything
-of clocks, unless operators in a row hold no call, at the start or the end, while the log goes on there. Calls of one
-kind may follow each other so closely that many lie in some operator wherever the log is moved. So the stated place is
+call. A wrong clock causes both calls in no operator and operators without a call. One of the two alone has other
+causes: a thread or a time that was not recorded, or operators whose work another library did. So it says nothing about
+clocks, with one exception: at the start or the end, many operators in a row hold no call while the log goes on.
+
+Calls of one kind may follow each other so closely that many lie in some operator at any offset. So the stated offset is
 compared with the best one nearby, for all calls and for each part of the recording.
 
-The constants were chosen on 25 recordings with oneDNN logs, of PyTorch and MXNet. On right clocks all calls of kinds
-that lie in operators of their name do so, and no recording is contradicted. Moved by 0.5 to 20 ms, none stays `ok`.
+The constants were chosen on 25 recordings of PyTorch and MXNet with oneDNN logs. On right clocks all calls of kinds
+with operators of their name lie in these, and no recording is contradicted. Moved by 0.5 to 20 ms, none stays `ok`.
 """
 
 from __future__ import annotations
@@ -37,39 +38,39 @@ from traceconv.model.trace import I64, Layer, Trace, take
 if TYPE_CHECKING:
     from traceconv.align import Alignment
 
-# For what it costs, some microseconds for each slice.
-#: Of traces with more slices so many stretches of time are looked at, evenly spread, with so many slices in all.
+# These limit the cost, which is some microseconds for each slice.
+#: Of a trace with more slices than this, only this many windows of time are checked, evenly spread.
 _MOST_SLICES, _WINDOWS = 50_000, 5
-#: So many calls of a recording are looked at, evenly spread, and so many of them where a better place is looked for.
+#: The most calls of a recording that are checked, chosen at random, and the most of them in a search of offsets.
 _MOST_CALLS, _MOST_SEARCHED = 1000, 400
 
-# For all rules, with LEAST_FITTING (the share of calls that lie in operators on right clocks) and CHANCE (how many may
-# be odd there) of `nesting`, chosen on the recordings above.
+# These decide, with two constants of `nesting` that were chosen on the recordings above: LEAST_FITTING (the share of
+# calls that lie in operators on right clocks) and CHANCE (how many may be odd there).
 #: Fewer calls, or fewer of a kind, say nothing. Not tuned: with fewer, one odd call is more than a tenth.
 _FEWEST_CALLS = 8
-#: So much more than the clocks are off a call may stick out, ns: on right clocks none does, and a log that is moved by
-#: 0.5 ms is still found.
+#: How far a call may stick out beyond the bounds of the clocks, ns. On right clocks none does, and a log that is moved
+#: by 0.5 ms is still found.
 _STICKING_OUT_NS = 20_000
 
 # For `_fits_elsewhere`.
-#: A recording is looked at in so many parts, each of so many calls or more: clocks are set in the middle, too.
+#: The most parts of a recording that are checked, and the fewest calls of a part: a clock may be set on the way.
 _PARTS, _CALLS_OF_A_PART = 8, 24
-#: So far from the stated place better ones are looked for, ns: five times as far as logs were moved.
+#: How far from the stated offset better ones are searched, ns: five times as far as logs were moved.
 _REACH_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """Calls of a library beside the operators of a framework.
+    """Calls of a library, and the operators of a framework, of the kinds that both have. All times are on one clock.
 
     Attributes:
-        outer, inner: the two clocks.
+        outer, inner: the clock of the framework, and that of the library.
         nest: the stretches of the framework's threads.
-        operators: the operators of kinds that both know, in order of their start.
-        calls: those of such kinds at which the framework was recorded, on its clock, in order of their start.
+        operators: the operators, in order of their start.
+        calls: the calls that are checked, in order of their start: at their times the framework was recorded.
         rows: the rows of these calls in the slices of the inner trace.
-        log: all calls of such kinds, on the same clock, in order of their start.
-        within: how far each call may stick out, ns.
+        log: all calls, in order of their start.
+        within: how far a call may stick out of its operator, ns.
     """
 
     outer: ClockInput
@@ -83,11 +84,11 @@ class _Calls:
 
 
 def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap) -> Iterator[Check]:
-    """Check each log of a library against the framework of this merge whose operators hold most of its calls.
+    """Yield a check of each log of a library, against the framework whose operators hold the most of its calls.
 
     Args:
         traces: the inputs.
-        alignment: how they are put on one time axis.
+        alignment: the maps of their clocks to trace time.
         names: which names mean the same work.
     """
     sides = [
@@ -97,21 +98,17 @@ def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap
         if trace.sources[0].layer in (Layer.FRAMEWORK, Layer.LIBRARY) and not trace.clocks[clock].synthetic
     ]
     for inner in sides:
-        found = [
-            check
-            for outer in sides
-            if outer.index != inner.index and stated_outer(outer, inner) is outer
-            for check in _checks(outer, inner, alignment, names)
-        ]
+        outers = [outer for outer in sides if outer.index != inner.index and stated_outer(outer, inner) is outer]
+        found = [check for outer in outers if (check := _check_of_pair(outer, inner, alignment, names)) is not None]
         if found:
             yield max(found, key=lambda check: check.checked - check.beyond)
 
 
-def _checks(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: NameMap) -> Iterator[Check]:
-    """Yield the check of one log against one framework, if files relate the two and enough calls can be looked at."""
+def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: NameMap) -> Check | None:
+    """Return the check of one log against one framework; None if files do not relate them, or without common work."""
     ways = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
     ranks = {side.trace.sources[0].rank for side in (outer, inner)} - {None}
-    # A clock is stated where files put it, alone: neither the user nor events, nor two hosts taken for one.
+    # Neither the user nor events placed a clock that files state, nor were two hosts taken for one.
     stated = all(
         (way.bound_ns is not None or way.verdict is Verdict.OK)
         and way.verdict in (Verdict.OK, Verdict.ASSUMED)
@@ -119,15 +116,14 @@ def _checks(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: N
         for way in ways
     )
     if len(ranks) > 1 or not stated:
-        return
+        return None
     way = ways[1].then(ways[0].inverse())
     found = _calls(*_in_windows(outer, inner, way), way, names)
-    if found is not None:
-        yield _check(found)
+    return None if found is None else _check(found)
 
 
 def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) -> _Calls | None:
-    """Return what both clocks know, by a map from the inner one to the outer one; None if it is nothing."""
+    """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
         return None
@@ -145,31 +141,34 @@ def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) 
 
 
 def _in_windows(outer: ClockInput, inner: ClockInput, way: ClockMap) -> tuple[ClockInput, ClockInput]:
-    """Return the two with what happened in some stretches of time, evenly spread, if either has too many slices."""
+    """Return two clocks with the slices of some windows of time, evenly spread, if either has too many slices.
+
+    Args:
+        outer, inner: the two clocks.
+        way: the map from the inner to the outer one.
+    """
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
         return outer, inner
     times, others = np.sort(slices.ts), way.apply(calls.ts)
     count = max(_MOST_SLICES // _WINDOWS * min(1, len(times) / max(len(calls.ts), 1)), 1)
     first = np.linspace(0, max(len(times) - 1 - count, 0), _WINDOWS).astype(np.int64)
-    begin, end = times[first], times[np.minimum(first + int(count), len(times) - 1)]
+    start, end = times[first], times[np.minimum(first + int(count), len(times) - 1)]
 
     def within(ts: I64) -> Array:
-        return np.flatnonzero(((ts[:, None] >= begin) & (ts[:, None] <= end)).any(axis=1))
+        return np.flatnonzero(((ts[:, None] >= start) & (ts[:, None] <= end)).any(axis=1))
 
     return _part(outer, within(slices.ts)), _part(inner, within(others))
 
 
 def _part(side: ClockInput, rows: Array) -> ClockInput:
-    """Return the same clock with some of the slices."""
-    nothing = take(side.trace.flows, np.empty(0, np.int64))
-    return ClockInput(
-        side.index, side.clock, side.trace.with_tables(slices=take(side.trace.slices, rows), flows=nothing)
-    )
+    """Return the clock with some of the slices of its trace, by row."""
+    no_flows = take(side.trace.flows, np.empty(0, np.int64))
+    return replace(side, trace=side.trace.with_tables(slices=take(side.trace.slices, rows), flows=no_flows))
 
 
 def _check(found: _Calls) -> Check:
-    """Return what the calls say; that they are too few, if so."""
+    """Return the check of some calls; with too few of them it has no pairs."""
     files = found.outer.name, found.inner.name
     out = sticking_out(found.nest, found.calls)
     some = np.flatnonzero(_of_telling_kinds(found, out > found.within))
@@ -195,16 +194,22 @@ def _check(found: _Calls) -> Check:
 
 
 def _breaches(found: _Calls, out: F64, beyond: Array) -> Breaches:
-    """Return the calls that lie in no operator of their kind."""
+    """Return the breaches of calls that lie in no operator of their kind.
+
+    Args:
+        found: the calls.
+        out: how far each sticks out of the nearest operator of its kind, ns; infinite if there is none nearby.
+        beyond: whether each sticks out by more than is allowed.
+    """
     worst = int(np.argmax(np.where(np.isinf(out), -1.0, out)))
     return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(found, worst))
 
 
 def _of_telling_kinds(found: _Calls, beyond: Array) -> Array:
-    """Return for each call whether those of its kind lie in operators of that kind, here or at another place nearby.
+    """Return for each call whether calls of its kind lie in operators of that kind, at the stated offset or nearby.
 
-    A library reorders a tensor in any operator, also where the framework has operators that do nothing but that. If no
-    kind does, as where a clock was set in the middle, all tell.
+    Calls of other kinds tell nothing: a library reorders a tensor in any operator, though the framework has operators
+    that only reorder. If no kind tells, such as where a clock was set on the way, all count.
     """
     telling = np.zeros(len(beyond), bool)
     for kind in np.unique(found.calls.kind).tolist():
@@ -216,41 +221,43 @@ def _of_telling_kinds(found: _Calls, beyond: Array) -> Array:
 
 
 def _best(found: _Calls, rows: Array) -> tuple[float, int]:
-    """Return the greatest share of some calls in operators at one place nearby, and by how much to move them, ns."""
+    """Return the greatest share of some calls that lie in operators at one offset nearby, and that offset, ns."""
     calls = found.calls.take(some_of(rows, _MOST_SEARCHED))
     fitting, move = most_fitting(found.nest, calls, _REACH_NS)
     return fitting / len(calls), round(move)
 
 
 def _place(found: _Calls, call: int) -> Message:
+    """Return the position of a call in its file, for messages."""
     return place_of(found.inner.trace, int(found.rows[call]))
 
 
-# -- what is said against clocks --------------------------------------------------------------------------------------
+# -- contradictions ---------------------------------------------------------------------------------------------------
 
 
 def _contradiction(found: _Calls, beyond: Array) -> Contradiction | None:
-    """Return what is said against the two clocks, the worst alone; None where the calls fit as well as anywhere nearby.
+    """Return the worst contradiction of the two clocks; None if the calls fit as well as at any offset nearby.
 
     Args:
         found: the calls.
-        beyond: whether each sticks out of all operators of its kind by more than is possible.
+        beyond: whether each sticks out by more than is allowed.
     """
     operators, holding = _operators(found)
-    empty, said = operators.start[~holding], None
+    empty, reason = operators.start[~holding], None
     if np.count_nonzero(beyond) > CHANCE:
-        said = _fits_elsewhere(found, beyond, empty) or _outside_of_all(found, beyond, empty)
-    said = said or _empty_at_an_end(found, operators, holding)
-    return None if said is None else _against(found, *said)
+        reason = _fits_elsewhere(found, beyond, empty) or _outside_of_all(found, beyond, empty)
+    reason = reason or _empty_at_an_end(found, operators, holding)
+    return None if reason is None else _against(found, *reason)
 
 
 def _against(found: _Calls, verdict: Verdict, text: Message) -> Contradiction:
+    """Return a contradiction of the clock of the library, with its verdict and text."""
     name = found.inner.name
     return Contradiction(verdict, (found.inner.index,), name, text, Text.SAY_WHERE_IT_BELONGS(name=name))
 
 
 def _operators(found: _Calls) -> tuple[Events, Array]:
-    """Return the operators of kinds of which there are calls, and for each whether it holds one."""
+    """Return the operators of the kinds of the checked calls, and for each whether it holds a call."""
     holding = np.zeros(len(found.operators), bool)
     rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
     holding[rows[rows != NONE]] = True
@@ -259,12 +266,12 @@ def _operators(found: _Calls) -> tuple[Events, Array]:
 
 
 def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Return whether all calls, or those of a part, lie in operators at another place nearby, and too few do so here.
+    """Return a verdict and its text if all calls, or those of a part, fit into operators at another offset only.
 
     Args:
         found: the calls.
-        beyond: whether each sticks out.
-        empty: when operators without a call begin.
+        beyond: whether each sticks out by more than is allowed.
+        empty: the starts of operators without a call, ns.
     """
     count = len(beyond)
     parts = np.array_split(np.arange(count), max(1, min(_PARTS, count // _CALLS_OF_A_PART)))
@@ -289,7 +296,7 @@ def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
 
 
 def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Return whether operators hold no call while calls lie in none, though no better place is known.
+    """Return a verdict and its text if operators hold no call while calls lie in none, though no offset is better.
 
     The arguments are those of `_fits_elsewhere`.
     """
@@ -307,9 +314,9 @@ def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
 
 
 def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
-    """Return whether many operators before the first call or after the last hold none while the log goes on.
+    """Return a verdict and its text if many operators in a row at the start or the end hold no call.
 
-    It says nothing where few hold one, or where operators between those two hold none, either.
+    Only operators during the log count. None if few of them hold a call, or if many in the middle hold none, too.
     """
     holds = holding[(operators.start >= found.log.start[0]) & (operators.end <= found.log.start[-1])]
     held = np.flatnonzero(holds)
@@ -323,6 +330,6 @@ def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[
 
 
 def _during(found: _Calls, starts: F64, part: Array) -> int:
-    """Return how many operators begin while some calls last."""
+    """Return how many of some operators start while some calls last, given the starts of the operators, ns."""
     first, last = float(found.calls.start[part[0]]), float(np.max(found.calls.end[part]))
     return int(np.count_nonzero((starts >= first - found.within) & (starts <= last)))

@@ -306,8 +306,9 @@ def _doubt(
             is_weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
             if not is_weak or _fits(found, stated, allowed):
                 return None
-            moves = (found.way.at(ts) - stated.at(ts) for ts in found.a.span())
-            return Doubt(found, *moves, allowed + (found.way.bound_ns or _LEAST_CONTRADICTION_NS), is_weak=True)
+            at_start, at_end = (found.way.at(ts) - stated.at(ts) for ts in found.a.span())
+            allowed += found.way.bound_ns or _LEAST_CONTRADICTION_NS
+            return Doubt(found, at_start, at_end, allowed, is_weak=True)
         found = certain[0]
     if found.way.bound_ns is None:
         return None

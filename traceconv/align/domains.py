@@ -1,8 +1,8 @@
-"""The clocks of a trace as the alignment sees them: which are the file's own, which have events, and when."""
+"""Questions about the clock domains of one trace: which are its own, which have events and when, what they can be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from traceconv.model.clocks import (
     OS_CLOCKS,
     REALTIME,
     ClockDomain,
+    ClockMap,
     ClockSnapshot,
     LocalForm,
     Run,
@@ -25,9 +26,9 @@ from traceconv.model.clocks import (
 from traceconv.model.ordering import chunks
 from traceconv.model.trace import I32, I64, Trace, occurring
 
-#: A clock: the number of its input, and its number there.
+#: A clock of an input: the number of the input, and the number of the clock in its trace.
 Key = tuple[int, int]
-#: What is to be said of a clock, and of several.
+#: A warning for a clock.
 Said = tuple[Key, Message]
 Warnings = Sequence[Said]
 #: The clocks that --clock can name.
@@ -41,7 +42,7 @@ STATED_CLOCKS = {
 
 
 def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
-    """Return the trace with each clock domain replaced, also in its snapshots."""
+    """Return the trace with each clock domain replaced by what a function makes of it, also in its snapshots."""
     snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
     return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
 
@@ -61,14 +62,35 @@ def ends_of(trace: Trace) -> list[ClockDomain]:
 
 
 def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
-    """Return which rows of a table are on a clock, given the track of each row."""
-    clocks = np.array([int(track.clock) for track in trace.tracks] or [0])
-    return np.flatnonzero(clocks[tracks] == clock)
+    """Return the rows of a table that are on a clock, given the track of each row."""
+    return np.flatnonzero(clocks_of_tracks(trace)[tracks] == clock)
+
+
+def clocks_of_tracks(trace: Trace) -> I64:
+    """Return the number of the clock of each track; one number even without tracks, so that it can be indexed."""
+    return np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
+
+
+def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:
+    """Return times of several clocks on trace time, ns.
+
+    Args:
+        ts: the times, ns.
+        clocks: the number of the clock of each time.
+        maps: the map of each clock to trace time.
+    """
+    if len(maps) == 1 and (clocks == next(iter(maps))).all():
+        return next(iter(maps.values())).apply(ts)
+    mapped = ts.copy()
+    for clock, way in maps.items():
+        own = clocks == int(clock)
+        mapped[own] = way.apply(ts[own])
+    return mapped
 
 
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     """Return the first start and the last end (ns) on each clock that has events, by the number of the clock."""
-    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
+    clock_of_track = clocks_of_tracks(trace)
     found: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
         for rows in chunks(len(table.ts)):
@@ -83,7 +105,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
 
 
 def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
-    """Return the options that put local times on the wall clock; None for other times."""
+    """Return advice on the options that relate local times to the wall clock; None for other times."""
     if domain.local is None:
         return None
     text = Text.ZONE_AND_DATE_OF_TIMES if domain.local is LocalForm.TIME_OF_DAY else Text.ZONE_OF_TIMES
@@ -91,12 +113,12 @@ def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
 
 
 def is_definition(snap: ClockSnapshot) -> bool:
-    """Return whether the snapshot defines the zero of a clock, rather than being a reading of it."""
+    """Return whether a snapshot defines the zero of a clock, and is not a reading of it."""
     return snap.ts == 0 and snap.clock.zero is not Zero.RUN_START
 
 
 def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
-    """Return the snapshot by which a file states its zero on the wall clock; None if there is none."""
+    """Return the snapshot by which a file states the zero of a clock as a wall-clock time; None if there is none."""
     said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap))
     return next((snap for snap in said if snap.other.is_wall_clock), None)
 
@@ -104,9 +126,13 @@ def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
 def against_clock(
     trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, constraint: ClockConstraint
 ) -> Message | None:
-    """Return why a clock cannot be the one that --clock names; None if it can.
+    """Return why a clock cannot be the one that --clock names, by its file and the size of its times; None if it can.
 
-    The reasons are statements of the file itself and the size of its times.
+    Args:
+        trace: the input.
+        domain: the clock.
+        span: the first and the last time on it, ns; None without events.
+        constraint: the statement of the user.
     """
     base, wanted = base_of(trace, domain), STATED_CLOCKS[constraint.kind]
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
@@ -126,7 +152,7 @@ def against_clock(
 
 
 def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
-    """Return the numbers of the clocks of an input that have times; without any, of those that have an order."""
+    """Return those of some clocks of an input, by number, that have times; without any, those that have an order."""
     ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
     return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
 
@@ -135,7 +161,8 @@ def main_clock(trace: Trace, option: str) -> int:
     """Return the number of the only clock of an input.
 
     Args:
-        option: the option that needs it, for the message.
+        trace: the input.
+        option: the option that refers to that clock, for the message.
 
     Raises:
         UsageError: the input has no clock with times, or several.

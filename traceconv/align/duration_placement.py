@@ -1,7 +1,7 @@
-"""Logs without times: which other input they belong to.
+"""Find the input whose slices a log without times belongs to.
 
-Which event of the log is which slice is decided by `durations`; where it then lies by `synthetic_times`. Times of such
-a log stay synthetic, but no longer wrong by more than the slice that each lies in. Every slice says how it was placed.
+`durations` matches the events of the log with slices, and `duration_layout` lays them there. The times of such a log
+stay synthetic, but are wrong by no more than the slice that each event lies in. Every slice says how it was placed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from traceconv.align.placement import Placed, beside, is_related, not_aligned, t
 from traceconv.model.clocks import ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.trace import Trace
 
-#: So many slices are looked at to see whether two hosts agree.
+#: The slices that are looked at to see whether two hosts agree.
 _LOOKED_AT = 200
 
 
 def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
-    """Return the inputs without times that were placed where their durations say that they belong."""
+    """Return the clocks on trace time, also those of logs without times that durations place inside other inputs."""
     hosts = {one: placed.ways[one.key] for one in inputs.clocks if is_timed(one, placed.ways)}
     ways, pairs, warnings = dict(placed.ways), list(placed.pairs), list(placed.warnings)
     placements: dict[int, Placement] = {}
@@ -48,23 +48,23 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
             way = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
-            said = [] if accepted else [taken_as_best(best)]
+            texts = [] if accepted else [taken_as_best(best)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate" and hosts:
-            way, said = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
+            way, texts = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
         else:
             pairs += tried
             continue
         pairs += tried
         for one in alone:
             ways[one.key] = replace(way, offset_ns=way.offset_ns - one.span()[0])
-            warnings += [(one.key, text) for text in said]
+            warnings += [(one.key, text) for text in texts]
     warnings += _shared_slices(inputs.traces, placements, ways)
     return Placed(ways, pairs, warnings, placements)
 
 
 def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:
-    """Return the first estimate by which a log can be laid somewhere, and where."""
+    """Return the first estimate by which a log can be laid inside slices, and how it lies there; None without any."""
     for pair in tried:
         if pair.rows is not None and len(pair.rows[0]):
             placement = placement_in(pair.a.trace, pair.a.index, pair.b.trace, pair.b.clock, pair.rows)
@@ -76,7 +76,7 @@ def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement
 def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], ways: Ways) -> Warnings:
     """Return a warning for each two logs of one tool that lie in the same slices.
 
-    A tool prints what it does once, so one of them is of another run.
+    A tool prints each event once, so one of the two logs is of another run.
     """
     found: list[tuple[Key, Message]] = []
     for one, other in combinations(placements, 2):
@@ -93,11 +93,13 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
 def _tried(
     guest: ClockInput, hosts: Mapping[ClockInput, ClockMap], names: NameMap, *, same_run: bool
 ) -> list[PairEstimate]:
-    """Return what durations say about where an input without times belongs, the best answer first.
+    """Return the estimates by durations for an input without times and each possible host, the best one first.
+
+    Estimates that are accepted for several hosts are made ambiguous, unless they agree.
 
     Args:
-        guest: the input without times.
-        hosts: the clocks that it may belong to, each with its way to trace time.
+        guest: the clock of the input without times.
+        hosts: the clocks that it may belong to, each with its map to trace time.
         names: which names mean the same work.
         same_run: whether the user states that all inputs are of one run.
     """
@@ -116,7 +118,7 @@ def _tried(
         found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
     found.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
     accepted = [pair for pair in found if is_accepted(pair.estimate, same_run=same_run)]
-    rivals = [pair for pair in accepted[1:] if _rivals(accepted[0], pair, hosts)]
+    rivals = [pair for pair in accepted[1:] if _is_rival(pair, accepted[0], hosts)]
     if not rivals:
         return found
     why = Text.DURATIONS_FIT_FILES(files=[pair.a.name for pair in (accepted[0], *rivals)])
@@ -131,11 +133,11 @@ def _tried(
     return [*refused, *found[len(accepted) :]]
 
 
-def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[ClockInput, ClockMap]) -> bool:
-    """Return whether another host is as good an answer as the best one, and another place.
+def _is_rival(other: PairEstimate, best: PairEstimate, hosts: Mapping[ClockInput, ClockMap]) -> bool:
+    """Return whether another host fits as well as the best one, at other times.
 
-    Margins are of places within one host and do not compare two; only what is known of the run does. Two recordings of
-    one run agree: a guest's slice lies in both at one time.
+    Only verdicts are compared: margins compare positions within one host, and not two hosts. Two recordings of one run
+    are not rivals: in both, the events of the guest lie at the same times.
     """
     if best.estimate.verdict is not other.estimate.verdict:
         return False
@@ -143,14 +145,14 @@ def _rivals(best: PairEstimate, other: PairEstimate, hosts: Mapping[ClockInput, 
         return True
     _, one, two = np.intersect1d(best.rows[1], other.rows[1], return_indices=True)
     seen = some_of(np.arange(len(one)), _LOOKED_AT)
-    together = 0
-    for row, its in zip(best.rows[0][one[seen]].tolist(), other.rows[0][two[seen]].tolist(), strict=True):
-        (begin, end), (start, stop) = _interval(best.a, row, hosts), _interval(other.a, its, hosts)
-        together += begin <= stop and start <= end
-    return 2 * together <= len(seen)
+    overlapping = 0
+    for row, its_row in zip(best.rows[0][one[seen]].tolist(), other.rows[0][two[seen]].tolist(), strict=True):
+        (start, end), (its_start, its_end) = _interval(best.a, row, hosts), _interval(other.a, its_row, hosts)
+        overlapping += start <= its_end and its_start <= end
+    return 2 * overlapping <= len(seen)
 
 
 def _interval(host: ClockInput, row: int, hosts: Mapping[ClockInput, ClockMap]) -> tuple[int, int]:
-    """Begin and end of a slice on trace time."""
-    begin, dur = int(host.trace.slices.ts[row]), int(host.trace.slices.dur[row])
-    return hosts[host].at(begin), hosts[host].at(begin + dur)
+    """Return the start and the end of a slice on trace time, ns."""
+    start, dur = int(host.trace.slices.ts[row]), int(host.trace.slices.dur[row])
+    return hosts[host].at(start), hosts[host].at(start + dur)

@@ -75,7 +75,7 @@ class Events:
 
 
 def some_of(rows: Array, most: int) -> Array:
-    """Return the rows, or a random choice of `count` of them if there are more.
+    """Return the rows, or as many of them at random as `most` allows, in order.
 
     A choice at equal distances could follow the period of the workload.
     """

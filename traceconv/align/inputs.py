@@ -1,4 +1,4 @@
-"""The clocks to be put on one time axis, with all statements of files and user about them."""
+"""Gather the clocks of all inputs, with all statements of files and user about them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
-#: How clocks become times of trace time.
+#: The maps of clocks to trace time.
 Ways = Mapping[Key, ClockMap]
 
 
@@ -41,10 +41,10 @@ class Policy:
     Attributes:
         names: which names of two traces mean the same work.
         same_run: whether the user states that all inputs are of one run.
-        on_ambiguous: what to do with a trace that fits at several offsets, or at none: "fail"; "best", which takes the
-            best offset with its verdict, and fails where there is none; or "separate", which draws it beside the others
-            from the start of the trace on, under names that say so. A contradiction is refused, except with "best".
-        estimate: whether to compare events at all.
+        on_ambiguous: what to do with a trace that fits at several offsets, or at none. "fail" refuses it. "best" takes
+            the best offset with its verdict, and refuses if there is none. "separate" draws it beside the others, from
+            the start of the trace on, under names that say so. A contradiction is refused, except with "best".
+        estimate: whether to compare events.
     """
 
     names: NameMap = field(default_factory=NameMap)
@@ -55,14 +55,14 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class ClockInput:
-    """A clock of an input that has events. Compared by identity.
+    """A clock of an input that has events. Two of them are equal only if they are the same object.
 
     Attributes:
         index: the number of the input.
-        clock: the number of the clock in it.
-        trace: the input, with its private domains marked as its own.
-        wall: the wall clock of its host.
-        correction: the map that takes out a stated drift; applied before all others.
+        clock: the number of the clock in its trace.
+        trace: the input, with its private clock domains marked as its own.
+        wall: the wall clock of the host of the input.
+        correction: the map that takes out a drift that the user states; applied before all others.
         offset: the map of --offset; None without one.
     """
 
@@ -95,12 +95,12 @@ class ClockInput:
 
     @property
     def layer(self) -> Layer | None:
-        """The layer of software that recorded its slices, if its format states it."""
+        """The layer of software that the slices are of; None if the format does not state it."""
         return self.trace.sources[0].layer
 
     @cached_property
     def pids(self) -> frozenset[int]:
-        """The pids of the processes that it records; empty unless all of them are known."""
+        """The pids of the processes of the input; empty unless all of them are known."""
         numbers = {track.pid for track in self.trace.tracks if track.kind is TrackKind.PROCESS}
         is_known = self.trace.sources[0].real_ids and None not in numbers
         return frozenset(pid for pid in numbers if is_known and pid is not None)
@@ -125,8 +125,8 @@ class ClockInput:
 def of_other_pids(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
     """Return whether pids show that two recordings are of different processes, and so share no events.
 
-    In a container a process has another pid than outside. So pids count only if each of the two recordings shares one
-    with a recording of another tool on its host.
+    Inside a container a process has another pid than outside. So pids count only if each of the two recordings shares
+    one with a recording of another tool on its host.
     """
     if not one.pids or not other.pids or one.pids & other.pids:
         return False
@@ -142,19 +142,19 @@ def _of_one_process(one: ClockInput, other: ClockInput) -> bool:
 
 
 def is_timed(clock: ClockInput, ways: Ways) -> bool:
-    """Return whether a clock has real times and was aligned with others."""
+    """Return whether a clock has real times and a map to trace time that relates it to others."""
     placed = clock.key in ways and ways[clock.key].verdict is not Verdict.SEPARATE
     return placed and not clock.domain.synthetic
 
 
 @dataclass(frozen=True, slots=True)
 class HostsApart:
-    """Between what the wall clocks of two hosts differ in the middle of their recordings.
+    """The limits of the difference of the wall clocks of two hosts, in the middle of their recordings.
 
     Attributes:
-        host, other: their names.
-        least_ns, most_ns: by how much that of the host is ahead of the other one.
-        collectives: how many both took part in.
+        host, other: the names of the hosts.
+        least_ns, most_ns: by how much the clock of the host is ahead of the other one, at least and at most, ns.
+        collectives: the number of collectives that both took part in.
     """
 
     host: str
@@ -164,22 +164,22 @@ class HostsApart:
     collectives: int
 
     def describe(self) -> str:
-        """Return it for people."""
+        """Return the limits as a sentence."""
         by = {"least": self.least_ns, "most": self.most_ns, "count": self.collectives}
         return str(Text.HOSTS_ARE_APART(host=self.host, other=self.other, **by))
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What alignment starts from.
+    """The inputs of an alignment, with all that files and user state about their clocks.
 
     Attributes:
-        traces: the inputs, with private domains marked as their own.
-        clocks: each clock that has events, in order of the inputs.
+        traces: the inputs, with private clock domains marked as their own.
+        clocks: the clocks that have events, in order of the inputs.
         graph: the relations between clocks that files and user state.
         target: the clock domain of trace time.
         stated: all other statements.
-        hosts_apart: between what the wall clocks of each two hosts differ, by the collectives of their ranks.
+        hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
     """
 
     traces: Sequence[Trace]
@@ -191,12 +191,12 @@ class Inputs:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files, as a command takes them."""
+        """The paths of the files, as a command takes them."""
         sources = [trace.sources[0] for trace in self.traces]
         return tuple(source.path or source.name for source in sources)
 
     def of(self, index: int) -> list[ClockInput]:
-        """Return the clocks of one input."""
+        """Return the clocks of one input, by its number."""
         return [one for one in self.clocks if one.index == index]
 
 
@@ -208,7 +208,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
         constraints: what the user states.
 
     Raises:
-        InconsistentClocks: the constraints contradict themselves or the files.
+        InconsistentClocks: the constraints contradict each other or the files.
         UsageError: a constraint does not fit its input.
     """
     traces = with_one_name(traces)
@@ -242,15 +242,20 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
 
 
 def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
-    """Return the graph of all clocks, with all relations between them."""
-    # Of several hosts first the wall clock that trace time counts: that of the first input with events.
+    """Return the graph of all clocks, with all relations between them.
+
+    Args:
+        stated: the statements of files and user.
+        same_machine: whether the user states that all inputs are of one machine.
+    """
+    # Of the wall clocks of several hosts the first one becomes trace time: let it be that of an input with events.
     in_order = sorted(stated.traces, key=lambda trace: not any(trace.counts().values()))
     hosts = [domain for trace in in_order for domain in (*trace.clocks, *ends_of(trace))]
     own = [(index, domain) for index, trace in enumerate(stated.traces) for domain in trace.clocks]
     ends = [end for relation in stated.relations for end in (relation.clock, relation.other)]
     walls = [domain for domain in hosts if domain.is_wall_clock and domain.owner]
     graph = graph_of([REALTIME, *walls, *(domain for _, domain in own), *ends], stated.traces, stated.relations)
-    # The user knows that clocks since boot of different inputs are one, by whatever names they call the machine.
+    # With same_machine the clocks since boot of all inputs are one, by whatever names these call the machine.
     way = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)
     boots = [one for one in own if one[1].zero in SINCE_BOOT] if same_machine else []
     for (index, one), (other_index, other) in combinations(boots, 2):
@@ -262,13 +267,13 @@ def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
 def without_other_hosts(
     known: dict[ClockDomain, ClockMap], graph: ClockGraph, target: ClockDomain, wall: ClockDomain
 ) -> dict[ClockDomain, ClockMap]:
-    """Return the maps to trace time for an input with an --offset, which counts from the wall clock of its host.
+    """Return the maps to trace time with the wall clock of one host taken for trace time, as --offset demands.
 
     Args:
-        known: the map of each domain to trace time.
-        graph: all clocks.
-        target: the domain of trace time.
-        wall: the wall clock of the host of the input.
+        known: the maps of clock domains to trace time.
+        graph: all relations.
+        target: the clock domain of trace time.
+        wall: the wall clock of the host of the input that --offset moves.
     """
     if not wall.owner or target != REALTIME:
         return known
@@ -277,7 +282,7 @@ def without_other_hosts(
 
 
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
-    """Return Unix time if any input knows it, else the clock of the first input that has one."""
+    """Return the clock domain of trace time: Unix time if any input knows it, else the first clock with times."""
     known = graph.maps_to(REALTIME)
     found = [one.domain for one in clocks]
     timed = [domain for domain in found if not domain.synthetic]

@@ -1,4 +1,4 @@
-"""Where everything lies on trace time: what the user moves, what has no times, and tables of totals."""
+"""Complete the maps to trace time: offsets of the user, tracks without times, totals; refuse what nothing relates."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where clocks lie.
+    """The clocks on trace time.
 
     Attributes:
-        ways: for each clock that is related to trace time, its map.
-        pairs: what the events say, with whether it is used.
-        warnings: what is to be said of clocks.
-        placements: for inputs without times whose slices lie inside those of others, which in which.
+        ways: the map to trace time of each clock that is related to it.
+        pairs: the estimates, each with whether it is used.
+        warnings: warnings, each with its clock.
+        placements: for each input without times that lies inside slices of another one: which slices in which.
     """
 
     ways: Ways
@@ -49,44 +49,45 @@ class Placed:
 
 
 def related_ways(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
-    """Return the maps of all clocks that are related to trace time, without what --offset adds."""
+    """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
     related = graph.maps_to(inputs.target)
     found: dict[Key, ClockMap] = {}
     for one in inputs.clocks:
-        moved = one.offset is not None
-        known = without_other_hosts(related, graph, inputs.target, one.wall) if moved else related
+        known = related
+        if one.offset is not None:
+            known = without_other_hosts(related, graph, inputs.target, one.wall)
         if one.domain in known:
             found[one.key] = one.correction.then(known[one.domain])
     return found
 
 
 def beside(offset: int) -> ClockMap:
-    """Return the map of a clock that nothing relates and that stands beside the others."""
+    """Return the map, by its offset in ns, of a clock that nothing relates and that is drawn beside the others."""
     return ClockMap(offset, None, (Step(Text.BESIDE_OTHERS(), Provenance.ASSUMED),), Verdict.SEPARATE)
 
 
 def taken_as_best(pair: PairEstimate) -> Message:
-    """Return what is said of a clock that lies where it fits best."""
+    """Return the warning for a clock that is placed by its best offset though that is not certain."""
     return Text.TAKEN_AS_BEST(verdict=pair.estimate.verdict, why=pair.why_refused())
 
 
 def not_aligned(tried: Sequence[PairEstimate]) -> Message:
-    """Return what is said of a clock that lies beside the others."""
+    """Return the warning for a clock that is drawn beside the others, given its estimates."""
     return Text.NOT_ALIGNED_BECAUSE(reason=tried[0].estimate.reason) if tried else Text.NOT_ALIGNED()
 
 
 def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
-    """Return where all clocks lie.
+    """Return all clocks on trace time.
 
     Args:
         inputs: the clocks.
-        decided: where those with times lie.
-        policy: whether to ask durations, and what to do where they do not tell.
+        decided: those with times that are related to trace time.
+        policy: whether durations are compared, and what to do with a log that they do not place for certain.
 
     Raises:
-        UnrelatedClocks: two inputs have clocks that nothing relates.
-        InconsistentClocks: what is said of a clock makes it run faster than any does.
-        UsageError: a time lies farther from zero than can be written.
+        UnrelatedClocks: nothing relates the clocks of two inputs.
+        InconsistentClocks: the statements about a clock make it drift more than any clock does.
+        UsageError: a time is farther from zero than can be written.
     """
     ways = _with_synthetic(inputs, decided.ways)
     for one in inputs.clocks:
@@ -94,7 +95,7 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
             ways[one.key] = ways.get(one.key, one.correction).then(one.offset)
     found = replace(decided, ways=ways)
     if policy.estimate and any(not is_related(inputs, ways, index) for index in range(len(inputs.traces))):
-        from traceconv.align.duration_placement import with_durations  # most merges have no use for it
+        from traceconv.align.duration_placement import with_durations  # few merges need it
 
         found = with_durations(inputs, found, policy)
     found = replace(found, ways=_with_totals(inputs, found.ways))
@@ -104,13 +105,13 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
 
 
 def is_related(inputs: Inputs, ways: Ways, index: int) -> bool:
-    """Return whether any clock of an input that has events lies somewhere; True of one without events."""
+    """Return whether any clock of an input with events has a map; True for an input without events."""
     clocks = inputs.of(index)
     return not clocks or any(one.key in ways for one in clocks)
 
 
 def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
-    """Place tracks without times at the first of the tracks with times of the same file."""
+    """Return the maps, also of tracks without times: they start with the tracks of their file that have times."""
     found = dict(ways)
     for one in inputs.clocks:
         if one.key not in ways and one.domain.synthetic:
@@ -121,7 +122,7 @@ def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
 
 
 def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
-    """Place tables without times at the start of everything that has times."""
+    """Return the maps, also of tables of totals: they start where everything with times does."""
     totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
     starts = [ways[one.key].at(one.span()[0]) for one in inputs.clocks if one.key in ways and one not in totals]
     if not starts or not totals:
@@ -134,7 +135,7 @@ def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
 
 
 def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
-    """Refuse the first input of which a clock lies nowhere."""
+    """Refuse the first input with a clock that has no map, with advice on what would relate it."""
     lost = next((one for one in inputs.clocks if one.key not in placed.ways), None)
     if lost is None:
         return
@@ -165,7 +166,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
 
 
 def _refuse_far(inputs: Inputs, ways: Ways) -> None:
-    """Refuse a clock that runs faster than any does, and times that cannot be written."""
+    """Refuse a clock with a greater drift than any clock has, and times that cannot be written."""
     for one in inputs.clocks:
         if one.key not in ways:
             continue
@@ -178,7 +179,7 @@ def _refuse_far(inputs: Inputs, ways: Ways) -> None:
 
 
 def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
-    """Return the relation of two inputs if they are of one machine; None if nothing does."""
+    """Return what the user can state if two inputs are of one machine; None if that would not relate them."""
     sides, domain, its = (one, other), one.domain, other.domain
     begin, end = (pick(side.span()[at] for side in sides) for at, pick in ((0, max), (1, min)))
     if begin <= end and all(map(_may_be_monotonic, sides)):
@@ -191,6 +192,6 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
 
 
 def _may_be_monotonic(side: ClockInput) -> bool:
-    """Return whether the user may say so of a clock."""
+    """Return whether a clock can be CLOCK_MONOTONIC, by what its file states."""
     may_be = side.domain.zero in (Zero.BOOT, Zero.UNKNOWN) and side.domain.run is not Run.WALL
     return may_be and against_clock(side.trace, side.domain, side.span(), ClockConstraint(ClockKind.MONOTONIC)) is None

@@ -1,4 +1,4 @@
-"""What alignment returns: maps to one time axis, and a line for each of them for people and reports."""
+"""The result of an alignment: the maps to one time axis, and the receipt, which has a line for each of them."""
 
 from __future__ import annotations
 
@@ -24,24 +24,22 @@ class ReceiptLine:
     """How one clock of one input was put on trace time.
 
     Attributes:
-        file: the input.
-        format: its importer.
-        clock: the name of the domain.
-        method: where the relation is known from.
-        offset_ns: what was added to each time of that clock.
-        bound_ns: how wrong the position can be at most, the resolution of the clock included; None: not known.
-        verdict: "ok" when the file says so; "assumed" when it rests on what the user states or on an assumption, or
-            when positions are synthetic; that of the estimate when its best place was taken though it is not certain;
-            "separate" when it was not aligned at all.
-        drift_ppm: how much faster trace time runs than the clock.
-        matches: how many events were matched with those of another input, if it rests on that.
-        residual_ns: how far apart these are, the median; None without any.
-        warnings: reasons against it, or an assumption that is wrong.
-        note: which of its events are where, if not all were placed in the same way; "" if they were.
-        host: the host that the input says it is of, "" if it states none.
-        rank: the number in its job of the process that the input records, None if it states none.
-        world_size: how many processes that job has, None if the input does not say.
-        two_hosts: whether it takes the wall clocks of two hosts for one, so that its bound is not known.
+        file: the name of the input.
+        format: the name of its format.
+        clock: the name of the clock domain.
+        method: where the map to trace time is known from.
+        offset_ns: what was added to each time of the clock, ns; with a drift, at one instant.
+        bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known.
+        verdict: how far to trust the map: a `Verdict`, as text. "assumed" also if positions are synthetic.
+        drift_ppm: by how much trace time runs faster than the clock, ppm.
+        matches: the number of events matched with those of another input, if the map rests on them.
+        residual_ns: the median distance that remains between matched events, ns; None without any.
+        warnings: reasons against the map, and assumptions that are wrong.
+        note: how the events lie, if not all were placed in the same way; "" if they were.
+        host: the host that the input states, "" if it states none.
+        rank: the rank of the process in its job, None if the input states none.
+        world_size: the number of processes of the job, None if the input does not state it.
+        two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
     """
 
     file: str
@@ -63,11 +61,11 @@ class ReceiptLine:
 
     @property
     def bound_text(self) -> str:
-        """The bound for people."""
+        """The bound as text."""
         return str((Text.BOUND_OF_TWO_HOSTS if self.two_hosts else Text.BOUND)(bound=self.bound_ns))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the members for metadata, without those that do not apply."""
+        """Return the members of the line in the metadata of a trace, without those that do not apply."""
         members = asdict(self)
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
@@ -77,20 +75,20 @@ class ReceiptLine:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A trace time, and for each input a map from each of its clocks to it.
+    """Trace time, and a map to it from each clock of each input.
 
     Attributes:
-        clock: what the times of the output count.
-        maps: for each input, by clock index, the map of each clock that events use.
+        clock: the clock domain of trace time.
+        maps: for each input the map of each clock that events use, by the number of the clock.
         receipt: a line for each of these maps.
-        pairs: what the events said about pairs of clocks, where they were asked.
-        placements: for inputs without times whose slices lie inside those of others, which in which.
-        files: the names of all inputs; the receipt has no line of those without events.
+        pairs: the estimates for pairs of clocks.
+        placements: for each input without times that lies inside slices of another one: which slices in which.
+        files: the names of all inputs, also of those without events, which have no line in the receipt.
         machines: for each input the machine that its pids and tids belong to.
-        notes: for some inputs, what else is to be known about them.
-        hosts: for each input a name of its host, "" where all are taken for one.
-        together: which of their processes and threads are one.
-        hosts_apart: between what the wall clocks of each two hosts differ, by the collectives of their ranks.
+        notes: remarks on some inputs, by input.
+        hosts: for each input a name for its host, "" where all are taken for one.
+        together: which processes and threads of several inputs are one.
+        hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
     """
 
     clock: ClockDomain
@@ -106,7 +104,7 @@ class Alignment:
     hosts_apart: Sequence[HostsApart] = ()
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: object) -> Alignment:
-        """Return the same with verdicts of some inputs no better than one; the last input gets a warning."""
+        """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""
         maps = [
             {clock: replace(way, verdict=worse(way.verdict, verdict)) for clock, way in found.items()}
             if index in inputs
@@ -131,10 +129,10 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """How the inputs of a trace were placed.
+    """How the inputs of a trace were aligned.
 
     Attributes:
-        alignment: the maps of their clocks; None if nothing was to be placed.
+        alignment: the maps of their clocks; None if there was nothing to align.
         matched: the collectives that several ranks recorded; None without any.
     """
 
@@ -143,7 +141,7 @@ class Aligned:
 
     @property
     def receipt(self) -> Sequence[ReceiptLine]:
-        """How each clock was placed."""
+        """The lines of the receipt, one for each clock."""
         return self.alignment.receipt if self.alignment else ()
 
 
@@ -155,15 +153,15 @@ def receipt_line(
     placement: Placement | None,
     host: str,
 ) -> ReceiptLine:
-    """Return what is said of a clock.
+    """Return the line of the receipt for a clock.
 
     Args:
         clock: the clock.
         way: its map to trace time.
-        pairs: what the events said; those that the map rests on count.
-        warnings: what is to be said of it.
-        placement: which of its slices lie where, if it has no times.
-        host: the host that the input says it is of.
+        pairs: all estimates; those that the map rests on count.
+        warnings: the warnings for the clock.
+        placement: which slices of its input lie in which, if it was placed by durations.
+        host: the host that the input states.
     """
     source, domain = clock.trace.sources[0], clock.domain
     used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(way)]
@@ -171,7 +169,7 @@ def receipt_line(
     method = way.method if way.steps else str(Text.ITS_OWN_TIMES())
     if way.bends:
         method = str(Text.ALONG_LINES(method=method, n=len(way.lines)))
-    invented = domain.synthetic and way.by_user  # the user places one instant of it, and the others are not known
+    one_instant = domain.synthetic and way.by_user  # it is known where one synthetic time lies, and none of the others
     laid = placement if domain.run is Run.NONE else None
     return ReceiptLine(
         source.name,
@@ -179,7 +177,7 @@ def receipt_line(
         domain.name,
         method,
         way.offset_ns,
-        None if way.bound_ns is None or invented else way.bound_ns + domain.resolution_ns,
+        None if way.bound_ns is None or one_instant else way.bound_ns + domain.resolution_ns,
         str(Verdict.ASSUMED if domain.synthetic and way.verdict is Verdict.OK else way.verdict),
         round(way.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,

@@ -1,6 +1,6 @@
-"""Templates of messages, with their fields filled in for people.
+"""Fill in the fields of the templates of messages.
 
-A template names its fields in braces, as `str.format` does, with how each is shown behind a colon:
+A template names its fields in braces, as `str.format` does. Behind a colon it says how to show a field:
 
     time    an exact time in ns: "1.5 ms"               short   three digits of it: "71.5 ms"
     long    hours or days, too: "1 h 22 min"            us      whole microseconds: "250 µs"
@@ -10,10 +10,10 @@ A template names its fields in braces, as `str.format` does, with how each is sh
     list    several: "a, b"                             and     several: "a and b"
     moves   several moves in time                       repr    in quotation marks, as Python writes it
 
-    NOUN s    counted: "{n:slice s}" is "1 slice", "2 slices"
-    " -> "    several with that between them: anything that begins or ends with a blank
+    NOUN s    a count: "{n:slice s}" is "1 slice", "2 slices"
+    " -> "    several, joined by this text: any text that starts or ends with a blank
 
-Anything else is a format of Python. A message or "" may stand in a field.
+Anything else is a format specification of Python. The value of a field may be a message, or "".
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
 
 
 class _MessageFormatter(Formatter):
-    """Shows fields as templates ask for it."""
+    """Formats fields as the head of this module says."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return one field as text."""
@@ -60,5 +60,5 @@ class _MessageFormatter(Formatter):
 
 
 def rendered(template: str, fields: Mapping[str, Any]) -> str:
-    """Return a template with its fields filled in."""
+    """Return a template as text, with its fields filled in."""
     return _MessageFormatter().vformat(template, (), fields)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
+from traceconv.align.domains import clocks_of_tracks, on_trace_time
 from traceconv.merging.processes import put_together
 from traceconv.merging.ranks import with_ranks_named
 from traceconv.merging.tables import adopt_totals, join_totals
@@ -22,7 +23,6 @@ from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import (
-    I64,
     NO_TRACK,
     TABLES,
     TEXTS,
@@ -96,15 +96,15 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
 
 def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
     """Return the trace with its times mapped, in a file if its columns are in one."""
-    clocks = np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
+    clocks = clocks_of_tracks(trace)
     columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
         for rows in chunks(len(table.ts)):
             ts, clock = table.ts[rows], clocks[table.track[rows]]
-            moved = _mapped(ts, clock, maps)
+            moved = on_trace_time(ts, clock, maps)
             columns[name, "ts"].put(moved)
             if name == "slices":
-                columns[name, "dur"].put(_mapped(ts + table.dur[rows], clock, maps) - moved)
+                columns[name, "dur"].put(on_trace_time(ts + table.dur[rows], clock, maps) - moved)
             if trace.mappings:
                 columns[name, "ts"].spill()
                 columns["slices", "dur"].spill()
@@ -141,17 +141,6 @@ def _number(track: Track) -> str:
     """Return what a process or a thread without a name is called."""
     number = track.tid if track.kind is TrackKind.THREAD else track.pid
     return "" if number is None else f"{track.kind.name.lower()} {number}"
-
-
-def _mapped(ts: I64, clocks: I64, maps: dict[int, ClockMap]) -> I64:
-    """Return times of several clocks on trace time."""
-    if len(maps) == 1 and (clocks == next(iter(maps))).all():
-        return next(iter(maps.values())).apply(ts)
-    mapped = ts.copy()
-    for clock, found in maps.items():
-        own = clocks == int(clock)
-        mapped[own] = found.apply(ts[own])
-    return mapped
 
 
 def _note_times_before_zero(trace: Trace) -> None:
