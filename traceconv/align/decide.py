@@ -109,7 +109,7 @@ def relate_all(
     edges += [
         Edge(number[pair.a.key], number[pair.b.key], pair.way, pair.a.span(), back_way=pair.back) for pair in accepted
     ]
-    solution = solve(range(len(clocks)), edges, len(clocks))
+    solution = solve(edges, len(clocks))
     if solution.verdict is Verdict.INCONSISTENT:
         raise _inconsistent(solution, clocks, target, accepted)
     warnings = [text for row in solution.dropped for text in _dropped(row, edges, clocks, accepted, solution.worst)]

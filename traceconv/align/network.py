@@ -1,12 +1,12 @@
-"""Several clocks and more relations than it takes to connect them: do they agree, and where does each clock stand?
+"""Solve a network of clocks with more relations than connect them: check these, and find a map for each clock.
 
-Relations between clocks form a network. One that lies on a loop can be checked against the others: going around must
-lead back to where it began, as far as the bounds allow. One that lies on no loop (a bridge) cannot be checked.
+A relation on a loop can be checked: a time that is taken around the loop must come back to itself, as far as the bounds
+allow. A relation on no loop (a bridge) cannot be checked.
 
-Offsets and drifts of all clocks are fitted together by weighted least squares (weight 1 / bound^2) to a correction of
-the maps along the best paths. The maps stay integers, and what is fitted in doubles is small. If the sum of squares is
-too large for the loops there are, one relation is left out at a time: it is dropped if it alone explains the
-contradiction. Otherwise nothing is, since it would be a guess which of them is wrong.
+The maps along the best paths are corrected: offsets and drifts of all clocks are fitted together by weighted least
+squares (weight 1 / bound^2). So the maps stay integers, and the corrections, in doubles, are small. If the sum of
+squares is too large for the number of loops, one relation after the other is left out on trial. It is dropped if its
+absence alone explains the contradiction. Otherwise it would be a guess which one is wrong, and none is dropped.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy as np
 from traceconv.align.geometry import F64, Flags
 from traceconv.model.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockMap, Verdict
 
-#: The next best explanation must be worse by this sum of squares, in units of the bounds, for a relation to be dropped:
-#: by as much as one relation that is off by five of its bounds.
+#: By how much the sum of squares, in units of the bounds, must be worse without any other relation for one to be
+#: dropped: as much as one relation adds that is off by five of its bounds.
 LEAST_LEAD = 25.0
-#: Of a standard normal: one right network in a thousand is beyond it.
+#: The standard normal value that one right network in a thousand exceeds.
 _RARE = 3.09
-#: No bound counts as less, ns: weights are 1 / bound^2, and times are integers.
+#: The least bound, ns: weights are 1 / bound^2, and times are integers.
 _LEAST_BOUND = 1.0
-#: What a map is off by integers alone, ns.
+#: The error of a map by rounding to integers, ns.
 _ROUNDING_NS = 2
-#: What a relation is measured by whose bound nobody knows, ns: with so little weight it checks nothing.
+#: The bound of a relation whose bound is not known, ns: it has so little weight that it checks nothing.
 _WEIGHTLESS_NS = 1e12
 
 
@@ -39,11 +39,11 @@ class Edge:
     """A relation between two clocks.
 
     Attributes:
-        a, b: the clocks.
-        way: how times of a become times of b, with its bound.
-        span: the first and last time of clock a that it is known from, ns.
-        exact: whether files say so; such a relation is never dropped.
-        back_way: the way back, where its bound is another one.
+        a, b: the numbers of the clocks.
+        way: the map from a to b, with its bound.
+        span: the first and the last time of clock a that the relation is known from, ns.
+        exact: whether files or the user state it; such a relation is never dropped.
+        back_way: the map from b to a, if it has another bound.
     """
 
     a: int
@@ -55,12 +55,12 @@ class Edge:
 
     @property
     def back(self) -> ClockMap:
-        """How times of b become times of a."""
+        """The map from b to a."""
         return self.back_way or self.way.inverse()
 
     @property
     def bound(self) -> float:
-        """What its residuals are measured by, ns."""
+        """The unit of its residuals, ns: its bound, or a value for a bound that is not known."""
         if self.way.bound_ns is None:
             return UNSTATED_BOUND_NS if self.exact and self.way.verdict is Verdict.OK else _WEIGHTLESS_NS
         return max(float(self.way.bound_ns), _LEAST_BOUND)
@@ -68,13 +68,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A way around.
+    """A closed path through the network.
 
     Attributes:
         edges: the numbers of its edges; the last one closes it.
-        clocks: what it leads through, the start again at the end.
-        misclosure_ns: how far from the start it ends, in the middle of where the last edge is known from.
-        bound_ns: the sum of the bounds: how far it may be.
+        clocks: the numbers of its clocks, with the first one again at the end.
+        misclosure_ns: by how much a time that is taken around it misses itself, in the middle of the last edge's span.
+        bound_ns: the sum of the bounds, ns: the greatest misclosure that they allow.
         bounded: whether all bounds are known.
     """
 
@@ -87,15 +87,15 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What a network of relations says.
+    """The solution of a network.
 
     Attributes:
-        maps: for each clock that is connected to the reference, its map to it.
-        verdict: OK, or INCONSISTENT: then the maps are those along the best paths, and worth nothing.
+        maps: the map to the reference of each clock that is connected to it.
+        verdict: OK, or INCONSISTENT: then the maps are those along the best paths, and are not to be used.
         dropped: the numbers of the edges that contradict all others.
-        loops: one for each edge more than it takes to connect the clocks; with the edges that were dropped.
-        chi2: the sum of squares that is left, in units of the bounds, without the edges that were dropped.
-        limit: how large it may be.
+        loops: one for each edge beyond those that connect the clocks; also with dropped edges.
+        chi2: the sum of squares that remains, in units of the bounds, without the dropped edges.
+        limit: the greatest sum of squares of a consistent network.
     """
 
     maps: dict[int, ClockMap]
@@ -107,9 +107,9 @@ class Solution:
 
     @property
     def strained(self) -> list[Loop]:
-        """The loops without dropped edges that miss their start by more than their bounds allow, if by little.
+        """The loops without dropped edges whose misclosure exceeds their bounds, though the sum of squares does not.
 
-        One of the relations is less exact than it says; the sum of squares leaves room for that.
+        One of their relations is less exact than its bound says.
         """
         return [
             loop
@@ -121,23 +121,22 @@ class Solution:
 
     @property
     def worst(self) -> Loop:
-        """The loop that misses its start by most, in units of what it may."""
+        """The loop with the greatest misclosure, as a multiple of the greatest that its bounds allow."""
         return max(self.loops, key=lambda loop: abs(loop.misclosure_ns) / max(loop.bound_ns, 1))
 
 
-def solve(nodes: Iterable[int], edges: Sequence[Edge], reference: int) -> Solution:
-    """Check a network of clocks and place all of them.
+def solve(edges: Sequence[Edge], reference: int) -> Solution:
+    """Return the maps of all clocks to a reference, after a check of their relations.
 
     Args:
-        nodes: the clocks.
-        edges: their relations; what is not connected to the reference is left alone.
-        reference: the clock that the maps lead to.
+        edges: the relations between the clocks. Those that are not connected to the reference are ignored.
+        reference: the number of the clock that the maps lead to.
     """
     net = _Network(edges, reference)
     tree = net.tree(range(len(edges)))
     rows = [row for row, edge in enumerate(edges) if edge.a in tree and edge.b in tree]
-    if len(rows) < len(tree):  # no way around, so that nothing checks them
-        return Solution({node: place.way for node, place in tree.items()}, Verdict.OK)
+    if len(rows) < len(tree):  # without a loop nothing can be checked
+        return Solution({node: reached.way for node, reached in tree.items()}, Verdict.OK)
     fit = net.fit(rows)
     loops = net.loops(rows)
     if fit.chi2 <= fit.limit:
@@ -145,7 +144,7 @@ def solve(nodes: Iterable[int], edges: Sequence[Edge], reference: int) -> Soluti
     on_loops = {row for loop in loops for row in loop.edges}
     culprit = net.single_explanation(rows, on_loops)
     if culprit is None:
-        maps = {node: place.way for node, place in net.tree(rows).items()}
+        maps = {node: reached.way for node, reached in net.tree(rows).items()}
         return Solution(maps, Verdict.INCONSISTENT, (), loops, fit.chi2, fit.limit)
     rest = [row for row in rows if row != culprit]
     fit = net.fit(rest)
@@ -154,7 +153,7 @@ def solve(nodes: Iterable[int], edges: Sequence[Edge], reference: int) -> Soluti
 
 @dataclass(frozen=True, slots=True)
 class _Reached:
-    """How a clock is reached from the reference: its map there, and the edges on the way."""
+    """The best path from the reference to a clock: the map of the clock to the reference, the edges and the clocks."""
 
     way: ClockMap
     path: tuple[int, ...]
@@ -163,7 +162,15 @@ class _Reached:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """What least squares add to the maps of a tree: for each clock an offset, a drift, and the spread of the offset."""
+    """The corrections of the maps along the best paths by least squares.
+
+    Attributes:
+        chi2, limit: see `Solution`.
+        offset: the correction of the offset of each clock at the epoch, ns.
+        drift: the correction of its drift, as a ratio.
+        spread: the standard deviation of that offset, ns.
+        epoch: a time of the reference in the middle of all evidence, ns.
+    """
 
     chi2: float
     limit: float
@@ -175,11 +182,13 @@ class _Fit:
 
 @dataclass(frozen=True, slots=True)
 class _Network:
+    """The edges, by number, and the number of the reference."""
+
     edges: Sequence[Edge]
     reference: int
 
     def tree(self, rows: Iterable[int]) -> dict[int, _Reached]:
-        """Return for each clock the path to the reference with the smallest bound."""
+        """Return for each clock the path to the reference with the smallest bound, along some edges (Dijkstra)."""
         beside: dict[int, list[tuple[int, int]]] = {}
         for row in rows:
             edge = self.edges[row]
@@ -189,33 +198,37 @@ class _Network:
         queue = [(0, 0, self.reference, _Reached(ClockMap(), (), (self.reference,)))]
         pushed = 0
         while queue:
-            _, _, node, place = heapq.heappop(queue)
+            _, _, node, reached = heapq.heappop(queue)
             if node in found:
                 continue
-            found[node] = place
+            found[node] = reached
             for other, row in beside.get(node, ()):
                 if other not in found:
                     edge = self.edges[row]
-                    there = (edge.way if edge.a == other else edge.back).then(place.way)
+                    way = (edge.way if edge.a == other else edge.back).then(reached.way)
                     pushed += 1
-                    step = _Reached(there, (*place.path, row), (*place.clocks, other))
-                    heapq.heappush(queue, (there.uncertainty, pushed, other, step))
+                    step = _Reached(way, (*reached.path, row), (*reached.clocks, other))
+                    heapq.heappush(queue, (way.uncertainty, pushed, other, step))
         return found
 
     def _residuals(self, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[F64, F64, int]:
-        """Return for each edge and both ends of its span: by how much its two clocks miss each other, and the time, ns.
+        """Return the residuals of some edges at both ends of their spans, and the times of these ends.
 
-        Times count from one of the reference in the middle of all evidence, which comes third.
+        A residual is the time of the reference by way of clock b, less that by way of clock a, ns.
+
+        Returns:
+            The residuals, a row for each edge; the times of the reference since the epoch, likewise; the epoch, which
+            is in the middle of all of these times, ns.
         """
         edges = [self.edges[row] for row in rows]
-        here = [[tree[edge.a].way.at(ts) for ts in edge.span] for edge in edges]
-        there = [[tree[edge.b].way.at(edge.way.at(ts)) for ts in edge.span] for edge in edges]
-        epoch = (min(map(min, here)) + max(map(max, here))) // 2
-        apart = [[b - a for a, b in zip(*both, strict=True)] for both in zip(here, there, strict=True)]
-        return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in here], np.float64), epoch
+        by_a = [[tree[edge.a].way.at(ts) for ts in edge.span] for edge in edges]
+        by_b = [[tree[edge.b].way.at(edge.way.at(ts)) for ts in edge.span] for edge in edges]
+        epoch = (min(map(min, by_a)) + max(map(max, by_a))) // 2
+        apart = [[b - a for a, b in zip(*both, strict=True)] for both in zip(by_a, by_b, strict=True)]
+        return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in by_a], np.float64), epoch
 
     def fit(self, rows: Sequence[int]) -> _Fit:
-        """Fit all clocks but the reference by least squares."""
+        """Return the corrections of all clocks but the reference, by least squares over some edges."""
         tree = self.tree(rows)
         unknown = {node: i for i, node in enumerate(sorted(set(tree) - {self.reference}))}
         limit = _limit(len(rows), len(rows) - len(unknown))
@@ -244,7 +257,12 @@ class _Network:
         )
 
     def single_explanation(self, rows: Sequence[int], on_loops: set[int]) -> int | None:
-        """Return the edge without which everything agrees, if there is only one such edge and it may be dropped."""
+        """Return the only edge without which all others agree; None if there are several, none, or it is exact.
+
+        Args:
+            rows: the numbers of all edges.
+            on_loops: those of the edges on loops, which are tried.
+        """
         tried = sorted(
             (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row in on_loops
         )
@@ -254,13 +272,13 @@ class _Network:
         return culprit if alone and best <= limit and not self.edges[culprit].exact else None
 
     def loops(self, rows: Sequence[int]) -> tuple[Loop, ...]:
-        """Return a loop for each edge that no best path takes."""
+        """Return a loop for each edge that is on no best path: the edge, and the best paths to both of its clocks."""
         tree = self.tree(rows)
-        on_paths = {row for place in tree.values() for row in place.path}
+        on_paths = {row for reached in tree.values() for row in reached.path}
         return tuple(self._loop(row, tree) for row in rows if row not in on_paths)
 
     def _loop(self, row: int, tree: dict[int, _Reached]) -> Loop:
-        """Return the way from one clock of an edge to the other one along the best paths, and back by the edge."""
+        """Return the loop that an edge closes: from clock a to b along the best paths, and back by the edge."""
         edge = self.edges[row]
         one, other = tree[edge.a], tree[edge.b]
         both = zip(one.path, other.path, strict=False)
@@ -269,23 +287,29 @@ class _Network:
         clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
         apart = other.way.at(edge.way.at(middle)) - one.way.at(middle)
-        ways = [self.edges[number] for number in edges]
-        bound = sum(round(one.bound) if one.way.bound_ns is None else one.way.bound_ns for one in ways)
-        bounded = all(one.way.bound_ns is not None for one in ways)
-        return Loop(edges, clocks, apart, bound, bounded)
+        its_edges = [self.edges[number] for number in edges]
+        bound = sum(round(its.bound) if its.way.bound_ns is None else its.way.bound_ns for its in its_edges)
+        return Loop(edges, clocks, apart, bound, all(its.way.bound_ns is not None for its in its_edges))
 
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
         """Return the maps along the best paths, corrected."""
         tree = self.tree(rows)
         return {
-            node: self._corrected(node, place.way, rows, tree, fit) if fit.offset.get(node) else place.way
-            for node, place in tree.items()
+            node: self._corrected(node, reached.way, rows, tree, fit) if fit.offset.get(node) else reached.way
+            for node, reached in tree.items()
         }
 
     def _corrected(
         self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
     ) -> ClockMap:
-        """Return a map moved to where all relations together put it, within what they allow, with what is left."""
+        """Return the corrected map of a clock, with a bound that follows from all relations.
+
+        Args:
+            node: the clock.
+            way: its map along the best path.
+            rows, tree: the edges and the best paths.
+            fit: the corrections. They are cut to what the bounds of all relations allow.
+        """
         offset, drift = fit.offset[node], fit.drift[node]
         allowed = self._allowed(node, rows, tree)
         if allowed is not None:
@@ -306,10 +330,10 @@ class _Network:
         return replace(moved, bound_ns=int(np.ceil(bound + turned)) + 1)
 
     def _allowed(self, node: int, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[float, float] | None:
-        """Return the range of the correction of a clock within all bounds; None if they contradict each other.
+        """Return the range of the correction of a clock that all bounds allow, ns; None if they contradict each other.
 
-        Each relation says that the corrections of its two clocks differ by no more than its residual and bound; the
-        shortest path through these differences is the tightest that follows.
+        Each relation limits the difference of the corrections of its two clocks, by its residual and bound. The limits
+        between the reference and the clock are the shortest paths through these differences.
         """
         apart, _, _ = self._residuals(rows, tree)
         steps: list[tuple[int, int, float]] = []
@@ -322,9 +346,13 @@ class _Network:
 
 
 def _least_squares(matrix: F64, goal: F64, last: Flags) -> F64:
-    """Return the least squares solution; some rows decide only what all others leave open.
+    """Return the least squares solution in two steps: some rows come last, and decide only what the others leave open.
 
-    Rows of next to no weight beside the others would make of their rounding errors offsets of milliseconds.
+    These have so little weight that in one step rounding errors of the others would make offsets of milliseconds.
+
+    Args:
+        matrix, goal: the equations, a row for each.
+        last: which rows come last.
     """
     first = ~last
     solved: F64 = np.linalg.lstsq(matrix[first], goal[first], rcond=None)[0]
@@ -339,7 +367,7 @@ def _least_squares(matrix: F64, goal: F64, last: Flags) -> F64:
 
 
 def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -> dict[int, float] | None:
-    """Return the lengths of the shortest paths (Bellman-Ford); None if there is a way around of negative length."""
+    """Return the lengths of the shortest paths (Bellman-Ford); None if there is a loop of negative length."""
     reached = {start: 0.0}
     for _ in range(nodes + 1):
         changed = False
@@ -352,10 +380,10 @@ def _shortest(start: int, steps: Sequence[tuple[int, int, float]], nodes: int) -
 
 
 def _limit(edges: int, loops: int) -> float:
-    """Return how large a sum of squares may be.
+    """Return the greatest sum of squares of a consistent network.
 
-    Bounds that hold let it be as large as the number of edges; most are only probable ones, so what one right network
-    in a thousand exceeds by chance comes on top (the quantile of chi^2 by Wilson and Hilferty).
+    With bounds that hold for certain it is the number of edges. But most bounds are probable ones. So the quantile of
+    chi^2 is added that one right network in a thousand exceeds (by Wilson and Hilferty).
     """
     if loops <= 0:
         return float(edges)
