@@ -10,7 +10,9 @@ import numpy as np
 from msgspec import structs
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
-from traceconv.align.collectives import Impossible, Matched, Occurrences, Odd
+from traceconv.align.collective_matching import Matched
+from traceconv.align.collective_order import Odd
+from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import NO_BOUND_NS, Verdict
 from traceconv.model.stated_collectives import Side
