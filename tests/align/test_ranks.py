@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -90,6 +90,28 @@ def test_two_hosts_are_placed_by_their_collectives(ahead: int, strict: list[str]
     assert 73 * US < second["bound_ns"] < 250 * US
     assert "then 98 collectives of 1 group; its wall clock and that of vm are" in second["method"]
     assert "all are possible with these offsets" in result.stderr
+
+
+@pytest.mark.parametrize("host", ["vm", "node8"])
+@pytest.mark.parametrize(
+    ("lacks", "count", "alone"),
+    [(range(30), 68, 30), (range(80, 98), 80, 18), ([40], 18, 159), ([], 98, 0)],
+)
+def test_what_places_hosts_is_checked(host: str, lacks: Sequence[int], count: int, alone: int, tmp_path: Path) -> None:
+    """Also where the second rank lacks its first ones, or one in between: then those of another kind tell."""
+    paths = gloo(tmp_path, 3_700_000 * (host == "node8"), host)
+    document = json.loads(paths[1].read_text())
+    waits = ("gloo:all_reduce", "gloo:all_gather", "gloo:barrier")
+    its = sorted((one for one in document["traceEvents"] if one["name"] in waits), key=lambda one: one["ts"])
+    lost = [id(its[number]) for number in lacks]
+    document["traceEvents"] = [one for one in document["traceEvents"] if id(one) not in lost]
+    paths[1].write_text(json.dumps(document))
+    traces = [read(path) for path in paths]
+    alignment = align(traces)
+    (check,) = (check for check in causality(traces, alignment).checks if check.rule is Rule.COLLECTIVE)
+    assert (check.checked, check.after.count, check.alone) == (count, 0, alone)
+    second = alignment.receipt[1]
+    assert (second.verdict, f"{count} collectives of 1 group" in second.method) == (Verdict.OK, host == "node8")
 
 
 @pytest.mark.parametrize("strict", [[], ["--strict"]])
