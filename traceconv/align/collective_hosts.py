@@ -103,7 +103,13 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         text = Text.PLACED_BY_COLLECTIVES(
             count=one.collectives, groups=one.groups, other=hosts[0].owner, apart=abs(one.way.offset_ns)
         )
-        graph.relate(hosts[number], hosts[0], replace(one.way, steps=(Step(text, Provenance.ESTIMATED),)))
+        way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),))
+        graph.relate(hosts[number], hosts[0], way)
+        alone = np.unique(seen.input[host_of[seen.input] == number])
+        if len(alone) == 1:  # what was placed are the records of this input, with its bound
+            own = _own(inputs, hosts[number])
+            for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
+                graph.relate(domain, hosts[0], replace(own[domain].then(way), bound_ns=way.bound_ns))
     apart = [HostsApart(hosts[one].owner, hosts[other].owner, *rest) for one, other, *rest in placed.apart]
     return replace(inputs, graph=graph, hosts_apart=apart)
 
