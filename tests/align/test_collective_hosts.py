@@ -22,6 +22,7 @@ from traceconv.align.clock_overview import survey
 from traceconv.align.collective_hosts import _apart, placed_hosts
 from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
+from traceconv.align.inputs import HostsApart
 from traceconv.align.report_html import page
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
@@ -403,7 +404,11 @@ def test_the_interval_of_each_two_hosts_is_told(tmp_path: Path) -> None:
         assert one["collectives"] == 98
     assert "Host by host" in page(document)
     assert survey(traces).hosts == alignment.hosts_apart
-    assert alignment.hosts_apart[1].describe().startswith("the wall clock of node2 is ahead of that of node0 by 3.")
+    first, second, *_ = (one.describe() for one in alignment.hosts_apart)
+    assert first.startswith("the wall clock of node0 is ahead of that of node1 by 2.")
+    assert second.startswith("the wall clock of node2 is ahead of that of node0 by 3.")
+    both = HostsApart("one", "other", -20 * US, 300 * US, 98).describe()
+    assert both.startswith("the wall clock of one is 20 µs behind that of other at most and 300 µs ahead at most,")
 
 
 @pytest.mark.parametrize("name", ["gloo_broadcast_2", "gloo_reduce_2"])

@@ -23,7 +23,7 @@ from click.testing import CliRunner, Result
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.align import Policy, align
-from traceconv.align.causality import causality
+from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Causality, Rule
 from traceconv.align.collective_matching import Matched, match_collectives
 from traceconv.align.collectives import Occurrences
@@ -577,6 +577,22 @@ def test_a_host_beside_another_one_is_checked_by_itself(tmp_path: Path) -> None:
     found = [(str(one.verdict), one.inputs) for one in check.contradictions]
     assert found == [("inconsistent", (2, 3)), ("unverified", (2, 3))]
     assert check.after.count == 20
+
+
+def test_a_rank_whose_clock_was_set_is_told_before_its_host_is_doubted(tmp_path: Path) -> None:
+    """Its host is not placed, since its ranks contradict each other: that is what is wrong, not the wall clock."""
+    whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3, 4]"}
+    every = steps(40, lambda n: whole | {"In_msg_nelems": n})
+    late = [event | {"ts": event["ts"] + 5000 * (n >= 20)} for n, event in enumerate(every)]
+    ranks = dict.fromkeys(range(4), every) | {4: late}
+    traces = job(tmp_path, ranks, world=5, ahead={3: 3 * MS, 4: 3 * MS})
+    for trace in traces[3:]:
+        snapshot = trace.snapshots[0]
+        trace.clocks[0] = replace(trace.clocks[0], machine="node8")
+        trace.snapshots[0] = snapshot.between(trace.clocks[0], snapshot.other)
+    alignment = align(traces)
+    with pytest.raises(UnverifiedAlignment, match=r"rank4\.json: .* one clock was set meanwhile, by about 5 ms"):
+        believed(alignment, causality(traces, alignment))
 
 
 def test_many_collectives_of_many_ranks_are_quick(tmp_path: Path) -> None:

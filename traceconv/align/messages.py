@@ -537,6 +537,10 @@ class Text(enum.Enum):
         "the wall clock of {host} is ahead of that of {other} by {least:short} to {most:short}, in the middle, by "
         "{count:collective s} of both"
     )
+    HOSTS_MAY_BE_APART = (
+        "the wall clock of {host} is {least:short} behind that of {other} at most and {most:short} ahead at most, in "
+        "the middle, by {count:collective s} of both"
+    )
     SEVERAL_ORDERS_FIT = (
         "{files:list}: their collectives have no numbers (Seq), and several offsets of the clocks of their hosts "
         "let them happen; the wall clocks do not tell which"
