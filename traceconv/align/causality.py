@@ -55,7 +55,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         checks += check_of_calls(traces, alignment, names or NameMap())
     matched = None
     if sum(trace.collectives is not None for trace in traces) > 1:
-        from traceconv.align.collectives import match_collectives  # few merges need them
+        from traceconv.align.collective_matching import match_collectives  # few merges need it
         from traceconv.align.ranks import check_of_ranks
 
         matched = match_collectives(traces, alignment.maps)

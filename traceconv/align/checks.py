@@ -14,7 +14,7 @@ from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import Verdict, worse
 
 if TYPE_CHECKING:
-    from traceconv.align.collectives import Matched
+    from traceconv.align.collective_matching import Matched
 
 #: This many ranks are listed by number; of more, only the count is given.
 _MOST_LISTED = 4

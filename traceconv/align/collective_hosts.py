@@ -25,11 +25,11 @@ from traceconv.align.collectives import (
 from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart, Inputs
-from traceconv.align.messages import Text
+from traceconv.align.messages import Message, Text
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.stated_collectives import Side
-from traceconv.model.trace import I64
+from traceconv.model.trace import I64, Trace
 
 #: So many collectives at least place a host: recordings of two runs of a job may have a few that fit by chance.
 _LEAST = 8
@@ -57,7 +57,7 @@ class PlacedHosts:
 
     Attributes:
         hosts: by their numbers; the first host, and those of which nothing is certain, are not among them.
-        contradicting: the numbers of collectives that contradict each other.
+        contradicting: the collectives that contradict each other, as `HostIntervals` has them.
         seen: what was matched.
         intervals: between what the hosts are apart, those that were asked; None if nothing was.
         apart: for each two of these and the first: their numbers, by how much the one is ahead at least and at most,
@@ -66,7 +66,7 @@ class PlacedHosts:
     """
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
-    contradicting: tuple[int, ...] = ()
+    contradicting: tuple[tuple[int, int, int], ...] = ()
     seen: Occurrences | None = None
     intervals: HostIntervals | None = None
     apart: tuple[tuple[int, int, int, int, int], ...] = ()
@@ -95,7 +95,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
     if placed.contradicting and placed.seen is not None:
         if leave_contradictions:
             return inputs
-        raise _contradiction(inputs, placed.seen, placed.contradicting)
+        raise _contradiction(inputs, placed.seen, host_of, placed.contradicting)
     if placed.unsettled and not leave_contradictions:
         raise _not_settled(inputs, placed.unsettled)
     graph = inputs.graph.copy()
@@ -103,7 +103,13 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         text = Text.PLACED_BY_COLLECTIVES(
             count=one.collectives, groups=one.groups, other=hosts[0].owner, apart=abs(one.way.offset_ns)
         )
-        graph.relate(hosts[number], hosts[0], replace(one.way, steps=(Step(text, Provenance.ESTIMATED),)))
+        way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),))
+        graph.relate(hosts[number], hosts[0], way)
+        alone = np.unique(seen.input[host_of[seen.input] == number])
+        if len(alone) == 1:  # what was placed are the records of this input, with its bound
+            own = _own(inputs, hosts[number])
+            for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
+                graph.relate(domain, hosts[0], replace(own[domain].then(way), bound_ns=way.bound_ns))
     apart = [HostsApart(hosts[one].owner, hosts[other].owner, *rest) for one, other, *rest in placed.apart]
     return replace(inputs, graph=graph, hosts_apart=apart)
 
@@ -163,7 +169,8 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
     span = float(np.min(ends)), float(np.max(ends))
     found = host_intervals(lines.apply(came), lines.apply(went), span)
     if found.contradicting:
-        return PlacedHosts(contradicting=found.contradicting, seen=every)
+        wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in found.contradicting)
+        return PlacedHosts(contradicting=wrong, seen=every)
     exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
     hosts: dict[int, PlacedHost] = {}
@@ -266,27 +273,49 @@ def _overlap(entered: I64, left: I64) -> bool:
     return bool(first.max() < last.min())
 
 
-def _contradiction(inputs: Inputs, seen: Occurrences, numbers: Sequence[int]) -> InconsistentClocks:
-    """Return which collectives contradict each other, of which files."""
-    rows = np.flatnonzero(np.isin(seen.number, numbers))
-    files = tuple(dict.fromkeys(inputs.traces[index].sources[0].name for index in seen.input[rows].tolist()))
-    named: dict[int, str] = {}
-    for row in rows.tolist():
-        trace, slice_row = inputs.traces[int(seen.input[row])], int(seen.row[row])
-        slices = trace.slices
-        name = trace.strings[slices.name[slice_row]].partition("(")[0]
-        place = trace.place(int(slices.track[slice_row]), int(slices.origin[slice_row]))
-        at = f"number {seen.seq[row]}" if seen.seq[row] >= 0 else place
-        named.setdefault(int(seen.number[row]), f"'{name}' ({at})")
-    text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named.values()))
+def _contradiction(
+    inputs: Inputs, seen: Occurrences, host_of: I64, wrong: Sequence[tuple[int, int, int]]
+) -> InconsistentClocks:
+    """Return which collectives contradict each other, with who left each first and who entered it last, of two hosts.
+
+    Args:
+        inputs: the clocks.
+        seen: what was matched.
+        host_of: the host of each input.
+        wrong: as `PlacedHosts` has it.
+    """
+    named: list[Message] = []
+    used: set[int] = set()
+    for number, host, other in wrong:
+        rows, hosts = np.flatnonzero(seen.number == number), host_of[seen.input[seen.number == number]]
+        left = rows[(hosts == host) & (seen.side[rows] != Side.START)]
+        entered = rows[(hosts == other) & (seen.side[rows] != Side.END)]
+        early = int(left[np.argmin((seen.end + seen.bound)[left])])
+        late = int(entered[np.argmax((seen.start - seen.bound)[entered])])
+        used |= {int(seen.input[early]), int(seen.input[late])}
+        (where, name), (there, _) = (
+            _record(inputs.traces[seen.input[row]], int(seen.row[row])) for row in (early, late)
+        )
+        called = Text.COLLECTIVE_NUMBERED(name=name, seq=int(seen.seq[early])) if seen.seq[early] >= 0 else repr(name)
+        ranks = {"left": int(seen.rank[early]), "entered": int(seen.rank[late])}
+        named.append(Text.OF_TWO_RANKS(collective=called, early=where, late=there, **ranks))
+    files = tuple(inputs.traces[index].sources[0].name for index in sorted(used))
+    text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named))
     return InconsistentClocks(text, hint=Text.LEAVE_IT(name=files[-1]))
+
+
+def _record(trace: Trace, row: int) -> tuple[str, str]:
+    """Return where a slice stands, and its name without parameters."""
+    slices = trace.slices
+    place = trace.place(int(slices.track[row]), int(slices.origin[row]))
+    return place, trace.strings[slices.name[row]].partition("(")[0]
 
 
 def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentError:
     """Return of which files it is not certain which collectives are one."""
     several = any(one.several for one in unsettled)
     files = tuple(
-        dict.fromkeys(inputs.traces[index].sources[0].name for one in unsettled for index in sorted(one.inputs))
+        inputs.traces[index].sources[0].name for index in sorted({i for one in unsettled for i in one.inputs})
     )
     text = Text.SEVERAL_ORDERS_FIT(files=files) if several else Text.NO_ORDER_FITS(files=files)
     return (AmbiguousAlignment if several else UnverifiedAlignment)(text, hint=Text.LEAVE_IT(name=files[-1]))

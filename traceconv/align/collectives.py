@@ -1,13 +1,8 @@
 """Collectives of several ranks: no process leaves one before all of its group have entered it.
 
-Which collectives are one is told by the ranks of their group and their number in it. Where they have no numbers, by
-what was done, with how much, and in which order, if all ranks of the group did the same in the same order. Recordings
-of training look the same from step to step, may begin with different steps, and may lack some: such collectives are not
-taken for one if they also fit shifted against each other, or if no move of a recording would let all of them happen.
-The latter are odd: recordings lack some in between, or a clock was set meanwhile.
-
-Of a broadcast, a reduction to one rank, or a message only one side waits. These count by their numbers alone, and only
-where it is known who waits for whom.
+Which collectives are one is told by the ranks of their group and their number in it; where they have no numbers, see
+`collective_order`. Of a broadcast, a reduction to one rank, or a message only one side waits. These count by their
+numbers alone, and only where it is known who waits for whom.
 
 What it costs is linear in the collectives, however many ranks there are: of each collective only the rank that leaves
 first and the one that enters last are compared.
@@ -31,11 +26,6 @@ from traceconv.model.stated_collectives import GroupStated, Side, stated_collect
 from traceconv.model.trace import I64, Trace
 
 Mask = npt.NDArray[np.bool_]
-#: For what it costs: so many shifts of one recording against another one are tried, those first that bring the most
-#: collectives together in time.
-_MOST_SHIFTS = 24
-#: So many collectives are at least before and after the instant at which a clock was set: fewer fit by chance.
-_LEAST_CHUNK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +124,6 @@ class Impossible:
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
-    """Two ranks that did the same in the same order, but fit neither as drawn, nor moved, nor shifted.
-
-    Attributes:
-        wrong: what cannot have happened as drawn if the nth of one rank is the nth of the other one.
-        set_by_ns: how far one of their clocks was set meanwhile, about, if that alone explains it.
-    """
-
-    wrong: Impossible
-    set_by_ns: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Terms:
     """What the numbers in occurrences stand for.
 
@@ -164,37 +141,6 @@ class Terms:
     of_unknown_group: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """The collectives that several ranks recorded.
-
-    Attributes:
-        occurrences: of the ranks that took part.
-        ranks: all ranks of which inputs have collectives.
-        unmatched: the occurrences of these that have no partner, or none for certain.
-        terms: what the numbers of groups and kinds stand for.
-        odd: pairs of ranks whose records fit in no way.
-        one_sided: of what only some wait for others, likewise with numbers of their own.
-    """
-
-    occurrences: Occurrences
-    ranks: tuple[int, ...]
-    unmatched: Occurrences
-    terms: Terms
-    odd: tuple[Odd, ...]
-    one_sided: Occurrences
-
-    @property
-    def checked(self) -> Occurrences:
-        """All of which it can be told whether they can have happened as drawn."""
-        return joined_numbers(self.occurrences, self.one_sided)
-
-    @property
-    def alone(self) -> int:
-        """How many occurrences have no certain partner."""
-        return len(self.unmatched.row)
-
-
 def recorded_collectives(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], terms: Terms
 ) -> Occurrences | None:
@@ -210,29 +156,6 @@ def recorded_collectives(
         return None
     seen = Occurrences.joined([_recorded(traces[index], index, maps[index], terms) for index in stated])
     return seen if len(np.unique(seen.rank)) > 1 else None
-
-
-def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
-    """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
-
-    Args:
-        traces: the inputs.
-        maps: for each the way of its clocks to trace time.
-    """
-    terms = Terms()
-    seen = recorded_collectives(traces, maps, terms)
-    if seen is None:
-        return None
-    one_sided = one_sided_collectives(seen)
-    seen = seen.where(seen.side == Side.BOTH)
-    if len(np.unique(seen.rank)) < 2 and not len(one_sided.row):
-        return None
-    numbered = numbered_collectives(seen)
-    ordered, odd = _by_order(seen.where(seen.seq < 0), int(numbered.number[-1]) + 1 if len(numbered.number) else 0)
-    every = Occurrences.joined((numbered, ordered))
-    slices = int(np.max(seen.row, initial=0)) + 1
-    used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
-    return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, tuple(odd), one_sided)
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
@@ -330,7 +253,7 @@ def numbered_collectives(seen: Occurrences) -> Occurrences:
     most, least = (_over(of_one, times, ufunc) for ufunc in (np.maximum, np.minimum))
     kept = most == least
     number = _renumbered(np.stack((of_one[kept], nth[kept])))
-    return _of_several_ranks(seen.where(kept).numbered(number))
+    return of_several_ranks(seen.where(kept).numbered(number))
 
 
 def one_sided_collectives(seen: Occurrences) -> Occurrences:
@@ -371,120 +294,9 @@ def _renumbered(keys: I64) -> I64:
     return found
 
 
-def _of_several_ranks(occurrences: Occurrences) -> Occurrences:
+def of_several_ranks(occurrences: Occurrences) -> Occurrences:
     """Return the collectives that more than one rank recorded, numbered anew."""
     number = occurrences.number
     often = np.bincount(number)[number] > 1 if len(number) else np.zeros(0, bool)
     kept = occurrences.where(often)
     return replace(kept, number=_runs(kept.number))
-
-
-def _by_order(seen: Occurrences, first: int) -> tuple[Occurrences, list[Odd]]:
-    """Return the collectives without numbers: the nth of each rank, of the ranks that did the same in the same order.
-
-    The ranks among them that fit in no way are the second result.
-    """
-    seen = seen.where(np.lexsort((seen.start, seen.rank, seen.group)))
-    same: defaultdict[tuple[int, bytes], list[I64]] = defaultdict(list)
-    runs = _runs(seen.group, seen.rank)
-    begins = np.searchsorted(runs, np.arange(runs[-1] + 2)) if len(runs) else np.zeros(1, np.int64)
-    for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
-        same[int(seen.group[begin]), seen.what[begin:end].tobytes()].append(np.arange(begin, end))
-    rows: list[I64] = []
-    number: list[I64] = []
-    odd: list[Odd] = []
-    for (_, what), members in same.items():
-        members, of_these = _without_shifted(seen, members)
-        odd += of_these
-        if len(members) > 1:
-            size = len(what) // seen.what.itemsize
-            rows += members
-            number += [np.arange(first, first + size)] * len(members)
-            first += size
-    empty = [np.zeros(0, np.int64)]
-    return seen.where(np.concatenate(rows or empty)).numbered(np.concatenate(number or empty)), odd
-
-
-def _without_shifted(seen: Occurrences, members: list[I64]) -> tuple[list[I64], list[Odd]]:
-    """Return the ranks without those whose order, and not whose clock, may be wrong and contradicts the others.
-
-    All are held against the rank that contradicts the middle of them least often, so that one odd rank, whichever it
-    is, does not keep the others from being checked.
-
-    Args:
-        seen: all collectives.
-        members: for each rank the rows of its collectives, in order.
-
-    Returns:
-        The rows of those ranks, and the ranks that fit in no way.
-    """
-    if len(members) < 2 or not _impossible(seen, members).count:
-        return members, []
-    start, end, within = (np.array([column[rows] for rows in members]) for column in (seen.start, seen.end, seen.bound))
-    middle = len(members) // 2
-    late = start - np.sort(end, axis=0)[middle] > within
-    early = np.sort(start, axis=0)[middle] - end > within
-    reference = members[int(np.argmin(np.count_nonzero(late | early, axis=1)))]
-    kept: list[I64] = []
-    odd: list[Odd] = []
-    for rows in members:
-        wrong = _impossible(seen, [reference, rows])
-        if rows is reference or not wrong.count:
-            kept.append(rows)
-        elif not _fit_shifted(seen, reference, rows):
-            # From where to where the recording can be moved so that each collective can happen.
-            bound = seen.bound[reference] + seen.bound[rows]
-            least = seen.start[reference] - seen.end[rows] - bound
-            most = seen.end[reference] - seen.start[rows] + bound
-            if np.max(least) <= np.min(most):
-                kept.append(rows)
-            else:
-                odd.append(Odd(wrong, _set_meanwhile(least, most)))
-    return kept, odd
-
-
-def fit_in_no_way(seen: Occurrences, one: I64, other: I64) -> bool:
-    """Return whether two ranks that did the same fit neither as drawn, nor shifted by some collectives."""
-    return _impossible(seen, [one, other]).count > 0 and not _fit_shifted(seen, one, other)
-
-
-def _impossible(seen: Occurrences, members: list[I64]) -> Impossible:
-    """Return the collectives of some ranks that cannot have happened as drawn."""
-    numbers = np.tile(np.arange(len(members[0])), len(members))
-    return seen.where(np.concatenate(members)).numbered(numbers).impossible()
-
-
-def _set_meanwhile(least: I64, most: I64) -> int | None:
-    """Return how far one of two clocks was set, about, if all can have happened with one such step; None if not.
-
-    All before the step fit with one move of the recording, all after it with another one.
-
-    Args:
-        least, most: between what moves each collective can have happened, ns.
-    """
-    first = np.maximum.accumulate(least), np.minimum.accumulate(most)
-    last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
-    fit = (first[0] <= first[1])[:-1] & (last[0] <= last[1])[1:]
-    fit[: _LEAST_CHUNK - 1] = fit[len(fit) - _LEAST_CHUNK + 1 :] = False
-    steps = np.flatnonzero(fit)
-    if not len(steps):
-        return None
-    step = int(steps[len(steps) // 2])
-    before, after = (int(part[0][at]) + int(part[1][at]) for part, at in ((first, step), (last, step + 1)))
-    return abs(before - after) // 2
-
-
-def _fit_shifted(seen: Occurrences, one: I64, other: I64) -> bool:
-    """Return whether the nth of one rank can be the one before or after the nth of another one."""
-    count = len(one)
-    away = np.searchsorted(seen.start[other], seen.start[one]) - np.arange(count)
-    shifts, times = np.unique(np.concatenate((away - 1, away, away + 1)), return_counts=True)
-    for shift in shifts[np.argsort(-times, kind="stable")][:_MOST_SHIFTS].tolist():
-        if not shift or 2 * abs(shift) > count:
-            continue
-        here, there = (one[: count - shift], other[shift:]) if shift > 0 else (one[-shift:], other[: count + shift])
-        if np.array_equal(seen.what[here], seen.what[there]):
-            pairs = seen.where(np.concatenate((here, there))).numbered(np.tile(np.arange(len(here)), 2))
-            if not pairs.impossible().count:
-                return True
-    return False

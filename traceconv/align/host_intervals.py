@@ -39,14 +39,15 @@ class HostIntervals:
     Attributes:
         instants: at which times, ns.
         least, most: for each instant and host between what it is ahead, ns; infinite where nothing tells.
-        contradicting: the rows of collectives that contradict each other; none if none do.
+        contradicting: the collectives that contradict each other, each as its row, the host that left it first, and
+            the one that entered it last; none if none do.
         between: in the middle, by how much each host is ahead of each other one at most, ns.
     """
 
     instants: F64
     least: F64
     most: F64
-    contradicting: tuple[int, ...] = ()
+    contradicting: tuple[tuple[int, int, int], ...] = ()
     between: F64 = field(default_factory=lambda: np.zeros((0, 0)))
 
     def known(self, host: int) -> bool:
@@ -91,7 +92,7 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
         return HostIntervals(at, -most[:, 0], most[:, :, 0], limits.contradicting(int(worst[1]), int(worst[2])))
     ahead, steps = _shortest(most)
     behind, _ = _shortest(most.transpose(0, 2, 1))
-    wrong = {limits.tightest(host, other, at[number]) for number, host, other in steps}
+    wrong = {(limits.tightest(host, other, at[number]), host, other) for number, host, other in steps}
     between = most[len(at) // 2]
     for by in range(hosts) if hosts <= _MANY else ():  # beside many, a way through the first host is as good
         between = np.minimum(between, between[:, by, None] + between[by])
@@ -179,12 +180,13 @@ class _Limits:
         found[others] = np.min(closest, axis=0)
         return found
 
-    def contradicting(self, host: int, other: int) -> tuple[int, ...]:
-        """Return the rows of those bounds of two hosts that contradict each other most."""
+    def contradicting(self, host: int, other: int) -> tuple[tuple[int, int, int], ...]:
+        """Return those bounds of two hosts that contradict each other most, as rows and hosts."""
         most, least = self.ahead[host, :, other], -self.ahead[other, :, host]
         away = np.abs(self.when[host, :, other, None] - self.when[other, None, :, host])
         worst = np.unravel_index(int(np.argmin(most[:, None] - least + self.rate * away)), away.shape)
-        return tuple(sorted({int(self.row[host, worst[0], other]), int(self.row[other, worst[1], host])}))
+        both = (int(self.row[host, worst[0], other]), host, other), (int(self.row[other, worst[1], host]), other, host)
+        return tuple(sorted(both))
 
     def tightest(self, host: int, other: int, instant: float) -> int:
         """Return the row of the bound that tells most of an instant."""

@@ -165,8 +165,12 @@ class HostsApart:
 
     def describe(self) -> str:
         """Return the limits as a sentence."""
-        by = {"least": self.least_ns, "most": self.most_ns, "count": self.collectives}
-        return str(Text.HOSTS_ARE_APART(host=self.host, other=self.other, **by))
+        host, other, least, most = self.host, self.other, self.least_ns, self.most_ns
+        if least < 0 < most:
+            return str(Text.HOSTS_MAY_BE_APART(host=host, other=other, least=-least, most=most, count=self.collectives))
+        if most <= 0:
+            host, other, least, most = other, host, -most, -least
+        return str(Text.HOSTS_ARE_APART(host=host, other=other, least=least, most=most, count=self.collectives))
 
 
 @dataclass(frozen=True, slots=True)

@@ -531,9 +531,15 @@ class Text(enum.Enum):
         "{files:list}: no offsets of the clocks of their hosts let all of their collectives happen: {names:and} "
         "contradict each other, so that a clock was set meanwhile, or records are wrong"
     )
+    COLLECTIVE_NUMBERED = "{name:repr} number {seq}"
+    OF_TWO_RANKS = "{collective} (rank {left} left it at {early}, rank {entered} entered it at {late})"
     HOSTS_ARE_APART = (
         "the wall clock of {host} is ahead of that of {other} by {least:short} to {most:short}, in the middle, by "
         "{count:collective s} of both"
+    )
+    HOSTS_MAY_BE_APART = (
+        "the wall clock of {host} is {least:short} behind that of {other} at most and {most:short} ahead at most, in "
+        "the middle, by {count:collective s} of both"
     )
     SEVERAL_ORDERS_FIT = (
         "{files:list}: their collectives have no numbers (Seq), and several offsets of the clocks of their hosts "

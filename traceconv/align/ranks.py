@@ -10,7 +10,9 @@ import numpy as np
 from msgspec import structs
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
-from traceconv.align.collectives import Impossible, Matched, Occurrences, Odd
+from traceconv.align.collective_matching import Matched
+from traceconv.align.collective_order import Odd
+from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import NO_BOUND_NS, Verdict
 from traceconv.model.stated_collectives import Side
@@ -40,14 +42,14 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
     related = Hosts(alignment)
     wrong = related.impossible(seen)
     after = Breaches(0, 0)
-    found: tuple[Contradiction, ...] = ()
+    found = [_of_odd(traces, related, odd) for odd in matched.odd]  # first: they may be why hosts are not placed
     if wrong:
         count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
         worst = max(wrong, key=lambda one: one.worst_ns)
         after = Breaches(count, worst.worst_ns, _place(traces, worst))
-        found = tuple(_contradictions(traces, related, seen))
-    found += tuple(_of_odd(traces, related, odd) for odd in matched.odd)
-    return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=found)]
+        found += _contradictions(traces, related, seen)
+    said = tuple(found)
+    return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=said)]
 
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:

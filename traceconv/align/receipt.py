@@ -13,7 +13,7 @@ from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 
 if TYPE_CHECKING:
-    from traceconv.align.collectives import Matched
+    from traceconv.align.collective_matching import Matched
     from traceconv.align.duration_layout import Placement
     from traceconv.align.inputs import ClockInput, HostsApart
     from traceconv.align.pairs import PairEstimate

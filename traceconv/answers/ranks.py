@@ -24,7 +24,8 @@ from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
 
 if TYPE_CHECKING:
-    from traceconv.align.collectives import Matched, Occurrences
+    from traceconv.align.collective_matching import Matched
+    from traceconv.align.collectives import Occurrences
     from traceconv.align.receipt import Aligned, Alignment, ReceiptLine
 
 _RANKS = (

@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from traceconv.align import Alignment
-from traceconv.align.collectives import match_collectives
+from traceconv.align.collective_matching import match_collectives
 from traceconv.model.trace import I64, Flows, Trace
 
 _NAME = "collective"

@@ -1,0 +1,83 @@
+"""What inputs of several ranks recorded of the same collectives, on trace time, to be checked, drawn and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceconv.align.collective_order import Odd, ordered_collectives
+from traceconv.align.collectives import (
+    Occurrences,
+    Terms,
+    joined_numbers,
+    numbered_collectives,
+    one_sided_collectives,
+    recorded_collectives,
+)
+from traceconv.model.clocks import ClockMap
+from traceconv.model.stated_collectives import Side
+from traceconv.model.trace import I64, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The collectives that several ranks recorded.
+
+    Attributes:
+        occurrences: of the ranks that took part.
+        ranks: all ranks of which inputs have collectives.
+        unmatched: the occurrences of these that have no partner, or none for certain.
+        terms: what the numbers of groups and kinds stand for.
+        odd: pairs of ranks whose records fit in no way.
+        one_sided: of what only some wait for others, likewise with numbers of their own.
+    """
+
+    occurrences: Occurrences
+    ranks: tuple[int, ...]
+    unmatched: Occurrences
+    terms: Terms
+    odd: tuple[Odd, ...]
+    one_sided: Occurrences
+
+    @property
+    def checked(self) -> Occurrences:
+        """All of which it can be told whether they can have happened as drawn."""
+        return joined_numbers(self.occurrences, self.one_sided)
+
+    @property
+    def alone(self) -> int:
+        """How many occurrences have no certain partner."""
+        return len(self.unmatched.row)
+
+
+def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
+    """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
+
+    Args:
+        traces: the inputs.
+        maps: for each the way of its clocks to trace time.
+    """
+    terms = Terms()
+    seen = recorded_collectives(traces, maps, terms)
+    if seen is None:
+        return None
+    one_sided = one_sided_collectives(seen)
+    seen = seen.where(seen.side == Side.BOTH)
+    if len(np.unique(seen.rank)) < 2 and not len(one_sided.row):
+        return None
+    ordered = ordered_collectives(seen, _hosts(traces, maps)[seen.input], drawn=True)
+    every = joined_numbers(numbered_collectives(seen), ordered.found)
+    slices = int(np.max(seen.row, initial=0)) + 1
+    used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
+    return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, ordered.odd, one_sided)
+
+
+def _hosts(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> I64:
+    """Return a number for each input: those that are related within a bound have the same."""
+    names = [
+        (trace.host or str(index)) if any(way.two_hosts for way in ways.values()) else ""
+        for index, (trace, ways) in enumerate(zip(traces, maps, strict=True))
+    ]
+    return np.array([names.index(name) for name in names], np.int64)
