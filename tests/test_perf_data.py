@@ -194,6 +194,16 @@ def test_what_follows_a_reading_is_found_for_each_read_format(tmp_path: Path, re
         assert len(trace.samples.ts) == 2
 
 
+def test_a_period_that_no_column_can_hold_counts_as_one_event(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.sample(10, 1, period=2**63)
+    maker.sample(11, 1, period=5)
+    trace = trace_of(tmp_path, maker.data())
+    assert trace.samples.weight.tolist() == [1, 5]
+    (problem,) = trace.sources[0].diagnostics
+    assert problem.code.name == "perf-data.period_out_of_range"
+
+
 def test_names_apply_from_their_time_on(tmp_path: Path) -> None:
     """Records of several CPUs: a name that stands later in the file holds for the samples after its time only."""
     maker = Maker()

@@ -685,3 +685,16 @@ def test_an_event_called_like_a_column_keeps_apart(tmp_path: Path) -> None:
     columns = ("name", "samples", "samples_total")
     assert [[row[key] for key in columns] for row in rows[0]] == [[row[key] for key in columns] for row in rows[1]]
     assert [row["cycles"] for row in rows[0]] == [row["samples (event)"] for row in rows[1]]
+
+
+def test_sums_beyond_63_bits_do_not_wrap_round() -> None:
+    rows = rows_of(made([Slice(1, "a", 0, 9)], [Sample(1, at, period=1 << 61) for at in range(8)]))
+    assert rows["a"]["cpu-clock"] == rows["a"]["cpu-clock_total"] == 1 << 64
+
+
+def test_a_row_without_times_is_a_call_if_the_table_has_one_for_each() -> None:
+    (section,) = traceconv.report([ROOT / "rocprof" / "v2-kernels" / "input.csv"], Questions(["layers"]))
+    row = next(row for row in section.records() if row["name"].startswith("subtract_kernel"))
+    assert (row["calls"], row["self_ns"], row["SQ_WAVES"]) == (1, None, 16384)
+    (section,) = traceconv.report([ROOT / "nvprof-text" / "metrics-csv" / "input.csv"], Questions(["layers"]))
+    assert section.records()[0]["calls"] is None

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,12 +19,13 @@ from hypothesis import strategies as st
 import traceconv
 from tests.golden import ROOT
 from traceconv.answers import SECTIONS, Questions
-from traceconv.answers.render import text
+from traceconv.answers.render import detailed, text
 from traceconv.answers.section import Column, Section, Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+COUNTED = ROOT / "onnxruntime" / "perf-counters-hw" / "input.json"
 SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 
 
@@ -133,6 +135,38 @@ def test_notes_are_wrapped_on_a_terminal() -> None:
     assert 50 < max(map(len, notes)) <= 60
     joined = " ".join("\n".join(narrow).split())
     assert all(note in joined for section in sections for note in section.notes)
+
+
+def test_what_reading_repaired_is_said_beside_the_layers() -> None:
+    failed = ROOT / "onnxruntime" / "perf-counters-error" / "input.json"
+    shown = run(failed, "--section", "layers").stdout
+    assert "input.json: notice: 9 x the perf counters of a layer could not be read" in shown
+    assert "[event 4: Bad file descriptor; event 7: Bad file descriptor;" in shown
+
+
+def test_details_are_all_columns_within_a_terminal() -> None:
+    (section,) = traceconv.report([COUNTED], Questions(["layers"]))
+    assert "cycles, total" not in text([section], 0, 80)
+    shown = text([detailed(section)], 0, 80)
+    assert max(map(len, shown.split("\n"))) <= 80
+    row = next(row for row in section.records() if row["name"] == "SequentialExecutor::Execute")
+    block = shown[shown.index(row["name"]) :].split("\n\n")[0]
+    assert re.search(rf"^  cycles, total +{row['cycles_total']}$", block, re.MULTILINE)
+    assert "samples" not in shown.split("self:")[0]  # what holds nothing
+    assert "cycles, total" in run(COUNTED, "--section", "layers", "--details", "--format", "markdown").stdout
+
+
+def test_a_column_is_shown_where_the_first_rows_hold_nothing_in_it() -> None:
+    assert "cycles" in run(COUNTED, "--section", "layers", "--top", "1").stdout
+
+
+def test_layers_are_sorted_by_any_column() -> None:
+    rows = json.loads(run(COUNTED, "--section", "layers", "--sort", "cycles", "--format", "json").stdout)["layers"]
+    counts = [row["cycles"] or 0 for row in rows]
+    assert counts == sorted(counts, reverse=True)
+    refused = run(COUNTED, "--section", "layers", "--sort", "nothing")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: --sort: there is no column 'nothing'\nhint: columns: name, calls,")
 
 
 def test_a_terminal_is_known_as_one() -> None:

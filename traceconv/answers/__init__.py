@@ -14,7 +14,7 @@ from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.layers import layers
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
-from traceconv.answers.operations import check_key, operations, sorted_by
+from traceconv.answers.operations import check_key, columns_of, operations, sorted_by
 from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
 from traceconv.answers.ranks import ranks
@@ -36,7 +36,7 @@ class Questions:
         by: what operations are grouped by.
         step_name: a pattern of the whole names of steps; "" for what the formats mark.
         dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
-        sort: the column that operations are sorted by.
+        sort: the column that operations are sorted by, and layers if `sections` names them; "" for the one of each.
         where: a condition for the slices that are counted; "" for all.
         between: the window of time that is asked about, by names or times; "" for all of it.
         stacks: the layer whose call tree follows the sections; "" for none.
@@ -46,7 +46,7 @@ class Questions:
     by: Sequence[str] = ("name",)
     step_name: str = ""
     dispatch_limit: int = DISPATCH_LIMIT
-    sort: str = "self_ns"
+    sort: str = ""
     where: str = ""
     between: str = ""
     stacks: str = ""
@@ -58,7 +58,8 @@ class Questions:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
         for key in self.by:
             check_key(key)
-        sorted_by(self.sort, self.by)
+        if self.sort and "layers" not in self.sections:
+            sorted_by(self.sort, columns_of(self.by))
         if self.where:
             parse(self.where)
         check_between(self.between)
@@ -67,14 +68,16 @@ class Questions:
 
 _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] = {
     "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
-    "operations": lambda table, _, asked: [operations(table, asked.by, asked.sort)],
+    "operations": lambda table, _, asked: [operations(table, asked.by, asked.sort or "self_ns")],
     "steps": lambda table, _, asked: [steps(table, asked.step_name)],
     "device": lambda table, _, asked: [device(table, asked.dispatch_limit)],
     "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),
     "memory": lambda table, *_: [memory(table)],
     "logs": lambda table, *_: [logs(table)],
     "primitives": lambda table, *_: [primitives(table)],
-    "layers": lambda table, _, asked: [layers(_of_window(table), asked.by)],
+    "layers": lambda table, _, asked: [
+        layers(_of_window(table), asked.by, asked.sort if "layers" in asked.sections else "")
+    ],
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections whose rows are slices that a condition can choose, and those that are not about a window of time.

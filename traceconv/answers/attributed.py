@@ -74,7 +74,7 @@ def _each(owners: Owners) -> Layers:
     is_layer = np.zeros(len(owners.table.ends), bool)
     is_layer[owners.rows] = True
     counts = {
-        key: Counts(one.slices, [], one.amounts[: len(one.slices)])
+        key: Counts(one.slices, amounts=one.amounts[: len(one.slices)])
         for key, one in counts_of(owners.table).items()
         if one.slices and not np.any(is_layer[one.slices])
     }

@@ -139,8 +139,9 @@ class Layers:
         return found
 
     def by_segment(self, segments: I64, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sum of the values that lie in each segment."""
-        sums = np.zeros(len(self.of_segment), values.dtype)
+        """Return the sum of the values that lie in each segment; not whole ones where 63 bits may not hold them."""
+        exact = values.dtype == np.int64 and np.sum(np.abs(values.astype(np.float64))) < 1 << 62
+        sums = np.zeros(len(self.of_segment), np.int64 if exact else np.float64)
         np.add.at(sums, segments, values)
         return sums
 

@@ -18,11 +18,12 @@ import numpy.typing as npt
 from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval_counts, slice_counts
-from traceconv.answers.operations import combined, key_of
+from traceconv.answers.operations import combined, in_order, key_of, sorted_by
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
-from traceconv.answers.slice_counts import counts_of, rows_of
+from traceconv.answers.slice_counts import NO_CALL, counts_of, rows_of
 from traceconv.answers.tables import SliceTable
+from traceconv.model.diagnostics import Severity
 from traceconv.model.trace import I64, occurring
 
 _COLUMNS = (
@@ -57,20 +58,27 @@ _PAPI = re.compile(r"perf::(?P<name>[\w-]+)|(?P<preset>PAPI_\w+)")
 Values = npt.NDArray[Any]
 
 
-def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
+def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
     """Return a row for each value of the keys among the layers, most samples first, and one for what is of no layer.
 
     Args:
         table: the slices.
         by: what layers are grouped by, as in `operations`.
+        sort: the name or the title of a column; "" for samples.
 
     Raises:
-        UsageError: a key is not known.
+        UsageError: a key or the column is not known.
     """
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     sums, names = layers_of(table, by)
     sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
     calls = Calls(sums)
+    section.notes += [
+        f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"
+        for source in table.trace.sources
+        for problem in source.diagnostics
+        if problem.code.severity > Severity.INFO
+    ]
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append(NOTHING)
         return section
@@ -93,7 +101,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
     rows = list(zip(*(cells.get(column.name, nothing) for column in section.columns), strict=True))
     amounts = [cells[name] for name in ("samples", "self_ns", *events) if name in cells]
     order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
-    section.rows = [rows[at] for at in order]
+    section.rows = in_order(rows, sorted_by(sort, section.columns)) if sort else [rows[at] for at in order]
     section.notes += notes_of(sums, sampled, cells)
     section.notes.append(
         "self: of the layer itself, the innermost one; total: with all that ran inside; self adds up to the input"
@@ -125,14 +133,19 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
     lines, apart, table = sums.owners.timelines, sums.apart, sums.owners.table
     lasting = np.zeros(len(sums.of_segment), np.int64)
     lasting[: sums.nowhere] = np.where(lines.rows == NONE, 0, lines.ends - lines.starts)
-    calls = np.bincount(np.append(sums.group, apart.group[: len(apart.rows)]), minlength=sums.groups).tolist()
+    calls = np.bincount(np.append(sums.group, apart.group[: len(apart.rows)]), minlength=sums.groups)
+    in_tables = np.array([call for one in sums.counts.values() for call in one.calls], np.int64)
+    known, first = np.unique(in_tables, return_index=True)
+    without_time = np.bincount(apart.group[len(apart.rows) :][first[known != NO_CALL]], minlength=sums.groups)
     times = {"self_ns": np.array(sums.own(lasting)), "total_ns": np.array(sums.total(lasting))}
     for name, values in (("self_ns", table.nesting.self_ns), ("total_ns", table.trace.slices.dur)):
         np.add.at(times[name], apart.group[: len(apart.rows)], values[apart.rows])
-    found = {"calls": calls} | {name: values[:-1].tolist() for name, values in times.items()}
-    # Rows of tables tell neither.
+    found = {"calls": (calls + without_time, calls + without_time)}
+    found |= {name: (values[:-1], calls) for name, values in times.items()}
+    # Rows of tables have no times, and those that add up calls do not say how many these are.
     return {
-        name: [*(v if n else None for n, v in zip(calls, values, strict=True)), None] for name, values in found.items()
+        name: [*(v if n else None for v, n in zip(values.tolist(), count.tolist(), strict=True)), None]
+        for name, (values, count) in found.items()
     }
 
 

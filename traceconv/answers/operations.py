@@ -42,8 +42,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         UsageError: a key or the column is not known.
     """
     slices = table.trace.slices
-    columns = _columns(by)
-    at = sorted_by(sort, by)
+    columns = columns_of(by)
+    at = sorted_by(sort, columns)
     section = Section("operations", columns)
     codes, values = combined([key_of(table, key) for key in by])
     if not len(table.counted):
@@ -75,12 +75,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         mean = rounded(whole, count)
         rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
 
-    def place(row: tuple[Cell, ...]) -> tuple[float, str, str]:
-        """Return what rows are sorted by: a column, and the first one where that is the same."""
-        value = row[at]
-        return (0, value, str(row[0])) if isinstance(value, str) else (-(value or 0), "", str(row[0]))
-
-    section.rows = sorted(rows, key=place)
+    section.rows = in_order(rows, at)
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, 'slices')} (repeats of others, or about the recording)")
@@ -95,17 +90,27 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     return section
 
 
-def _columns(by: Sequence[str]) -> tuple[Column, ...]:
+def columns_of(by: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of operations that are grouped by some keys."""
     return tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
 
 
-def sorted_by(sort: str, by: Sequence[str]) -> int:
+def sorted_by(sort: str, columns: Sequence[Column]) -> int:
     """Return the number of the column with a name or title; raise UsageError if there is none."""
-    columns = _columns(by)
     for number, column in enumerate(columns):
         if sort in (column.name, column.title):
             return number
     raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns: {', '.join(one.name for one in columns)}")
+
+
+def in_order(rows: Sequence[tuple[Cell, ...]], at: int) -> list[tuple[Cell, ...]]:
+    """Return rows in the order of a column, the largest number or the first text first, then of their names."""
+
+    def key(row: tuple[Cell, ...]) -> tuple[float, str, str]:
+        value = row[at]
+        return (0, value, str(row[0])) if isinstance(value, str) else (-(value or 0), "", str(row[0]))
+
+    return sorted(rows, key=key)
 
 
 def check_key(key: str) -> None:

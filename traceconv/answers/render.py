@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 
@@ -70,10 +71,17 @@ def _shown(
     shown = [
         (at, column)
         for at, column in enumerate(section.columns)
-        if not has_details or (not column.detail and any(row[at] not in (None, "") for row in rows))
+        if not has_details or (not column.detail and any(row[at] not in (None, "") for row in section.rows))
     ]
     cells = [[shown_cell(row[at], column.unit, longest) for at, column in shown] for row in rows]
     return [column for _, column in shown], cells
+
+
+def detailed(section: Section) -> Section:
+    """Return a table whose columns are all shown, but for those that hold nothing."""
+    kept = [at for at in range(len(section.columns)) if any(row[at] not in (None, "") for row in section.rows)]
+    columns = tuple(replace(section.columns[at], detail=False) for at in kept)
+    return replace(section, columns=columns, rows=[tuple(row[at] for at in kept) for row in section.rows])
 
 
 def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:

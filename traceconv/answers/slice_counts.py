@@ -16,6 +16,7 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.marks import CountMarks
 from traceconv.model.trace import Instants, Slices
 
+NO_CALL = -1
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -27,10 +28,12 @@ class Counts:
         slices: the rows of the slices that have a count.
         amounts: of the slices, in their order, and behind them of the rows of tables.
         layers: what the rows of tables are about, by name.
+        calls: which call each of these rows is about; NO_CALL if it adds up several.
     """
 
     slices: list[int] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
+    calls: list[int] = field(default_factory=list)
     amounts: list[float] = field(default_factory=list)
 
     def values(self) -> npt.NDArray[Any]:
@@ -65,6 +68,7 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
             event, layer = (name, layer) if marks.layer else (layer, name)
             one = found.setdefault((event, number), Counts())
             one.layers.append(layer)
+            one.calls.append(row if marks.rows_are_calls else NO_CALL)
             one.amounts.append(amount)
     return found
 

@@ -29,7 +29,7 @@ from traceconv.io.limits import Limits
 from traceconv.io.shown import one_line, quantity
 from traceconv.io.spill import parse_size
 from traceconv.model.clocks import looks_like_unix_time
-from traceconv.model.diagnostics import Diagnostic, Severity
+from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, parse_duration, step_of
 from traceconv.model.trace import SourceInfo
 from traceconv.writers import writer_named
@@ -430,13 +430,7 @@ def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:
         say(f"  note: {note}")
     for entry in source.diagnostics:
         if verbose or entry.code.severity > Severity.INFO:
-            say(f"  {_describe(entry)}")
-
-
-def _describe(entry: Diagnostic) -> str:
-    times = f"{entry.count} x " if entry.count > 1 else ""
-    places = f" [{'; '.join(entry.places)}{'; ...' if entry.count > len(entry.places) else ''}]" if entry.places else ""
-    return f"{entry.code.label}: {times}{entry.code.help} ({entry.code.name}){places}"
+            say(f"  {entry.message()}")
 
 
 def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = False) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ import click
 from traceconv import api
 from traceconv.align import Policy
 from traceconv.answers import SECTIONS, Questions
-from traceconv.answers.render import RENDERERS, text
+from traceconv.answers.render import RENDERERS, detailed, text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -52,25 +52,27 @@ class _Shown:
 
     Attributes:
         form: one of RENDERERS.
+        details: whether text and Markdown have all columns.
         rows: the most of a table; 0 for all.
         path: of the output, "-" for standard output.
         force: whether it may exist.
     """
 
     form: str
+    details: bool
     rows: int
     path: str
     force: bool
 
 
-def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
+def _shown(form: str | None, details: bool, top: int | None, path: str, force: bool) -> _Shown:
     """Return what the options say. Raises UsageError if the ending of the output is not of a format."""
     ending = PurePath(path).suffix.lower()
     form = form or _ENDINGS.get(ending)
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    return _Shown(form, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS, path, force)
+    return _Shown(form, details, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS, path, force)
 
 
 @click.command("report")
@@ -93,10 +95,9 @@ def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
     ),
     click.option(
         "--sort",
-        default="self_ns",
-        show_default=True,
+        default="",
         metavar="COLUMN",
-        help="Sort operations by this column, the largest number first.",
+        help="Sort operations, or the layers of --section layers, by this column, the largest number first.",
     ),
     click.option(
         "--where",
@@ -117,6 +118,11 @@ def _shown(form: str | None, top: int | None, path: str, force: bool) -> _Shown:
 @grouped(
     "shown",
     _shown,
+    click.option(
+        "--details",
+        is_flag=True,
+        help="Print the columns that only data have otherwise: of layers, each count with all that ran inside, too.",
+    ),
     click.option(
         "--top",
         type=click.IntRange(0),
@@ -173,6 +179,8 @@ def command(
         printed = [section for section in sections if section.rows]
     else:
         printed = sections
+    if shown.details and shown.form in _BRIEF:
+        printed = [detailed(section) for section in printed]
     if shown.path == "-" and shown.form == "text" and sys.stdout.isatty():
         rendered = text(printed, shown.rows, min(get_terminal_size().columns, _WIDEST_NOTE))
     else:

@@ -166,6 +166,13 @@ class Diagnostic(msgspec.Struct):
         text = f"{self.count} x {self.code.name} ({self.code.label}): {self.code.help}"
         return text + (f" [{'; '.join(self.places)}]" if self.places else "")
 
+    def message(self) -> str:
+        """Return one line for users: what became of the data, the count, the help, the first places."""
+        times = f"{self.count} x " if self.count > 1 else ""
+        more = "; ..." if self.count > len(self.places) else ""
+        places = f" [{'; '.join(self.places)}{more}]" if self.places else ""
+        return f"{self.code.label}: {times}{self.code.help} ({self.code.name}){places}"
+
 
 class Diagnostics:
     """The diagnostics of one input, in the order of first occurrence."""

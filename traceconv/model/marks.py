@@ -70,12 +70,14 @@ class CountMarks(Struct, frozen=True):
         names: a pattern of the args that are counts, under the names of the events. Averages and shares are none.
         inside: the arg whose members the counts are; "" if they are args themselves.
         layer: the arg that names what was counted in, where the name of a row is that of the event; else "".
+        rows_are_calls: whether each row without times is about one call; else they may add up several.
     """
 
     categories: tuple[str, ...]
     names: str
     inside: str = ""
     layer: str = ""
+    rows_are_calls: bool = False
 
 
 class TotalsMarks(Struct, frozen=True):

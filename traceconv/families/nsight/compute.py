@@ -420,7 +420,7 @@ class NsightCompute:
     versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
     clock: ClassVar[ClockDomain] = NO_TIME
     marks: ClassVar[FormatMarks] = FormatMarks(
-        counts=CountMarks(("kernel_metrics", _cupti.KERNEL), r"\w+\.sum(?: \(.*\))?", inside="ncu")
+        counts=CountMarks(("kernel_metrics", _cupti.KERNEL), r"\w+\.sum(?: \(.*\))?", inside="ncu", rows_are_calls=True)
     )
     record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
     line_up: ClassVar[str] = (

@@ -51,7 +51,8 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import absent, lost
+from traceconv.model.diagnostics import absent, lost, repaired
+from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import StackId, TrackId
 
 DAMAGED = lost(
@@ -79,6 +80,9 @@ HARDWARE_TRACE = lost(
     "perf-data.hardware_trace",
     "the trace of a hardware unit (Intel PT, ARM SPE) is not decoded: left out; perf script --itrace does it",
 )
+BAD_PERIOD = repaired(
+    "perf-data.period_out_of_range", "a period is too large for 63 bits: the sample counts as one event"
+)
 UNREAD_HEADER = lost("perf-data.unread_header", "a part of the header cannot be read: names or the clock may be absent")
 
 _HARDWARE_TRACE = {Kind.AUX, Kind.ITRACE_START, Kind.AUXTRACE, Kind.AUXTRACE_ERROR, Kind.AUX_OUTPUT_HW_ID}
@@ -102,7 +106,6 @@ _MEANINGLESS = {
 _NO_PLACE = "records without anything to draw (tables of ids and CPUs, marks of perf)"
 _MADE_UP = "records of processes that ran before the recording (no time)"
 _NOTHING = (0, (1 << 64) - 1)  # times that mean: none
-_MAX_WEIGHT = (1 << 63) - 1
 _NEVER = 1 << 65
 
 _MODE_MASK, _MISC_EXEC, _MISC_SWITCH_OUT, _MISC_PREEMPTED, _MISC_BUILD_ID = 7, 1 << 13, 1 << 13, 1 << 14, 1 << 14
@@ -310,8 +313,9 @@ class _Reader:
         thread = self._threads.get(sample.tid)
         if thread is None:
             thread = self._thread(sample.pid, sample.tid)
-        if weight > _MAX_WEIGHT:
-            weight = _MAX_WEIGHT
+        if weight > LIMIT_NS:
+            self._out.problem(BAD_PERIOD, sample.at, str(weight))
+            weight = 1
         cpu = sample.cpu if sample.cpu >= 0 else None
         self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at, cpu)
 

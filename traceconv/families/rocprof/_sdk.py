@@ -70,6 +70,23 @@ class _Record(msgspec.Struct):
     agent_id: _Handle | None = None
 
 
+class _Count(msgspec.Struct):
+    counter_id: _Handle
+    value: int | float
+
+
+class _Counter(msgspec.Struct):
+    id: _Handle
+    name: str
+
+
+class _Counted(msgspec.Struct):
+    """What was counted in one pass of a kernel: each counter, or each of its instances, which are added up."""
+
+    dispatch_data: _Record
+    records: list[_Count] = []
+
+
 class _Names(msgspec.Struct):
     kind: str = ""
     operations: list[str] = []
@@ -90,6 +107,8 @@ class _Process(msgspec.Struct):
     agents: list[_Agent] = []
     strings: _Strings = msgspec.field(default_factory=_Strings)
     kernel_symbols: list[_Symbol] = []
+    counters: list[_Counter] = []
+    callback_records: dict[str, list[msgspec.Raw]] = {}
     buffer_records: dict[str, list[msgspec.Raw]] = {}
 
 
@@ -98,6 +117,9 @@ class _Tool(msgspec.Struct):
 
 
 _decode_record = msgspec.json.Decoder(_Record).decode
+_decode_counted = msgspec.json.Decoder(_Counted).decode
+_COUNTED = "counter_collection"
+_JOINED = "counters joined to their kernel"
 
 
 class _Sdk:
@@ -113,9 +135,18 @@ class _Sdk:
         self._kernels = {s.kernel_id: s.formatted_kernel_name or s.kernel_name for s in process.kernel_symbols}
         self._markers = {entry.key: entry.value for entry in process.strings.marker_api}
         self._names = process.strings.buffer_records
+        self._counters = {counter.id.handle: counter.name for counter in process.counters}
+        #: Of each dispatch the first record of its counts, its number, and the sum of each counter.
+        self._counted: dict[int, tuple[_Record, int, dict[str, int | float]]] = {}
 
     def read(self) -> None:
         out = self._out
+        for raw in self._process.callback_records.get(_COUNTED, []):
+            out.balance.read += 1
+            try:
+                self._count(_decode_counted(raw), out.balance.read)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                out.skip(BAD_ROW, out.balance.read, f"{_COUNTED}: {error}")
         for group, records in self._process.buffer_records.items():
             for raw in records:
                 out.balance.read += 1
@@ -130,7 +161,28 @@ class _Sdk:
                     continue
                 self._record(group, record, number)
                 out.balance.written += 1
+        for record, number, _ in list(self._counted.values()):  # without --kernel-trace
+            self._record(_COUNTED, record, number)
+            out.balance.written += 1
         self._tracks.flows()
+
+    def _count(self, counted: _Counted, number: int) -> None:
+        """Take note of what was counted in a kernel; of a counter of several passes the first one holds."""
+        kernel = counted.dispatch_data
+        if kernel.dispatch_info is None:
+            self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")
+            return
+        found: dict[str, int | float] = {}
+        for one in counted.records:
+            name = self._counters.get(one.counter_id.handle)
+            if name is None:
+                self._out.problem(UNKNOWN_NAME, number, f"counter {one.counter_id.handle}")
+                name = f"counter {one.counter_id.handle}"
+            found[name] = found.get(name, 0) + one.value
+        first, _, known = self._counted.setdefault(kernel.dispatch_info.dispatch_id, (kernel, number, found))
+        if first is not kernel:
+            known |= found | known
+            self._out.balance.merged[_JOINED] += 1
 
     def _record(self, group: str, record: _Record, number: int) -> None:
         dur = record.end_timestamp - record.start_timestamp
@@ -170,6 +222,11 @@ class _Sdk:
         args |= {"group_segment_bytes": dispatch.group_segment_size}
         args |= {f"workgroup_{axis}": size for axis, size in dispatch.workgroup_size.items()}
         args |= {f"grid_{axis}": size for axis, size in dispatch.grid_size.items()}
+        if dispatch.dispatch_id in self._counted:
+            first, _, counts = self._counted.pop(dispatch.dispatch_id)
+            args |= counts
+            if first is not record:
+                self._out.balance.merged[_JOINED] += 1
         if record.stream_id is not None:
             args["stream"] = record.stream_id.handle
         name = self._kernels.get(dispatch.kernel_id)

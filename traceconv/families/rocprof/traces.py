@@ -71,7 +71,9 @@ class Rocprof:
         GPU_MARKS,
         # Counters of the hardware, also summed up over its units, and the derived ones that are sums and no ratios.
         counts=CountMarks(
-            (KERNEL,), r"[A-Z]{2,9}[0-9]?_[A-Z0-9_]+(?:_sum)?(?:\[\d+\])?|FetchSize|WriteSize|FETCH_SIZE|WRITE_SIZE"
+            (KERNEL,),
+            r"[A-Z]{2,9}[0-9]?_[A-Z0-9_]+(?:_sum)?(?:\[\d+\])?|FetchSize|WriteSize|FETCH_SIZE|WRITE_SIZE",
+            rows_are_calls=True,
         ),
     )
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
@@ -85,7 +87,7 @@ class Rocprof:
         ("HIP, HSA, RCCL calls, markers", "slices on their thread"),
         ("correlation of call and kernel or copy (JSON)", "flows"),
         (
-            "counter_collection.csv",
+            "counter_collection (CSV, JSON)",
             "slices of the kernels with the counters as args; rows of totals if it has no times",
         ),
         ("memory allocations", "slices on a track of their device, with the bytes"),
@@ -95,7 +97,7 @@ class Rocprof:
     lost: ClassVar[tuple[str, ...]] = (
         "Flows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
         "What kernels of RCCL do: they have one name; its calls tell, but return before it is done.",
-        "Addresses, code objects, callback records and samples of the program counter of the JSON.",
+        "Addresses, code objects and samples of the program counter of the JSON.",
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
