@@ -5,24 +5,28 @@ from __future__ import annotations
 import gc
 import gzip
 import io
+import json
 import os
 import re
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
 import traceconv
 from tests.golden import ROOT
-from traceconv import cli
+from traceconv import cli, expanding, inputs, reading
+from traceconv.check._schemas import load_schema
 from traceconv.errors import InputError, UsageError
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
+from traceconv.io.source import CHUNK_BYTES, Source
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -89,7 +93,7 @@ def nothing_stays(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 def test_recordings_are_taken_in_order_and_the_rest_is_listed(runs: Path, tmp_path: Path) -> None:
     found = traceconv.expand([runs])
     assert [shown(path) for path in found.paths] == [f"{runs}/a.json", f"{runs}/b/onednn.log"]
-    assert found.formats == ["pytorch-kineto", "onednn-verbose"]
+    assert [one.found and one.found.cls.name for one in found.recordings] == ["pytorch-kineto", "onednn-verbose"]
     assert found.left_out == {f"{runs}/{name}": reason for name, reason in REASONS.items()}
     del found
     gc.collect()
@@ -102,18 +106,61 @@ def test_recordings_are_taken_in_order_and_the_rest_is_listed(runs: Path, tmp_pa
     assert (tmp_path / "a.pftrace").read_bytes() != b""
 
 
-@pytest.mark.parametrize("command", ["align", "clocks", "info", "identify", "report"])
-def test_all_commands_take_them(command: str, runs: Path) -> None:
-    result = run(command, runs)
-    assert result.exit_code == 0, result.output
+@pytest.mark.parametrize("command", ["align", "check", "clocks", "export", "info", "identify", "report"])
+def test_all_commands_look_at_them_once_and_tell_the_rest(
+    command: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(source: Source, format: str | None = None) -> reading.Recognised:
+        asked.append(source.name)
+        return recognise(source, format)
+
+    recognise = reading.recognise
+    for module in (expanding, inputs):
+        monkeypatch.setattr(module, "recognise", counted)
+    more = ["-o", tmp_path / "tables.csv"] if command == "export" else []
+    result = run(command, runs, *more)
+    assert result.exit_code == (command == "check"), result.output
     assert "2 recordings taken" in result.stderr
-    assert re.search(r"onednn", result.output)
+    assert all(f"  {runs}/{name}: {reason}\n" in result.stderr for name, reason in REASONS.items())
+    assert "onednn" in result.output
+    assert sorted(asked) == ["a.json", "app.log", "notes.txt", "onednn.log"]
+
+
+@pytest.mark.parametrize("command", ["check", "clocks", "identify", "info"])
+def test_json_tells_what_is_left_out(command: str, runs: Path) -> None:
+    told = json.loads(run(command, "--json", runs).stdout)
+    jsonschema.validate(told, load_schema("commands.schema.json"))
+    assert {one["file"]: one["reason"] for one in told["left_out"]} == {
+        f"{runs}/{name}": reason for name, reason in REASONS.items()
+    }
+
+
+def test_reports_tell_what_is_left_out(runs: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / "align.json", tmp_path / "align.html"]
+    assert run("align", runs, "--report", paths[0], "--report", paths[1]).exit_code == 0
+    told = json.loads(paths[0].read_text())
+    jsonschema.validate(told, load_schema("alignment.schema.json"))
+    assert {one["file"] for one in told["left_out"]} == {f"{runs}/{name}" for name in REASONS}
+    assert f"Left out: {runs}/app.log: a plain log" in paths[1].read_text()
+    printed = json.loads(run("report", runs, "--section", "overview", "--format", "json").stdout)
+    assert f"left out: {runs}/app.log" in str(printed["notes"]["overview"])
+
+
+def test_a_report_of_standard_input(tmp_path: Path) -> None:
+    out = tmp_path / "report.csv"
+    result = CliRunner().invoke(cli.cli, ["report", "-", "-o", str(out)], input=KINETO.read_bytes())
+    assert result.exit_code == 0, result.output
+    assert "aten::" in out.read_text()
 
 
 def test_the_library_notes_what_is_left_out(runs: Path, tmp_path: Path) -> None:
     result = traceconv.merge([runs], tmp_path / "out.pftrace")
-    notes = result.trace.sources[0].notes
-    assert f"left out: {runs}/notes.txt: {REASONS['notes.txt']}" in notes
+    left_out = {f"{runs}/{name}": reason for name, reason in REASONS.items()}
+    assert result.trace.left_out == left_out
+    (overview,) = traceconv.report([runs], traceconv.Questions(("overview",)))
+    assert f"left out: {runs}/notes.txt: {REASONS['notes.txt']}" in overview.notes
     assert {source.name for source in result.trace.sources} == {"a.json", "onednn.log"}
     constraints = traceconv.parse_constraints(["x"], drifts=["x=1ppm"])
     with pytest.raises(UsageError, match="by number"):
@@ -129,7 +176,10 @@ def test_convert_and_read_take_one(runs: Path, tmp_path: Path) -> None:
     for name, way in WAYS.items():
         one = way(tmp_path / f"one-{name}", {"notes.txt": b"nothing\n", "a.json": KINETO.read_bytes()})
         assert traceconv.read(one).counts() == traceconv.read(KINETO).counts()
-        assert run("convert", one, "-f", "-o", tmp_path / "out.pftrace").exit_code == 0
+        assert traceconv.read(one).left_out == {f"{one}/notes.txt": "no known format; it begins with 'nothing'"}
+        converted = run("convert", one, "-f", "-o", tmp_path / "out.pftrace")
+        assert "1 recording taken:" in converted.stderr
+        assert f"1 file left out:\n  {one}/notes.txt: no known" in converted.stderr
 
 
 def test_what_is_named_is_taken_once(tmp_path: Path) -> None:
@@ -181,6 +231,40 @@ def test_a_recording_in_several_forms_is_taken_once(tmp_path: Path) -> None:
     other = next((ROOT / "perf-script" / "torch-convnet-process").glob("input.*"))
     (runs / "perf.txt").write_bytes(other.read_bytes())
     assert len(traceconv.expand([runs]).paths) == 3
+
+
+def perf_json(text: str) -> bytes:
+    """Return the samples of what perf script printed, as perf data convert prints them."""
+    found = re.findall(r"(?m)^ *(\S+) (\d+)/(\d+) +(\d+)\.(\d{9}):", text)
+    samples = ",".join(
+        f'\n\t\t{{\n\t\t\t"timestamp": {seconds}{ns},\n\t\t\t"pid": {pid},\n\t\t\t"tid": {tid},'
+        f'\n\t\t\t"comm": "{comm}",\n\t\t\t"callchain": [\n\t\t\t]\n\t\t}}'
+        for comm, pid, tid, seconds, ns in found
+    )
+    return f'{{\n\t"linux-perf-json-version": 1,\n\t"headers": {{\n\t}},\n\t"samples": [{samples}\n\t]\n}}\n'.encode()
+
+
+def test_other_forms_are_found_by_the_first_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = (Path(__file__).parent / "perf_script" / "several_events.txt").read_text()
+    later = "".join(f"python 7/7 {3000 + n // 1000}.{n % 1000:03}000000: 1 cpu-clock:\n\n" for n in range(200_000))
+    content = {f"{n}/perf.txt": (printed.replace(" 2745.", f" {n}745.") + later).encode() for n in (2, 3)}
+    content |= {"3/perf.json": perf_json(printed.replace(" 2745.", " 3745."))}
+    content |= {"2/perf.data": next((ROOT / "perf-data" / "several_events").glob("input.*")).read_bytes()}
+    runs = folder(tmp_path / "runs", content)
+    chunks, size = Source.chunks, 0
+
+    def counted(self: Source) -> Iterator[bytes]:
+        nonlocal size
+        for chunk in chunks(self):
+            size += len(chunk)
+            yield chunk
+
+    monkeypatch.setattr(Source, "chunks", counted)
+    assert traceconv.expand([runs]).left_out == {
+        f"{runs}/2/perf.txt": f"perf-script of the same recording as {runs}/2/perf.data",
+        f"{runs}/3/perf.txt": f"perf-script of the same recording as {runs}/3/perf.json",
+    }
+    assert size <= 2 * CHUNK_BYTES < (runs / "2/perf.txt").stat().st_size + (runs / "3/perf.txt").stat().st_size
 
 
 # -- what could do harm ------------------------------------------------------------------------------------------------
@@ -292,3 +376,8 @@ def test_a_folder_without_recordings(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no recording"):
         traceconv.expand([tmp_path / "empty"])
+
+
+def test_the_reason_is_told_without_the_name_whatever_that_is(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "b\x1b.txt": b"nothing that is known\n"})
+    assert traceconv.expand([runs]).left_out == {f"{runs}/b\x1b.txt": REASONS["notes.txt"]}

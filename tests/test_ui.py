@@ -175,3 +175,26 @@ def test_recordings_are_converted_or_merged_first(monkeypatch: pytest.MonkeyPatc
     trace = tmp_path / "t.pftrace"
     trace.write_bytes(served[0][1])
     assert opened(monkeypatch, trace)[1] == [("t.pftrace", trace.read_bytes())]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--offset", "a.json=1s"),
+        ("--from", "a.json=chrome-trace"),
+        ("--clock", "a.json=realtime"),
+        ("--drift", "a.json=5ppm"),
+        ("-O", "name=other"),
+    ],
+)
+def test_options_about_a_trace_are_not_ignored(
+    options: tuple[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profile = tmp_path / "a.json"
+    profile.write_bytes((GOLDEN / "pytorch-kineto" / "torch-convnet-process" / "input.json").read_bytes())
+    result, served = opened(monkeypatch, profile, *options)
+    if options[0] == "-O":
+        assert "has no option 'name'" in str(result.exception)
+        return
+    assert result.exit_code == 0, result.output
+    assert [name for name, _ in served] == ["a.pftrace"]

@@ -18,18 +18,17 @@ from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned
 from traceconv.errors import AlignmentError, LostData, UsageError
-from traceconv.expanding import one_recording
+from traceconv.expanding import expand
 from traceconv.families.registry import Importer, OptionValue, importers, option_texts
-from traceconv.inputs import AnyPath, Input, opened, read_all
+from traceconv.inputs import Input, Inputs, Opened, opened, read_all
+from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.output import check_target, write_output
-from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
 from traceconv.model.trace import Trace
 from traceconv.model.validate import validate
-from traceconv.reading import read_recognised, recognise
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
 if TYPE_CHECKING:
@@ -101,12 +100,12 @@ def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, st
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
-    found = recognise(Source(one_recording(path, limits), limits=limits))
+    found = expand([path], limits=limits).single(path).recognised(limits)
     return found.cls.name, found.reason
 
 
 def read(
-    path: AnyPath,
+    path: AnyPath | Opened,
     *,
     format: str | None = None,
     options: Mapping[str, OptionValue] | None = None,
@@ -122,8 +121,8 @@ def read(
     Raises:
         TraceconvError: the input cannot be read; all other problems are counted in the diagnostics of the source.
     """
-    source = Source(one_recording(path, limits), limits=limits)
-    return read_recognised(recognise(source, format), option_texts(options))
+    (trace,) = read_all(_one(path, format, limits), option_texts(options), NO_CONSTRAINTS)
+    return trace
 
 
 def convert(
@@ -138,12 +137,21 @@ def convert(
 ) -> Result:
     """Convert one input to one output. See `merge`."""
     to = output.path if isinstance(output, Output) else output
-    given = Input(one_recording(path, limits, to), format, options or {})
-    return merge([given], output, constraints=constraints, memory=memory, limits=limits)
+    given = _one(path, format, limits, to)
+    return merge(given, output, options=options, constraints=constraints, memory=memory, limits=limits)
+
+
+def _one(path: AnyPath | Opened, format: str | None, limits: Limits, output: AnyPath = "") -> Opened:
+    """Return the only recording in an input. Raises UsageError if there are several."""
+    if isinstance(path, Opened):
+        return path
+    found = opened([Input(path, format)], NO_CONSTRAINTS, limits, output)
+    found.expanded.single(path)
+    return found
 
 
 def merge(
-    inputs: Sequence[AnyPath | Input],
+    inputs: Inputs,
     output: AnyPath | Output,
     *,
     options: Mapping[str, OptionValue] | None = None,
@@ -179,27 +187,22 @@ def merge(
     output = output if isinstance(output, Output) else Output(output)
     writer = _writer_of(output)
     found = opened(inputs, constraints, limits, output.path)
-    given, sources = found.given, found.sources
-    _refuse_overwriting(sources, os.fspath(output.path))
+    given = found.given
+    refuse_overwriting(found, os.fspath(output.path))
     check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
-    reports_to = _check_reports(report, output.path, sources, output.force)
+    reports_to = _check_reports(report, output.path, found, output.force)
     if output.trim:
         from traceconv.answers.trim import check_trim
 
-        check_trim(output.trim, [source.display for source in sources])
+        check_trim(output.trim, [shown(one.path) for one in given])
     space = Memory(memory)
     traces = read_all(found, option_texts(options), constraints, space)
     alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, collective_flows=output.collective_flows)
-    attribute = output.attribute or output.layer_counters
-    if attribute:
-        from traceconv.answers.attributed import attributed
-
-        merged = attributed(merged, space.parts(), counters=output.layer_counters)
-    merged = _trimmed(merged, output)
-    if len(traces) > 1 or attribute or output.trim:  # otherwise it was validated as read, and only its times were moved
+    if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
         validate(merged)
+    merged = _picture(merged, output, space)
     del traces  # their columns take memory that writing needs
     merged.forget()
     merged.sources[-1].notes.extend(writer.notes(merged))
@@ -209,7 +212,7 @@ def merge(
 
 
 def estimate(
-    inputs: Sequence[AnyPath | Input],
+    inputs: Inputs,
     *,
     options: Mapping[str, OptionValue] | None = None,
     constraints: Constraints = NO_CONSTRAINTS,
@@ -229,7 +232,7 @@ def estimate(
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
     found = opened(inputs, constraints, limits)
-    reports_to = _check_reports(report, "", found.sources, force)
+    reports_to = _check_reports(report, "", found, force)
     traces = read_all(found, option_texts(options), constraints)
     alignment, checks = _aligned(traces, found.given, constraints, policy, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
@@ -237,7 +240,7 @@ def estimate(
 
 
 def report(
-    inputs: Trace | Sequence[AnyPath | Input],
+    inputs: Trace | Inputs,
     asked: Questions | None = None,
     *,
     options: Mapping[str, OptionValue] | None = None,
@@ -264,7 +267,7 @@ def report(
 
 
 def frames(
-    inputs: Trace | Sequence[AnyPath | Input],
+    inputs: Trace | Inputs,
     *,
     args: Sequence[str] = (),
     options: Mapping[str, OptionValue] | None = None,
@@ -289,7 +292,7 @@ def frames(
 
 
 def export(
-    inputs: Trace | Sequence[AnyPath | Input],
+    inputs: Trace | Inputs,
     output: AnyPath | Output,
     *,
     args: Sequence[str] = (),
@@ -306,7 +309,8 @@ def export(
         args: the args that become columns of their own. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: no such kind of file, an arg is given twice, the folder exists, or pyarrow is missing.
+        UsageError: no such kind of file, an arg is given twice, the folder exists, pyarrow is missing, or the output
+            asks for what only pictures have.
         OutputError: the folder cannot be written; no part of it stays behind.
         TraceconvError: as for `merge`.
     """
@@ -315,6 +319,8 @@ def export(
 
     output = output if isinstance(output, Output) else Output(output)
     path = os.fspath(output.path)
+    if output != Output(output.path, output.to, output.force, output.strict):
+        raise UsageError("the output of an export is tables: attribute, trim and the like are for pictures")
     check_export(path, output.to, force=output.force)
     trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
     if output.strict:
@@ -325,7 +331,7 @@ def export(
 
 
 def _on_one_clock(
-    inputs: Trace | Sequence[AnyPath | Input],
+    inputs: Trace | Inputs,
     options: Mapping[str, OptionValue] | None,
     constraints: Constraints,
     policy: Policy | None,
@@ -373,7 +379,7 @@ def _aligned(
 
 
 def clocks(
-    inputs: Sequence[AnyPath | Input],
+    inputs: Inputs,
     *,
     options: Mapping[str, OptionValue] | None = None,
     constraints: Constraints = NO_CONSTRAINTS,
@@ -402,9 +408,7 @@ def _offsets(given: Sequence[Input]) -> dict[int, int]:
     return {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
 
 
-def _check_reports(
-    report: AnyPath | Sequence[AnyPath], output: AnyPath, sources: Sequence[Source], force: bool
-) -> list[str]:
+def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:
     """Return the paths of the reports. Refuses what could not be written, before the work for it is done."""
     paths = [os.fspath(path) for path in ([report] if isinstance(report, str | os.PathLike) else report)]
     if paths:
@@ -415,7 +419,7 @@ def _check_reports(
             raise UsageError(f"--report {path}: the trace goes there", hint="give the report another name")
         if sum(_same_place(path, other) for other in paths) > 1:
             raise UsageError(f"--report {path} is given twice", hint="one page and one for programs: .html and .json")
-        _refuse_overwriting(sources, path)
+        refuse_overwriting(inputs, path)
         check_target(path, binary=False, force=force)
     return paths
 
@@ -453,22 +457,33 @@ def write(trace: Trace, output: AnyPath | Output) -> None:
     """Write a trace, as `read` or `Result.trace` gives it.
 
     Raises:
+        UsageError: the output asks for flows of collectives, which only a merge draws.
         LostData: the output is strict, and something was lost in reading; nothing is written.
         UnrelatedClocks: the trace is on several clocks that nothing relates.
         TraceconvError: the output cannot be written.
     """
+    output = output if isinstance(output, Output) else Output(output)
+    if output.collective_flows:
+        raise UsageError("collective_flows: flows of collectives are drawn by a merge", hint="traceconv.merge")
     if len(trace.clocks) > 1 or trace.snapshots:
         trace = merge_traces([trace], align([trace]))
-    output = output if isinstance(output, Output) else Output(output)
-    _write_to(output, _writer_of(output), _trimmed(trace, output))
+    trace = trace.with_tables(sources=[source.copy() for source in trace.sources])
+    _write_to(output, _writer_of(output), _picture(trace, output, Memory()))
 
 
-def _trimmed(trace: Trace, output: Output) -> Trace:
-    if not output.trim:
-        return trace
-    from traceconv.answers.trim import trimmed
+def _picture(trace: Trace, output: Output, space: Memory) -> Trace:
+    """Return what is to be drawn of a trace on one clock; its sources take the notes about that."""
+    if output.attribute or output.layer_counters:
+        from traceconv.answers.attributed import attributed
 
-    return trimmed(trace, output.trim)
+        trace = attributed(trace, space.parts(), counters=output.layer_counters)
+        validate(trace)
+    if output.trim:
+        from traceconv.answers.trim import trimmed
+
+        trace = trimmed(trace, output.trim)
+        validate(trace)
+    return trace
 
 
 def _write_to(output: Output, writer: Writer, trace: Trace) -> None:
@@ -491,15 +506,11 @@ def _writer_of(output: Output) -> Writer:
     return writer_for_path(output.path)
 
 
-def _refuse_overwriting(sources: Sequence[Source], output: str) -> None:
-    for source in sources:
+def refuse_overwriting(inputs: Opened, output: str) -> None:
+    """Raise UsageError if the output is one of the inputs, by whatever name."""
+    for source in inputs.sources:
         if output != "-" and source.is_same_file(output):
             raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
-
-
-def refuse_overwriting(inputs: Sequence[Input], output: str) -> None:
-    """Raise UsageError if the output is one of the inputs, by whatever name."""
-    _refuse_overwriting([Source(one.path) for one in inputs], output)
 
 
 def _refuse_losses(trace: Trace) -> None:

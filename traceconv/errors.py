@@ -16,14 +16,19 @@ class TraceconvError(Exception):
     """Base of all errors that are meant for the user.
 
     Args:
-        message: one line, without a final full stop, or what `str()` makes one of; control characters are escaped.
+        reason: one line, without a final full stop, or what `str()` makes one of; control characters are escaped.
         hint: what the user can do about it, or an empty text.
+        at: the file as the user named it, or a position in it: the start of the message.
+
+    Attributes:
+        message: the whole line: "profile.json: the file is empty".
     """
 
     exit_code = 1
 
-    def __init__(self, message: object, *, hint: object = "") -> None:
-        self.message = one_line(str(message))
+    def __init__(self, reason: object, *, hint: object = "", at: str = "") -> None:
+        self.reason = one_line(str(reason))
+        self.message = f"{one_line(at)}: {self.reason}" if at else self.reason
         self.hint = one_line(str(hint))
         super().__init__(self.message)
 
@@ -61,8 +66,7 @@ class MalformedInput(TraceconvError):
     """
 
     def __init__(self, source: str, where: str, reason: str, *, hint: str = "") -> None:
-        place = f"{source}:{where}" if where else source
-        super().__init__(f"{place}: {reason}", hint=hint)
+        super().__init__(reason, hint=hint, at=f"{source}:{where}" if where else source)
 
 
 class NothingRead(MalformedInput):

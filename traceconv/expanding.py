@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -16,17 +17,39 @@ from traceconv.io.folders import AnyPath, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests
 from traceconv.io.source import Source
-from traceconv.model.trace import Trace
-from traceconv.reading import Recognised, read_recognised, recognise
+from traceconv.reading import Recognised, read_start, recognise
 
-#: In these formats one recording may be given several times, from the best one on.
-_FORMS = ("perf-data", "perf-json", "perf-script")
-#: Formats that nearly any text is of.
-_PLAIN = ("timed-log",)
 #: How files of a folder fail that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
+#: So many events, and of these so many samples, are read of a file that may be another form of another one.
+_FIRST_EVENTS, _FIRST_SAMPLES = 4096, 256
 #: Of so many samples it is not chance that two files have the same ones.
 _LEAST_SAMPLES = 8
+
+
+#: A sample as all forms have it: µs and thread.
+_Sample = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A file that is taken.
+
+    Attributes:
+        path: a file that was given, or one of a folder or archive.
+        given: the number of the input that it is, or lies in.
+        is_inside: whether it lies in one.
+        found: its format, if that was looked for.
+    """
+
+    path: AnyPath
+    given: int
+    is_inside: bool = False
+    found: Recognised | None = None
+
+    def recognised(self, limits: Limits) -> Recognised:
+        """Return it with its format. Raises UnrecognizedFormat, AmbiguousFormat or InputError."""
+        return self.found or recognise(Source(self.path, limits=limits))
 
 
 @dataclass
@@ -34,21 +57,26 @@ class Expanded:
     """The recordings that some inputs stand for.
 
     Attributes:
-        paths: the inputs that are files, as they were given, and the recordings in the others, in sorted order.
-        formats: for each the format that it was found to have; "" for a file as it was given.
-        given: for each the number of the input that it is, or lies in.
+        recordings: the inputs that are files, as they were given, and those in the others, in sorted order.
         left_out: what is not taken, with the reason.
     """
 
-    paths: list[AnyPath] = field(default_factory=list)
-    formats: list[str] = field(default_factory=list)
-    given: list[int] = field(default_factory=list)
+    recordings: list[Recording] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
     @property
-    def is_as_given(self) -> bool:
-        """Whether all inputs are files, and are taken."""
-        return not self.left_out and not any(self.formats)
+    def paths(self) -> list[AnyPath]:
+        """The files."""
+        return [recording.path for recording in self.recordings]
+
+    def single(self, path: AnyPath) -> Recording:
+        """Return the only recording in `path`. Raises UsageError if there are several."""
+        if len(self.recordings) > 1:
+            raise UsageError(
+                f"{shown(path)}: holds {len(self.recordings)} recordings",
+                hint=f"traceconv merge {shlex.quote(shown(path))} takes them all",
+            )
+        return self.recordings[0]
 
 
 def expand(
@@ -70,68 +98,56 @@ def expand(
 
     Raises:
         InputError: a folder or an archive cannot be read, or none of the inputs is a recording.
+        UsageError: standard input is given twice.
     """
+    if list(paths).count("-") > 1:
+        raise UsageError("- is given more than once: standard input can be read only once")
     expanded = Expanded()
+    take = expanded.recordings.append
     known = {os.path.realpath(path) for path in paths if os.path.isfile(path)}
     for number, path in enumerate(paths):
         files = files_of(path, limits)
         if files is None:
-            is_known = not skip_unknown or _is_named(path, named) or not os.path.isfile(path)
-            if is_known or _recording(path, limits, expanded, (UnrecognizedFormat, AmbiguousFormat)):
-                _take(expanded, path, "", number)
+            if not skip_unknown or _is_named(path, named) or not os.path.isfile(path):
+                take(Recording(path, number))
+            elif found := _recognised(path, limits, expanded, (UnrecognizedFormat, AmbiguousFormat)):
+                take(Recording(path, number, found=found))
             continue
         expanded.left_out |= files.left_out
-        found: list[tuple[AnyPath, Recognised]] = []
+        inside: list[tuple[AnyPath, Recognised]] = []
         for file in files.found:
             if os.path.realpath(file) in known:
                 continue  # it is an input itself
             if output and os.path.realpath(file) == os.path.realpath(output):
                 expanded.left_out[shown(file)] = "it is the output"
             elif _is_named(file, named):
-                _take(expanded, file, "named", number)
-            elif recording := _recording(file, limits, expanded):
-                if recording.cls.name in _PLAIN:
+                take(Recording(file, number, is_inside=True))
+            elif found := _recognised(file, limits, expanded):
+                if getattr(found.cls, "only_named", False):
                     expanded.left_out[shown(file)] = "a plain log: it is taken if it is named itself"
                 else:
-                    found.append((file, recording))
-        for file, recording in _once(found, expanded):
-            _take(expanded, file, recording.cls.name, number)
-    if not expanded.paths:
+                    inside.append((file, found))
+        for file, found in _once(inside, expanded):
+            take(Recording(file, number, True, found))
+    if not expanded.recordings:
         names = ", ".join(map(shown, paths))
         reasons = "; ".join(f"{path}: {reason}" for path, reason in list(expanded.left_out.items())[:3])
         raise InputError(f"{names}: no recording among the files", hint=reasons or "the folder is empty")
     return expanded
 
 
-def one_recording(path: AnyPath, limits: Limits, output: AnyPath = "") -> AnyPath:
-    """Return a file, or the only recording in a folder or an archive. Raises UsageError if there are several."""
-    paths = expand([path], output=output, limits=limits).paths
-    if len(paths) > 1:
-        raise UsageError(
-            f"{shown(path)}: holds {len(paths)} recordings",
-            hint=f"traceconv merge {shlex.quote(shown(path))} takes them all",
-        )
-    return paths[0]
-
-
-def _take(expanded: Expanded, path: AnyPath, format: str, number: int) -> None:
-    expanded.paths.append(path)
-    expanded.formats.append(format)
-    expanded.given.append(number)
-
-
 def _is_named(path: AnyPath, named: Collection[str]) -> bool:
     return shown(path) in named or os.path.basename(shown(path)) in named
 
 
-def _recording(
+def _recognised(
     path: AnyPath, limits: Limits, expanded: Expanded, left_out: tuple[type[TraceconvError], ...] = _NO_RECORDING
 ) -> Recognised | None:
     """Return a file with its format; None if that fails by one of the errors in `left_out`, which is noted."""
     try:
         return recognise(Source(path, limits=limits))
     except left_out as error:
-        expanded.left_out[shown(path)] = error.message.removeprefix(f"{shown(path)}: ")
+        expanded.left_out[shown(path)] = error.reason
         return None
 
 
@@ -146,26 +162,45 @@ def _once(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> Se
             if same != index:
                 expanded.left_out[shown(found[index][0])] = f"the same content as {shown(found[same][0])}"
     found = [one for one in found if shown(one[0]) not in expanded.left_out]
-    forms = [one for one in found if one[1].cls.name in _FORMS]
-    if len({recording.cls.name for _, recording in forms}) > 1:
-        _note_other_forms(forms, expanded)
+    forms = [(_form(recording), path, recording) for path, recording in found if _form(recording) is not None]
+    if len({form for form, _, _ in forms}) > 1:
+        _note_other_forms(sorted(forms, key=lambda one: one[0] or 0), expanded)
     return [one for one in found if shown(one[0]) not in expanded.left_out]
 
 
-def _note_other_forms(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> None:
-    """Leave out what was printed of another recording there: at least half of the samples of one are in the other."""
-    from traceconv.align.input_warnings import shared_samples
+def _form(recording: Recognised) -> int | None:
+    form: int | None = getattr(recording.cls, "form", None)
+    return form
 
-    better: list[tuple[AnyPath, str, Trace]] = []
-    for path, recording in sorted(found, key=lambda one: _FORMS.index(one[1].cls.name)):
-        try:
-            trace = read_recognised(recording, {})
-        except TraceconvError:
-            continue  # it is tried again, and told, where it is used
-        for other, form, its in better:
-            shared = shared_samples(its, trace) if form != recording.cls.name else 0
-            if shared >= _LEAST_SAMPLES and 2 * shared >= min(len(its.samples.ts), len(trace.samples.ts)):
-                expanded.left_out[shown(path)] = f"{recording.cls.name} of the same recording as {shown(other)}"
-                break
-        else:
-            better.append((path, recording.cls.name, trace))
+
+def _note_other_forms(found: Sequence[tuple[int | None, AnyPath, Recognised]], expanded: Expanded) -> None:
+    """Leave out what was printed of another recording there: half of the first samples of one are in the other.
+
+    Args:
+        found: the files with their forms, the best form first.
+        expanded: where that is noted.
+    """
+    owners: dict[_Sample, int] = {}
+    samples: list[set[_Sample]] = []
+    for number, (form, path, recording) in enumerate(found):
+        samples.append(_first_samples(recording))
+        shared = Counter(owners[sample] for sample in samples[-1] if sample in owners)
+        for owner, count in shared.most_common(1):
+            end = min(max(samples[-1]), max(samples[owner]))
+            least = min(sum(sample <= end for sample in samples[one]) for one in (number, owner))
+            if form != found[owner][0] and count >= _LEAST_SAMPLES and 2 * count >= least:
+                better = shown(found[owner][1])
+                expanded.left_out[shown(path)] = f"{recording.cls.name} of the same recording as {better}"
+        if shown(path) not in expanded.left_out:
+            for sample in samples[-1]:
+                owners.setdefault(sample, number)
+
+
+def _first_samples(recording: Recognised) -> set[_Sample]:
+    """Return the first samples of a file, {} if it cannot be read, which is told where it is used."""
+    try:
+        trace = read_start(recording, _FIRST_EVENTS)
+    except TraceconvError:
+        return set()
+    times, tracks = trace.samples.ts[:_FIRST_SAMPLES].tolist(), trace.samples.track[:_FIRST_SAMPLES].tolist()
+    return {(ts // 1000, trace.tracks[track].tid or 0) for ts, track in zip(times, tracks, strict=True)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,16 +10,15 @@ from functools import partial
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
 from traceconv.errors import SeveralErrors, TraceconvError, UsageError
-from traceconv.expanding import expand
+from traceconv.expanding import Expanded, expand
 from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
+from traceconv.io.folders import AnyPath
 from traceconv.io.limits import Limits
 from traceconv.io.same import digests
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, read_recognised, recognise
-
-AnyPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,41 +40,50 @@ class Input:
     offset_within_ns: int = 0
 
 
-@dataclass(frozen=True)
 class Opened:
-    """The recordings that the inputs of a call stand for.
+    """The recordings that the inputs of a call stand for, opened once for all that the call does with them.
+
+    Args:
+        expanded: the recordings, and what was left out.
+        given: for each recording what is said of it.
+        limits: what each may take.
 
     Attributes:
-        given: for each recording, what is said of it.
         sources: the recordings.
-        left_out: what of folders and archives is not taken, with the reason.
+
+    Raises:
+        InputError: one cannot be opened.
     """
 
-    given: list[Input]
-    sources: list[Source]
-    left_out: dict[str, str]
+    def __init__(self, expanded: Expanded, given: Sequence[Input], limits: Limits) -> None:
+        self.expanded, self.given = expanded, given
+        self.sources = [
+            one.found.source if one.found else Source(one.path, limits=limits) for one in expanded.recordings
+        ]
 
 
-def opened(inputs: Sequence[AnyPath | Input], constraints: Constraints, limits: Limits, output: AnyPath = "") -> Opened:
+#: What a call takes: what is said of each input, or what another one has opened.
+Inputs = Sequence[AnyPath | Input] | Opened
+
+
+def opened(inputs: Inputs, constraints: Constraints, limits: Limits, output: AnyPath = "") -> Opened:
     """Return the recordings in some inputs. `output`: what will be written, which is not taken from a folder.
 
     Raises:
         UsageError: the constraints are about inputs by number, and a folder or an archive is more than one.
         InputError: an input cannot be opened, or holds no recording.
     """
+    if isinstance(inputs, Opened):
+        return inputs
     given = [one if isinstance(one, Input) else Input(one) for one in inputs]
-    if [one.path for one in given].count("-") > 1:
-        raise UsageError("- is given more than once: standard input can be read only once")
-    found = expand([one.path for one in given], output=output, limits=limits) if given else None
-    if found is None:
-        return Opened([], [], {})
-    if found.given != list(range(len(given))) and replace(constraints, same_machine=False) != NO_CONSTRAINTS:
+    found = expand([one.path for one in given], output=output, limits=limits) if given else Expanded()
+    numbers = [one.given for one in found.recordings]
+    if numbers != list(range(len(given))) and replace(constraints, same_machine=False) != NO_CONSTRAINTS:
         raise UsageError(
             "the constraints are about inputs by number, and one is a folder or an archive",
             hint="traceconv.expand(paths).paths has the recordings in it",
         )
-    given = [replace(given[number], path=path) for number, path in zip(found.given, found.paths, strict=True)]
-    return Opened(given, [Source(one.path, limits=limits) for one in given], found.left_out)
+    return Opened(found, [replace(given[one.given], path=one.path) for one in found.recordings], limits)
 
 
 def read_all(
@@ -91,9 +98,10 @@ def read_all(
     names = _names(sources)
     recognised: list[Recognised] = []
     errors: list[TraceconvError] = []
-    for one, source in zip(given, sources, strict=True):
+    for one, source, recording in zip(given, sources, opened.expanded.recordings, strict=True):
         try:
-            recognised.append(recognise(source, one.format))
+            known = None if one.format else recording.found
+            recognised.append(known or recognise(source, one.format))
         except TraceconvError as error:
             errors.append(error)
     for source in sources:
@@ -113,7 +121,7 @@ def read_all(
     for trace, digest in zip(traces, digests(sources), strict=True):
         trace.sources[0].digest = digest
     if traces:
-        traces[0].sources[0].notes += [f"left out: {path}: {reason}" for path, reason in opened.left_out.items()]
+        traces[0].left_out = opened.expanded.left_out
     return traces
 
 
@@ -142,6 +150,8 @@ def _assign_options(
     options: Mapping[str, str], names: Sequence[str], classes: Sequence[type[Importer]]
 ) -> list[dict[str, str]]:
     """Return for each input the options that were given without a file; each must fit exactly one input."""
+    if len(classes) == 1:
+        return [dict(options)]
     shared: list[dict[str, str]] = [{} for _ in classes]
     for key, value in options.items():
         takers = [index for index, cls in enumerate(classes) if key in option_names(cls)]

@@ -35,6 +35,7 @@ from traceconv.model.layout import lay_out
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.shortening import shorten
 from traceconv.model.shown import as_recorded
+from traceconv.model.tables import Enough
 from traceconv.model.trace import SourceInfo, Trace
 from traceconv.model.validate import validate
 
@@ -177,8 +178,14 @@ def read_recognised(
     return trace
 
 
-def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> Trace:
-    """Return the laid-out trace of an input or of one of its writers.
+def read_start(found: Recognised, rows: int) -> Trace:
+    """Return what an input begins with: about so many events, of the first of its writers. Raises TraceconvError."""
+    source = found.streams[0] if found.streams else found.source
+    return _read_one(source, configure(found.cls, {}), found.source.name, Memory(), rows)
+
+
+def _read_one(source: Source, importer: Importer, name: str, memory: Memory, rows: int = 0) -> Trace:
+    """Return the laid-out trace of an input or of one of its writers; if `rows` is given, of about so many events.
 
     Raises:
         ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.
@@ -192,7 +199,7 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory) -> 
         path="-" if source.display == "<stdin>" else source.display,
     )
     try:
-        return _read_by(importer, source, info, memory)
+        return _read_by(importer, source, info, memory, rows)
     except (TraceconvError, MemoryError):
         raise
     except Exception as error:
@@ -218,9 +225,14 @@ def _line_of(error: Exception, importer: Importer) -> str:
     return f"{file}, line {line}"
 
 
-def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memory) -> Trace:
+def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memory, rows: int) -> Trace:
     builder = Builder(info, importer.clock, memory)
-    importer.read(source, builder)
+    if rows:
+        builder.tables.stop_at(rows)
+    try:
+        importer.read(source, builder)
+    except Enough:
+        return builder.finish()
     if source.damage:
         builder.problem(DAMAGED, f"{source.name}: {source.damage}")
     if not isinstance(source, Stream):

@@ -14,6 +14,8 @@ import traceconv
 from tests import oracle
 from tests.golden import ROOT
 from tests.oracle.fixtures import OpenTrace
+from traceconv import expanding
+from traceconv.align.constraint_parser import Constraints
 from traceconv.answers.trim import OUTSIDE, trimmed
 from traceconv.api import Output, read
 from traceconv.cli import cli
@@ -138,3 +140,39 @@ def test_write_trims(tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     traceconv.write(read(CUDA), Output(output, trim="20us..45us"))
     assert 0 < read(output).counts()["slices"] < read(CUDA).counts()["slices"]
+
+
+def test_write_attributes_and_leaves_the_trace_as_it_is(tmp_path: Path) -> None:
+    trace = traceconv.merge([STEPS, PERF], tmp_path / "a.json", constraints=Constraints(same_machine=True)).trace
+    counts, notes = trace.counts(), [list(source.notes) for source in trace.sources]
+    balances = [source.balance.describe() for source in trace.sources]
+    traceconv.write(trace, Output(tmp_path / "b.json", attribute=True))
+    traceconv.write(trace, Output(tmp_path / "c.json", layer_counters=True, trim=str(STEPS)))
+    assert "samples_total" in (tmp_path / "b.json").read_text()
+    assert read(tmp_path / "c.json").counts()["counter values"] > counts["counter values"]
+    assert (trace.counts(), [source.notes for source in trace.sources]) == (counts, notes)
+    assert [source.balance.describe() for source in trace.sources] == balances
+
+
+def test_an_output_that_asks_for_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="collective_flows"):
+        traceconv.write(read(CUDA), Output(tmp_path / "a.json", collective_flows=True))
+    with pytest.raises(UsageError, match="are for pictures"):
+        traceconv.export([CUDA], Output(tmp_path / "a.csv", trim="1us..2us"))
+
+
+def test_standard_input_is_called_as_it_was_given(tmp_path: Path) -> None:
+    output = tmp_path / "out.pftrace"
+    inputs = ["merge", "-", str(PERF), "--same-machine", "-o", str(output)]
+    done = CliRunner().invoke(cli, [*inputs, "--trim", "-"], input=STEPS.read_bytes())
+    assert done.exit_code == 0, done.output
+    assert "8 slices, 19 samples" in done.stderr
+
+
+def test_a_wrong_call_is_found_before_archives_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "out.pftrace").touch()
+    monkeypatch.setattr(expanding, "files_of", lambda *_: pytest.fail("unpacked"))
+    for more in (["--trim", "1us..5xs", "-f"], []):
+        done = CliRunner().invoke(cli, ["merge", str(tmp_path / "runs"), "-o", str(tmp_path / "out.pftrace"), *more])
+        assert isinstance(done.exception, UsageError)

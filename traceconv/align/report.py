@@ -62,6 +62,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
         "hosts": [asdict(one) for one in alignment.hosts_apart],
         "processes": alignment.together.as_json(),
         "causality": checks.as_json(),
+        "left_out": _left_out(traces),
     }
 
 
@@ -83,6 +84,7 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Cau
         "hosts": [],
         "processes": [],
         "causality": checks.as_json() if checks else [],
+        "left_out": _left_out(traces),
     }
 
 
@@ -107,6 +109,10 @@ def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
 
         return shown.lines(page(report)).encode()
     return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+
+
+def _left_out(traces: Sequence[Trace]) -> list[dict[str, str]]:
+    return [{"file": file, "reason": reason} for trace in traces for file, reason in trace.left_out.items()]
 
 
 def _head(verdict: str) -> dict[str, Any]:

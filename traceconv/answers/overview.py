@@ -22,6 +22,9 @@ _COLUMNS = (
     Column("lost", "lost", Unit.COUNT),
 )
 
+#: So many files that were left out are named.
+_MOST_LEFT_OUT = 20
+
 
 def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     """Return a row for each input and clock; `start_ns` counts from the first event of the trace."""
@@ -54,4 +57,8 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                 )
             )
         section.notes += [f"{source.name}: {note}" for note in source.notes]
+    left_out = list(trace.left_out.items())
+    section.notes += [f"left out: {path}: {reason}" for path, reason in left_out[:_MOST_LEFT_OUT]]
+    if len(left_out) > _MOST_LEFT_OUT:
+        section.notes.append(f"left out: {len(left_out) - _MOST_LEFT_OUT} more files")
     return section

@@ -6,31 +6,25 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from traceconv.align import Policy, ReceiptLine
+from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
-from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
 from traceconv.align.identity import Together
-from traceconv.align.names import NameMap, parse_map
 from traceconv.api import Output, Result
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
-from traceconv.cli._inputs import Verbosity, recordings_in
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say
-from traceconv.errors import UsageError
-from traceconv.families.registry import OptionValue
-from traceconv.inputs import Input
-from traceconv.io.folders import AnyPath, shown
-from traceconv.io.limits import Limits
+from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity
 from traceconv.io.spill import parse_size
 from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import Severity
-from traceconv.model.times import format_drift, format_long, format_short, format_time, parse_duration, step_of
+from traceconv.model.times import format_drift, format_long, format_short, format_time
 from traceconv.model.trace import SourceInfo
 from traceconv.writers import writer_named
 
@@ -47,102 +41,6 @@ _MOST_PROCESSES = 20
 _LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
 
 
-@dataclass(frozen=True)
-class Recordings:
-    """Several inputs, and what the user says of them and their clocks; the values of the options as they were typed.
-
-    Attributes:
-        files: the inputs, as they are called.
-        paths: the inputs themselves, once folders and archives are expanded.
-        formats: of `--from FILE=FORMAT`.
-        offsets: of `--offset FILE=TIME`.
-        options: of `-O [FILE:]KEY=VALUE`.
-    """
-
-    files: tuple[str, ...]
-    skip_unknown: bool = False
-    paths: tuple[AnyPath, ...] = ()
-    formats: tuple[str, ...] = ()
-    offsets: tuple[str, ...] = ()
-    same_machine: bool = False
-    anchors: tuple[str, ...] = ()
-    drifts: tuple[str, ...] = ()
-    clocks: tuple[str, ...] = ()
-    zones: tuple[str, ...] = ()
-    dates: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
-
-    def expanded(self, limits: Limits, said: Verbosity | None = None, output: str = "") -> Recordings:
-        """Return the same with the recordings in folders and archives in their place, which are listed.
-
-        Args:
-            limits: what each input may take.
-            said: how much is printed.
-            output: what will be written.
-        """
-        said = said or Verbosity()
-        named = [text.rpartition("=")[0] for text in self.formats]
-        paths = recordings_in(self.files, limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said)
-        return self.of(*paths)
-
-    def of(self, *paths: AnyPath) -> Recordings:
-        """Return the same for other inputs."""
-        return replace(self, files=tuple(map(shown, paths)), paths=paths)
-
-    def inputs(self) -> tuple[list[Input], dict[str, str]]:
-        """Return the inputs with what was said about each, and the importer options that were given without a file.
-
-        Raises:
-            UsageError: a value has another form, names no input, or is given twice.
-        """
-        format_of = by_input(self.formats, self.files, "--from")
-        offset_of = {index: _ns(text) for index, text in by_input(self.offsets, self.files, "--offset").items()}
-        own: list[dict[str, str]] = [{} for _ in self.files]
-        shared: dict[str, str] = {}
-        for text, value in pairs(self.options, "-O", first=True).items():
-            file, colon, key = text.rpartition(":")
-            (own[input_named(file, self.files, "-O")] if colon else shared)[key] = value
-        offsets = [offset_of.get(index, (None, 0)) for index in range(len(self.files))]
-        paths = self.paths or self.files
-        inputs = [Input(path, format_of.get(i), own[i], *offsets[i]) for i, path in enumerate(paths)]
-        return inputs, shared
-
-    def constraints(self) -> Constraints:
-        """Return the constraints that the options state. Raises UsageError for a value of another form."""
-        given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
-        return replace(parse_constraints(self.files, **given), same_machine=self.same_machine)
-
-
-def _policy(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
-    return Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
-
-
-importer_option = click.option(
-    "-O",
-    "--option",
-    "options",
-    multiple=True,
-    metavar="[FILE:]KEY=VALUE",
-    help="An option of the importer, see `formats NAME`; of one FILE where there are several.",
-)
-#: The zone and the day of local times; the name of a file can be left out where there is only one.
-_local_times = (
-    click.option(
-        "--tz",
-        "zones",
-        multiple=True,
-        metavar="[FILE=]ZONE",
-        help="The time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00. FILE= can be "
-        "left out if there is one input.",
-    ),
-    click.option(
-        "--date",
-        "dates",
-        multiple=True,
-        metavar="[FILE=]DAY",
-        help="The day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
-    ),
-)
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 
@@ -226,116 +124,6 @@ merged_output_options = grouped(
 )
 
 
-def _recording(
-    file: str, options: tuple[str, ...], zones: tuple[str, ...] = (), dates: tuple[str, ...] = ()
-) -> Recordings:
-    return Recordings((file,), zones=zones, dates=dates, options=options)
-
-
-#: The input of a command that takes one, as `recording: Recordings`.
-recording = grouped(
-    "recording", _recording, click.argument("file", shell_complete=_complete.files), importer_option, *_local_times
-)
-#: The inputs of a command that takes several, as `recordings: Recordings`.
-recordings = grouped(
-    "recordings",
-    Recordings,
-    click.argument("files", nargs=-1, required=True, shell_complete=_complete.files),
-    click.option(
-        "--skip-unknown",
-        is_flag=True,
-        help="Leave out files of an unknown format, and list them.",
-    ),
-    click.option(
-        "--from",
-        "formats",
-        multiple=True,
-        metavar="FILE=FORMAT",
-        shell_complete=_complete.files_and_formats,
-        help="Read FILE as this format, instead of the one found.",
-    ),
-    click.option(
-        "--offset",
-        "offsets",
-        multiple=True,
-        metavar="FILE=TIME",
-        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit: +1.5ms is ±0.1 ms.",
-    ),
-    click.option(
-        "--same-machine",
-        is_flag=True,
-        help="All inputs are of one machine, whatever name they give (containers have their own). Equal pids are then "
-        "one process, and clocks since boot one clock.",
-    ),
-    click.option(
-        "--anchor",
-        "anchors",
-        multiple=True,
-        metavar="POINT=POINT[~TIME]",
-        help="Two points of two files are one instant, within TIME. A point is a time on the clock of its file, "
-        "a.json@1.25s=b.log@30ms~5us, or the start or end of an event, 'a.json:Conv#3.start=b.log:gemm#-1.end' (the "
-        "third, the last). Without TIME, the last digit counts: @1s is ±1 s. Two anchors also give the drift.",
-    ),
-    click.option(
-        "--drift",
-        "drifts",
-        multiple=True,
-        metavar="FILE=PPM",
-        help="The clock of FILE runs slow by this rate (negative: fast): b.log=12ppm or b.log=-40ppb.",
-    ),
-    click.option(
-        "--clock",
-        "clocks",
-        multiple=True,
-        metavar="FILE=CLOCK[@HOST]",
-        help="The clock of the times of FILE: realtime, monotonic, monotonic_raw, boottime, perf, or none (unknown). "
-        "HOST is the machine, as other files name it: run.log=monotonic@myhost.",
-    ),
-    *_local_times,
-    importer_option,
-)
-#: What is done where the clocks leave something open, as `policy: Policy`.
-policy_options = grouped(
-    "policy",
-    _policy,
-    click.option(
-        "--on-ambiguous",
-        type=click.Choice(["fail", "separate", "best"]),
-        default="fail",
-        show_default=True,
-        help="What to do if an alignment is not certain: fail; show the files side by side, under names that say so "
-        "(separate); or take the best one and warn (best).",
-    ),
-    click.option(
-        "--same-run",
-        is_flag=True,
-        help="The files are recordings of one run. Otherwise the events must show it.",
-    ),
-    click.option(
-        "--map",
-        "classes",
-        multiple=True,
-        metavar="CLASS=PATTERN,...",
-        help="Match slices of different names: convolution=Conv*,*FusedConv*.",
-    ),
-)
-
-
-def options_for(file: str, options: tuple[str, ...]) -> dict[str, OptionValue]:
-    """Return the importer options of a single input."""
-    (one,), shared = Recordings((file,), options=options).inputs()
-    return shared | dict(one.options)
-
-
-def _ns(text: str) -> tuple[int, int]:
-    """Return a time as typed, and what its last digit counts, ns."""
-    try:
-        ns = parse_duration(text)
-        return ns, step_of(text, ns)
-    except ValueError as error:
-        raise UsageError(f"--offset: {error}") from None
-
-
 def console() -> Console:
     """Return a console on standard error; wide when nobody looks, so that lines stay whole in logs."""
     from rich.console import Console  # costs more to import than small conversions take
@@ -346,12 +134,22 @@ def console() -> Console:
 
 
 def named(output: Output, files: Sequence[str]) -> Output:
-    """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe."""
-    if output.path:
-        return output
-    if not sys.stdout.isatty():
-        return replace(output, path="-")
-    return replace(output, path=default_name(files, writer_named(output.to or "perfetto").suffixes[0]))
+    """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe.
+
+    Raises:
+        UsageError: it exists, or is to be cut to an interval that cannot be read; `merge` finds that, too, but only
+            once archives are unpacked.
+    """
+    if not output.path:
+        ending = writer_named(output.to or "perfetto").suffixes[0]
+        output = replace(output, path=default_name(files, ending) if sys.stdout.isatty() else "-")
+    if ".." in output.trim:
+        from traceconv.answers.trim import check_trim
+
+        check_trim(output.trim, files)
+    if os.path.realpath(output.path) not in map(os.path.realpath, files):
+        check_target(os.fspath(output.path), binary=False, force=output.force)
+    return output
 
 
 def default_name(files: Sequence[str], suffix: str) -> str:

@@ -28,31 +28,37 @@ class Verbosity:
             raise UsageError("--quiet and --verbose contradict each other")
 
 
-def recordings_in(
+def expanded(
     files: Sequence[str],
     limits: Limits,
     *,
     skip_unknown: bool = False,
     named: Collection[str] = (),
-    output: str = "",
+    output: AnyPath = "",
     said: Verbosity | None = None,
-) -> list[AnyPath]:
+) -> Expanded:
     """Return the recordings, and list what is taken of folders and archives, and what is not.
 
     The arguments are those of `expand`.
     """
-    expanded = expand(files, skip_unknown=skip_unknown, named=named, output=output, limits=limits)
+    found = expand(files, skip_unknown=skip_unknown, named=named, output=output, limits=limits)
     said = said or Verbosity()
     if not said.quiet:
-        _list(expanded, said.verbose)
-    return expanded.paths
+        _list(found, said.verbose)
+    return found
 
 
-def _list(expanded: Expanded, verbose: bool) -> None:
-    taken = [(shown(path), format) for path, format in zip(expanded.paths, expanded.formats, strict=True) if format]
+def left_out_json(found: Expanded) -> list[dict[str, str]]:
+    """Return what was left out of folders and archives."""
+    return [{"file": file, "reason": reason} for file, reason in found.left_out.items()]
+
+
+def _list(found: Expanded, verbose: bool) -> None:
+    inside = [one for one in found.recordings if one.is_inside]
+    taken = [f"  {shown(one.path)} ({one.found.cls.name if one.found else 'named'})" for one in inside]
     if taken:
-        say(f"{quantity(len(taken), 'recordings')} taken:", *(f"  {path} ({format})" for path, format in taken))
-    left = [f"  {path}: {reason}" for path, reason in expanded.left_out.items()]
+        say(f"{quantity(len(taken), 'recordings')} taken:", *taken)
+    left = [f"  {path}: {reason}" for path, reason in found.left_out.items()]
     if left:
         say(f"{quantity(len(left), 'files')} left out:", *left[: None if verbose else _MOST_LISTED])
     if len(left) > _MOST_LISTED and not verbose:

@@ -11,6 +11,7 @@ from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._progress import working
+from traceconv.cli._recordings import Named, policy_options, recordings_options
 from traceconv.cli._terminal import say
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ from traceconv.io.limits import Limits
 
 
 @click.command("align")
-@common.recordings
-@common.policy_options
+@recordings_options
+@policy_options
 @common.report_option
 @common.force_option
 @limit_options
 @common.verbosity_options
 def command(
-    recordings: common.Recordings,
+    named: Named,
     policy: Policy,
     reports: tuple[str, ...],
     force: bool,
@@ -42,11 +43,16 @@ def command(
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
-    recordings = recordings.expanded(limits, said)
-    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with working(f"aligning {len(inputs)} files", said.quiet, recordings.paths):
+    recordings = named.opened(limits, said)
+    with working(f"aligning {len(recordings.paths)} files", said.quiet, recordings.paths):
         alignment, checks = api.estimate(
-            inputs, options=options, constraints=constraints, policy=policy, report=reports, force=force, limits=limits
+            recordings.inputs,
+            options=recordings.options,
+            constraints=recordings.constraints,
+            policy=policy,
+            report=reports,
+            force=force,
+            limits=limits,
         )
     if said.quiet:
         return

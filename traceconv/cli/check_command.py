@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from traceconv.api import identify
 from traceconv.check import CheckReport, check_file
 from traceconv.cli import _complete, report
-from traceconv.cli._inputs import recordings_in
+from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
+from traceconv.expanding import Recording
 from traceconv.families.registry import importer_class
-from traceconv.io.folders import AnyPath, shown
+from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 
 
@@ -34,23 +34,24 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
       traceconv check --json out.pftrace
     """
     failed, rows = 0, []
-    for path in recordings_in(files, limits):
-        file = shown(path)
+    found = expanded(files, limits)
+    for recording in found.recordings:
+        file = shown(recording.path)
         try:
-            result = check_file(path, limits=limits)
+            result = check_file(recording.path, limits=limits)
         except TraceconvError as error:
             report(error)
             failed = 1
             rows.append(failure(file, error))
             continue
         failed |= not result.ok
-        name = "" if result.is_trace else _format_of(path, limits)
+        name = "" if result.is_trace else _format_of(recording, limits)
         if as_json:
             rows.append(_json(file, result, name))
             continue
         counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
-        found = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
-        say(f"{file}: {found if result.is_trace else 'not ok: no trace that viewers read'}", err=False)
+        what = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
+        say(f"{file}: {what if result.is_trace else 'not ok: no trace that viewers read'}", err=False)
         for problem in result.problems:
             times = f"{problem.count} x " if problem.count > 1 else ""
             say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)
@@ -58,7 +59,7 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
             words = f"{name} ({importer_class(name).title})"
             say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
     if as_json:
-        print_json(files=rows)
+        print_json(files=rows, left_out=left_out_json(found))
     ctx.exit(failed)
 
 
@@ -74,12 +75,12 @@ def _json(file: str, result: CheckReport, name: str) -> dict[str, Any]:
     } | ({"recording_of": name} if name else {})
 
 
-def _format_of(file: AnyPath, limits: Limits) -> str:
+def _format_of(recording: Recording, limits: Limits) -> str:
     """Return the format of a file that is not a trace.
 
     "" if nobody knows it, or if it was standard input, which is read.
     """
     try:
-        return "" if file == "-" else identify(file, limits=limits)[0]
+        return "" if recording.path == "-" else recording.recognised(limits).cls.name
     except TraceconvError:
         return ""

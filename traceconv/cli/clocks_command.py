@@ -10,9 +10,10 @@ import click
 
 from traceconv import api
 from traceconv.align.clock_overview import ClockLine, PairLine
-from traceconv.cli import _common as common
+from traceconv.cli._inputs import left_out_json
 from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._limits import limit_options
+from traceconv.cli._recordings import Named, recordings_options
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
 from traceconv.io.shown import shortened, widths_within
@@ -25,10 +26,10 @@ _UNLIMITED = 1 << 30
 
 
 @click.command("clocks")
-@common.recordings
+@recordings_options
 @json_option
 @limit_options
-def command(recordings: common.Recordings, as_json: bool, limits: Limits) -> None:
+def command(named: Named, as_json: bool, limits: Limits) -> None:
     """Print which clocks recordings have, how they are related, and what would relate the rest.
 
     \b
@@ -36,11 +37,14 @@ def command(recordings: common.Recordings, as_json: bool, limits: Limits) -> Non
       traceconv clocks --json perf.data profile.json
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
-    recordings = recordings.expanded(limits)
-    inputs, options = recordings.inputs()
-    found = api.clocks(inputs, options=options, constraints=recordings.constraints(), limits=limits)
+    recordings = named.opened(limits)
+    found = api.clocks(recordings.inputs, options=recordings.options, constraints=recordings.constraints, limits=limits)
     if as_json:
-        print_json(clocks=list(map(_clock_json, found.clocks)), pairs=list(map(_pair_json, found.pairs)))
+        print_json(
+            clocks=list(map(_clock_json, found.clocks)),
+            pairs=list(map(_pair_json, found.pairs)),
+            left_out=left_out_json(recordings.inputs.expanded),
+        )
         return
     _print_clocks(found.clocks)
     for pair in found.pairs:

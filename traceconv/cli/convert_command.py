@@ -6,32 +6,23 @@ import click
 
 from traceconv import api
 from traceconv.cli import _common as common
-from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
-from traceconv.expanding import one_recording
+from traceconv.cli._recordings import Named, recording_options
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 
 
 @click.command("convert")
 @common.output_options
-@common.recording
-@click.option(
-    "--from",
-    "format_name",
-    metavar="FORMAT",
-    shell_complete=_complete.formats,
-    help="Read the input as this format, instead of the one found.",
-)
+@recording_options
 @common.memory_option
 @limit_options
 @common.verbosity_options
 def command(
     output: api.Output,
-    recording: common.Recordings,
-    format_name: str | None,
+    named: Named,
     memory: int | None,
     limits: Limits,
     said: Verbosity,
@@ -47,17 +38,14 @@ def command(
     FILE may be - for standard input; gzip, zip and UTF-16 are seen by content. It may be a folder or an archive with
     one recording in it.
     """
-    output = common.named(output, recording.files)
-    path = one_recording(recording.files[0], limits, output.path)
-    recording = recording.of(path)
-    (one,), shared = recording.inputs()
-    with working(f"converting {shown(path)}", said.quiet, [path]):
-        result = api.convert(
-            one.path,
+    output = common.named(output, named.files)
+    recording = named.opened(limits, said, output.path, single=True)
+    with working(f"converting {shown(recording.paths[0])}", said.quiet, recording.paths):
+        result = api.merge(
+            recording.inputs,
             output,
-            format=format_name,
-            options=shared | dict(one.options),
-            constraints=recording.constraints(),
+            options=recording.options,
+            constraints=recording.constraints,
             memory=memory,
             limits=limits,
         )

@@ -10,6 +10,7 @@ from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
+from traceconv.cli._recordings import Named, policy_options, recordings_options
 from traceconv.cli._terminal import say
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
@@ -21,8 +22,8 @@ from traceconv.io.shown import quantity
 )
 @click.option("--arg", "args", multiple=True, metavar="KEY", help="Make this arg a column of its own, args.KEY.")
 @common.force_option
-@common.recordings
-@common.policy_options
+@recordings_options
+@policy_options
 @common.memory_option
 @limit_options
 @common.quiet_option
@@ -30,7 +31,7 @@ def command(
     path: str,
     args: tuple[str, ...],
     force: bool,
-    recordings: common.Recordings,
+    named: Named,
     policy: Policy,
     memory: int | None,
     limits: Limits,
@@ -46,15 +47,14 @@ def command(
     Several files are merged first, as by `merge`. The folder gets one file for each table; docs/python-api.md lists
     their columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
-    recordings = recordings.expanded(limits, Verbosity(quiet), path)
-    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with working(f"reading {len(inputs)} files", quiet, recordings.paths):
+    recordings = named.opened(limits, Verbosity(quiet), path)
+    with working(f"reading {len(recordings.paths)} files", quiet, recordings.paths):
         tables = api.export(
-            inputs,
+            recordings.inputs,
             api.Output(path, force=force),
             args=args,
-            options=options,
-            constraints=constraints,
+            options=recordings.options,
+            constraints=recordings.constraints,
             policy=policy,
             memory=memory,
             limits=limits,

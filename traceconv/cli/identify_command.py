@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from traceconv import api
 from traceconv.cli import _complete, report
-from traceconv.cli._inputs import recordings_in
+from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
@@ -32,28 +31,30 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json:
       traceconv identify --json *.log
     """
     failed, rows = 0, []
-    for path in recordings_in(files, limits):
-        file = shown(path)
+    found = expanded(files, limits)
+    for recording in found.recordings:
+        file = shown(recording.path)
         try:
-            name, reason = api.identify(path, limits=limits)
+            recognised = recording.recognised(limits)
         except TraceconvError as error:
             report(error)
             failed = 1
             rows.append(failure(file, error))
         else:
-            rows.append({"file": file, "format": name, "reason": reason})
+            name = recognised.cls.name
+            rows.append({"file": file, "format": name, "reason": recognised.reason})
             if not as_json:
-                say(f"{file}: {name} ({reason})", err=False)
-        found = _answers(path, limits) if show_all else []
+                say(f"{file}: {name} ({recognised.reason})", err=False)
+        each = _answers(recording.path, limits) if show_all else []
         if not as_json:
-            _print_answers(found)
-        elif found:
+            _print_answers(each)
+        elif each:
             rows[-1]["answers"] = [
                 {"format": name, "certainty": match.certainty.name.lower(), "reason": match.reason}
-                for name, match in found
+                for name, match in each
             ]
     if as_json:
-        print_json(files=rows)
+        print_json(files=rows, left_out=left_out_json(found))
     ctx.exit(failed)
 
 

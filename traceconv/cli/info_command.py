@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from traceconv import api
-from traceconv.cli import _common as common
 from traceconv.cli import _complete, report
-from traceconv.cli._inputs import recordings_in
+from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import clock_json, failure, json_option, print_json
 from traceconv.cli._limits import limit_options
+from traceconv.cli._recordings import Named, from_option, importer_option
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
+from traceconv.expanding import Expanded
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
@@ -33,22 +34,16 @@ _TITLES = {
 
 @click.command("info")
 @click.argument("files", nargs=-1, required=True, shell_complete=_complete.files)
-@common.importer_option
+@importer_option
 @json_option
 @limit_options
-@click.option(
-    "--from",
-    "format_name",
-    metavar="FORMAT",
-    shell_complete=_complete.formats,
-    help="Read the inputs as this format, instead of the one found.",
-)
+@from_option
 @click.pass_context
 def command(
     ctx: click.Context,
     files: tuple[str, ...],
     options: tuple[str, ...],
-    format_name: str | None,
+    format: str | None,
     as_json: bool,
     limits: Limits,
 ) -> None:
@@ -59,10 +54,13 @@ def command(
       traceconv info --json onednn.log
     """
     failed, rows = 0, []
-    for path in recordings_in(files, limits):
-        file = shown(path)
+    found = expanded(files, limits)
+    for one in found.recordings:
+        file = shown(one.path)
+        named = Named((file,), options=options, format=format)
         try:
-            trace = api.read(path, format=format_name, options=common.options_for(file, options), limits=limits)
+            recording = named.about(Expanded([one]), limits)
+            trace = api.read(recording.inputs, options=recording.options)
         except TraceconvError as error:
             report(error)
             failed = max(failed, error.exit_code)
@@ -73,7 +71,7 @@ def command(
             else:
                 say(*_describe(file, trace), err=False)
     if as_json:
-        print_json(files=rows)
+        print_json(files=rows, left_out=left_out_json(found))
     ctx.exit(failed)
 
 

@@ -10,20 +10,21 @@ from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
+from traceconv.cli._recordings import Named, policy_options, recordings_options
 from traceconv.io.limits import Limits
 
 
 @click.command("merge")
 @common.merged_output_options
-@common.recordings
-@common.policy_options
+@recordings_options
+@policy_options
 @common.report_option
 @common.memory_option
 @limit_options
 @common.verbosity_options
 def command(
     output: api.Output,
-    recordings: common.Recordings,
+    named: Named,
     policy: Policy,
     reports: tuple[str, ...],
     memory: int | None,
@@ -44,15 +45,14 @@ def command(
     is left out. Each file is placed by what it states about its clock, or by its events. The receipt at the end has the
     evidence and the uncertainty. Files are refused if nothing relates their clocks.
     """
-    output = common.named(output, recordings.files)
-    recordings = recordings.expanded(limits, said, str(output.path))
-    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    with working(f"merging {len(inputs)} files", said.quiet, recordings.paths):
+    output = common.named(output, named.files)
+    recordings = named.opened(limits, said, str(output.path))
+    with working(f"merging {len(recordings.paths)} files", said.quiet, recordings.paths):
         result = api.merge(
-            inputs,
+            recordings.inputs,
             output,
-            options=options,
-            constraints=constraints,
+            options=recordings.options,
+            constraints=recordings.constraints,
             policy=policy,
             report=reports,
             memory=memory,

@@ -16,12 +16,14 @@ from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
+from traceconv.cli._recordings import Named, Recordings, policy_options, recordings_options
 from traceconv.cli._terminal import say
 from traceconv.cli.serve import TIMEOUT_S, serve
 from traceconv.cli.ui import PUBLIC, Ui, forwarding, installed_ui, ui_at
 from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
 from traceconv.families.perfetto.view import address_part
-from traceconv.io.folders import AnyPath, Member
+from traceconv.inputs import Opened
+from traceconv.io.folders import Member, shown
 from traceconv.io.limits import Limits
 from traceconv.io.source import Source
 
@@ -35,8 +37,8 @@ from traceconv.io.source import Source
 @click.option(
     "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="Time to wait for the browser."
 )
-@common.recordings
-@common.policy_options
+@recordings_options
+@policy_options
 @limit_options
 @common.verbosity_options
 def command(
@@ -44,7 +46,7 @@ def command(
     address: str | None,
     browser: bool | None,
     timeout: float,
-    recordings: common.Recordings,
+    named: Named,
     policy: Policy,
     limits: Limits,
     said: Verbosity,
@@ -57,6 +59,7 @@ def command(
       traceconv open kineto.json onednn.log
 
     Another recording than a trace is converted first, and several are merged, as by `merge`, into a temporary file.
+    So is a trace with options about its clock or how it is read.
 
     The file is served once, on 127.0.0.1 and to the UI only; it does not leave the machine: the page reads it inside
     the browser, which may ask you to allow that. The command ends when the file was fetched; with --offline (which
@@ -66,37 +69,44 @@ def command(
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")
     ui = installed_ui() if offline else ui_at(address) if address is not None else PUBLIC
-    recordings = recordings.expanded(limits, said)
+    recordings = named.opened(limits, said)
     with contextlib.ExitStack() as stack:
-        file = recordings.files[0]
-        if len(recordings.files) > 1 or not _is_shown(recordings.paths[0]):
+        file = shown(recordings.paths[0])
+        if named.says_something or len(recordings.paths) > 1 or not _is_shown(recordings.inputs, limits):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))
-            file = os.path.join(folder, os.path.basename(common.default_name(recordings.files, ".pftrace")))
+            file = os.path.join(folder, os.path.basename(common.default_name(named.files, ".pftrace")))
             _write(recordings, file, policy, limits, said)
         _show(file, ui, browser, timeout)
 
 
-def _is_shown(path: AnyPath) -> bool:
-    """Return whether the UI reads a file as it is."""
-    if path == "-" or isinstance(path, Member):
+def _is_shown(inputs: Opened, limits: Limits) -> bool:
+    """Return whether the UI reads the only file as it is."""
+    (recording,), (source,) = inputs.expanded.recordings, inputs.sources
+    if recording.path == "-" or isinstance(recording.path, Member):
         return False
-    head = Source(path).head()
-    if head.data[:1] == b"\x0a":  # XSpace begins so, too
-        return api.identify(path)[0] == "perfetto"
-    if b'"ph"' in head.data or b'"traceEvents"' in head.data:
-        return True
+    head = source.head()
     try:
-        return head.text[:1] in (b"{", b"[") and not api.identify(path)
+        if head.data[:1] == b"\x0a":  # XSpace begins so, too
+            return recording.recognised(limits).cls.name == "perfetto"
+        if b'"ph"' in head.data or b'"traceEvents"' in head.data:
+            return True
+        return head.text[:1] in (b"{", b"[") and not recording.recognised(limits)
     except UnrecognizedFormat:
         return True  # the UI says what it makes of it
 
 
-def _write(recordings: common.Recordings, file: str, policy: Policy, limits: Limits, said: Verbosity) -> None:
+def _write(recordings: Recordings, file: str, policy: Policy, limits: Limits, said: Verbosity) -> None:
     """Write the trace of some recordings."""
-    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
     output = api.Output(file)
-    with working(f"merging {len(inputs)} files", said.quiet, recordings.paths):
-        result = api.merge(inputs, output, options=options, constraints=constraints, policy=policy, limits=limits)
+    with working(f"merging {len(recordings.paths)} files", said.quiet, recordings.paths):
+        result = api.merge(
+            recordings.inputs,
+            output,
+            options=recordings.options,
+            constraints=recordings.constraints,
+            policy=policy,
+            limits=limits,
+        )
     common.print_summary(result, output, said)
 
 

@@ -18,6 +18,7 @@ from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
+from traceconv.cli._recordings import Named, policy_options, recordings_options
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
 from traceconv.io.limits import Limits
@@ -145,14 +146,14 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     ),
     common.force_option,
 )
-@common.recordings
-@common.policy_options
+@recordings_options
+@policy_options
 @common.memory_option
 @limit_options
 def command(
     asked: Questions,
     shown: _Shown,
-    recordings: common.Recordings,
+    named: Named,
     policy: Policy,
     memory: int | None,
     limits: Limits,
@@ -167,13 +168,18 @@ def command(
 
     Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
     """
-    recordings = recordings.expanded(limits, output=shown.path)
-    (inputs, options), constraints = recordings.inputs(), recordings.constraints()
-    api.refuse_overwriting(inputs, shown.path)
+    recordings = named.opened(limits, output=shown.path)
+    api.refuse_overwriting(recordings.inputs, shown.path)
     check_target(shown.path, binary=False, force=shown.force)
-    with working(f"reading {len(inputs)} files", False, recordings.paths):
+    with working(f"reading {len(recordings.paths)} files", False, recordings.paths):
         sections = api.report(
-            inputs, asked, options=options, constraints=constraints, policy=policy, memory=memory, limits=limits
+            recordings.inputs,
+            asked,
+            options=recordings.options,
+            constraints=recordings.constraints,
+            policy=policy,
+            memory=memory,
+            limits=limits,
         )
     if shown.form in _BRIEF and not asked.sections:
         printed = [section for section in sections if section.rows]

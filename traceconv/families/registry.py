@@ -78,6 +78,9 @@ class Importer(Protocol):
             commands, and comments that begin with #.
         layer: optional; where in a stack of software its slices are written down, if that is the same for all of them.
         marks: optional; what its slices and flows mean, such as launches of device work, and which libraries do it.
+        form: optional; of tools that print their recordings anew: 0 for what they record, more for each other form. Of
+            one recording in several forms in a folder the lowest is read.
+        only_named: optional; whether so many texts are of the format that files of folders are not, unless named.
         checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
     """
 
@@ -175,14 +178,14 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
     surest = max((match.certainty for _, match in found), default=Certainty.NO)
     if surest is Certainty.NO and among:
         raise UnrecognizedFormat(
-            f"{source.display}: is not of the formats {', '.join(among)}", hint="without --from the format is found"
+            f"is not of the formats {', '.join(among)}", hint="without --from the format is found", at=source.display
         )
     if surest is Certainty.NO:
         raise _unrecognized(source)
     claims = [(cls, match) for cls, match in found if match.certainty is surest]
     if len(claims) > 1:
         reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in claims)
-        raise AmbiguousFormat(f"{source.display}: several formats fit ({reasons})", hint="choose one with --from NAME")
+        raise AmbiguousFormat(f"several formats fit ({reasons})", hint="choose one with --from NAME", at=source.display)
     return claims[0]
 
 
@@ -222,7 +225,8 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
     head = source.head()
     if not head.data:
         return UnrecognizedFormat(
-            f"{source.display}: the file is empty",
+            "the file is empty",
+            at=source.display,
             hint="was the profiler stopped in an orderly way? Several write their file only at the end",
         )
     if head.data.startswith(sqlite.MAGIC):
@@ -230,10 +234,11 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
             with sqlite.open_database(source.database()):
                 pass
         except InputError as error:  # its tables would tell what it is, if they could be read
-            return UnrecognizedFormat(error.message, hint=error.hint)
+            return UnrecognizedFormat(error.reason, hint=error.hint, at=source.display)
     shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
-        f"{source.display}: no known format; it begins with {shown!r}",
+        f"no known format; it begins with {shown!r}",
+        at=source.display,
         hint=f"`traceconv identify {shlex.quote(source.display)} --all` says why each format does not fit, "
         "`traceconv formats` lists them, --from NAME forces one",
     )

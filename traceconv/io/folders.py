@@ -67,10 +67,12 @@ class Files:
     """What a folder or an archive holds.
 
     Attributes:
+        name: the folder or archive.
         found: the files that can be read, in sorted order.
         left_out: what is not read, with the reason.
     """
 
+    name: str
     found: list[AnyPath] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -78,7 +80,9 @@ class Files:
         """Add a file. Raises InputError for more than there should be."""
         self.found.append(path)
         if len(self.found) + len(self.left_out) > MOST_FILES:
-            raise InputError(f"more than {MOST_FILES} files", hint="name the recordings, or a smaller folder")
+            raise InputError(
+                f"more than {MOST_FILES} files", hint="name the recordings, or a smaller folder", at=self.name
+            )
 
 
 def shown(path: AnyPath) -> str:
@@ -93,7 +97,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
         InputError: there are too many, or they unpack to more than `limits` allows.
     """
     name = os.fspath(path)
-    files = Files()
+    files = Files(name)
     try:
         if name == "-" or isinstance(path, Member):
             return None
@@ -101,8 +105,6 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
             _walk(name, limits, files)
         elif not os.path.isfile(name) or not _unpack(name, limits, files):
             return None
-    except InputError as error:
-        raise InputError(f"{name}: {error.message.removeprefix(f'{name}: ')}", hint=error.hint) from None
     except (OSError, ValueError):
         return None  # whoever opens it says why
     files.found.sort(key=lambda one: shown(one).split(os.sep))

@@ -50,7 +50,8 @@ class Unpacked:
         self._bytes += count
         if self._ratio and self._bytes > max(FREE_BYTES, self._ratio * self._packed):
             raise InputError(
-                f"{self._display}: its {self._packed} bytes unpack to more than {self._bytes >> 20} MB, over "
+                f"its {self._packed} bytes unpack to more than {self._bytes >> 20} MB, over "
                 f"{self._ratio} times as much: is it damaged, or made to fill memory?",
                 hint="--max-ratio 0 reads it whatever it unpacks to",
+                at=self._display,
             )

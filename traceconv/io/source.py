@@ -220,11 +220,12 @@ class Source:
             if len(members) == 1:
                 return stack.enter_context(archive.open(members[0]))
         except (*DAMAGED, EOFError) as error:
-            raise InputError(f"{self.display}: broken zip archive: {error}") from None
+            raise InputError(f"broken zip archive: {error}", at=self.display) from None
         names = ", ".join(info.filename for info in members[:5])
         raise InputError(
-            f"{self.display}: a zip archive with {len(members)} files ({names}), expected one",
+            f"a zip archive with {len(members)} files ({names}), expected one",
             hint="traceconv merge takes the recordings in it",
+            at=self.display,
         )
 
     def head(self) -> Head:
@@ -380,7 +381,7 @@ class _Plain(io.RawIOBase):
         except (EOFError, *DAMAGED) as error:
             if not self._packed or not (self._any or isinstance(error, EOFError)):
                 what = "damaged, nothing of it can be unpacked" if self._packed else "cannot be read"
-                raise InputError(f"{self._source.display}: {what}: {error}", hint="copy it again") from None
+                raise InputError(f"{what}: {error}", hint="copy it again", at=self._source.display) from None
             self._source.damage = str(error)  # what came before was handed on already
             return 0
         self._any = True
@@ -458,7 +459,7 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
     """Return a copy of a pipe or process substitution, which can be read only once; None for an ordinary file."""
     try:
         if path.is_dir():
-            raise InputError(f"{display}: is a directory, expected a file", hint="name the files inside it")
+            raise InputError("is a directory, expected a file", hint="name the files inside it", at=display)
         if path.is_file():
             return None
         with path.open("rb") as stream:
@@ -466,7 +467,7 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
     except OSError as error:
         raise _unreadable(display, error) from None
     except ValueError as error:  # a path with a NUL character
-        raise InputError(f"{display!r}: {error}") from None
+        raise InputError(error, at=repr(display)) from None
 
 
 def _unreadable(display: str, error: OSError) -> InputError:
@@ -474,4 +475,4 @@ def _unreadable(display: str, error: OSError) -> InputError:
         FileNotFoundError: "check the spelling and the current folder",
         PermissionError: "ask for read permission, or run as the user that owns the file",
     }.get(type(error), "")
-    return InputError(f"{display}: {error.strerror or error}", hint=hint)
+    return InputError(error.strerror or error, hint=hint, at=display)

@@ -206,8 +206,9 @@ class Database:
             yield
         except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last: a message that quotes damage
             raise InputError(
-                f"{self._display}: the database cannot be read: {error}",
+                f"the database cannot be read: {error}",
                 hint="was the profiler stopped before it had closed the file? Try: sqlite3 FILE .recover",
+                at=self._display,
             ) from None
 
 
@@ -262,7 +263,7 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
             connection.execute("PRAGMA cell_size_check = ON")
             connection.execute("PRAGMA mmap_size = 0")
         except sqlite3.Error as error:
-            raise InputError(f"{file.display}: cannot be opened as an SQLite database: {error}") from None
+            raise InputError(f"cannot be opened as an SQLite database: {error}", at=file.display) from None
         yield Database(connection, file)
 
 
@@ -275,8 +276,9 @@ def _refuse_cut(path: Path, display: str) -> None:
     expected = (65536 if page_size == 1 else page_size) * int.from_bytes(header[28:32], "big")
     if header.startswith(MAGIC) and size < expected:
         raise InputError(
-            f"{display}: the database is cut off: {size} of {expected} bytes",
+            f"the database is cut off: {size} of {expected} bytes",
             hint="copy it again, once the profiler has ended; or try: sqlite3 FILE .recover",
+            at=display,
         )
 
 

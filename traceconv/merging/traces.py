@@ -78,7 +78,10 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
     metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _metadata(timed)}
     if processes := alignment.together.as_json():
         metadata["processes"] = processes
-    return merged.with_tables(clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata)
+    left_out = {path: reason for trace in recorded for path, reason in trace.left_out.items()}
+    return merged.with_tables(
+        clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata, left_out=left_out
+    )
 
 
 # -- time -----------------------------------------------------------------------------------------------------------

@@ -27,6 +27,10 @@ _TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
 _ROWS_BETWEEN_LOOKS = 1 << 14
 
 
+class Enough(Exception):
+    """An importer has read as many rows as were asked for."""
+
+
 class Tables:
     """The rows of one input. What does not fit into memory goes to temporary files.
 
@@ -54,6 +58,7 @@ class Tables:
         self._args_before = 0  # bytes in the parts
         self._recent_args: dict[bytes, tuple[int, int]] = {}
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
+        self._most_rows = 0
 
     def string(self, text: str) -> int:
         """Return the index of an interned string."""
@@ -87,10 +92,16 @@ class Tables:
         self.slice_count += 1
         return SliceId(self.slice_count - 1)
 
+    def stop_at(self, rows: int) -> None:
+        """Raise Enough as soon as so many rows were added."""
+        self._look_at = self._most_rows = rows
+
     def added(self, rows: int) -> None:
         """Count rows that were added. What does not fit into memory goes to a file."""
         self._rows += rows
         if self._rows >= self._look_at:
+            if self._most_rows:
+                raise Enough
             self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
             self._tell_size()
             self._spill_columns_if_short()

@@ -11,7 +11,7 @@ import enum
 import math
 import mmap
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NewType, TypeVar
 
@@ -407,6 +407,7 @@ class Trace:
     Attributes:
         mappings: of the files that columns lie in, if they do.
         collectives: which slices of an input are collectives; None without any, and in a trace of several inputs.
+        left_out: the files beside the inputs, in folders and archives, that were not read, with the reason.
     """
 
     sources: list[SourceInfo]
@@ -425,6 +426,7 @@ class Trace:
     metadata: dict[str, Any]
     mappings: tuple[mmap.mmap, ...] = ()
     collectives: Collectives | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return the inputs and the counts of events, not the columns, which would fill pages."""

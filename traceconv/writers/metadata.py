@@ -9,9 +9,9 @@ from traceconv.model.trace import Trace
 
 
 def recording_metadata(trace: Trace) -> dict[str, Any]:
-    """Return the tool, the clock, and the inputs with their notes; `Trace.metadata` stands beside it."""
+    """Return the tool, the clock, the inputs with their notes, what was left out; `Trace.metadata` stands beside it."""
     return {
         "version": __version__,
         "clock": trace.clocks[0].describe() if trace.clocks else "",
         "sources": [{"name": s.name, "format": s.format, "notes": s.notes} for s in trace.sources],
-    }
+    } | ({"left_out": trace.left_out} if trace.left_out else {})

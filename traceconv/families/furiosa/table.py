@@ -337,8 +337,9 @@ def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
         from pyarrow import parquet
     except ImportError:
         raise InputError(
-            f"{source.display}: a Parquet file, and pyarrow, which reads these, is not installed",
+            "a Parquet file, and pyarrow, which reads these, is not installed",
             hint="pip install 'traceconv[parquet]', or save the data frame with to_csv",
+            at=source.display,
         ) from None
     with source.open() as stream:
         data = pyarrow.BufferReader(stream.read())

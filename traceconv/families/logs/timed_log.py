@@ -340,6 +340,7 @@ class TimedLog:
     date: str = ""
 
     name: ClassVar[str] = "timed-log"
+    only_named: ClassVar[bool] = True
     title: ClassVar[str] = "any log whose lines hold a time (the last resort)"
     url: ClassVar[str] = "https://docs.python.org/3/howto/logging.html"
     versions: ClassVar[str] = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, time of day, JSON lines"

@@ -342,8 +342,7 @@ class NsightSystems:
                     out.note(note)
                 self._read_tables(source, database, out)
         except InputError as error:  # damaged before the first table
-            reason = error.message.removeprefix(f"{source.display}: ")
-            raise MalformedInput(source.display, "", reason, hint=error.hint or _EXPORT) from None
+            raise MalformedInput(source.display, "", error.reason, hint=error.hint or _EXPORT) from None
         if not out.balance.written:
             self._say_why_empty(source, out)
 

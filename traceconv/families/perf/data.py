@@ -518,6 +518,7 @@ class PerfData:
     symbols: bool = False
 
     name: ClassVar[str] = "perf-data"
+    form: ClassVar[int] = 0
     title: ClassVar[str] = "perf.data of Linux perf (perf record)"
     url: ClassVar[str] = "https://perf.wiki.kernel.org/index.php/Tutorial"
     versions: ClassVar[str] = "files of perf 2.6.39 to 6.18 (PERFILE2): of perf record, also through a pipe"

@@ -296,6 +296,7 @@ class PerfJson:
     """JSON of perf data convert."""
 
     name: ClassVar[str] = "perf-json"
+    form: ClassVar[int] = 1
     title: ClassVar[str] = "JSON of Linux perf (perf data convert --to-json)"
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
     versions: ClassVar[str] = "linux-perf-json-version 1 (perf 5.15 to 6.18)"

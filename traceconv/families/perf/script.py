@@ -498,6 +498,7 @@ class PerfScript:
     header: str = ""
 
     name: ClassVar[str] = "perf-script"
+    form: ClassVar[int] = 2
     title: ClassVar[str] = "Linux perf script text"
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
     versions: ClassVar[str] = (

@@ -1,0 +1,256 @@
+"""The recordings that a command is about, with what its options say of them and their clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import click
+
+from traceconv.align import Policy
+from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
+from traceconv.align.names import NameMap, parse_map
+from traceconv.cli import _complete
+from traceconv.cli._groups import grouped
+from traceconv.cli._inputs import Verbosity, expanded
+from traceconv.errors import UsageError
+from traceconv.expanding import Expanded
+from traceconv.inputs import Input, Opened
+from traceconv.io.folders import AnyPath, shown
+from traceconv.io.limits import Limits
+from traceconv.model.times import parse_duration, step_of
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """The recordings that a command is about, as the functions of the library take them."""
+
+    inputs: Opened
+    options: dict[str, str]
+    constraints: Constraints
+
+    @property
+    def paths(self) -> list[AnyPath]:
+        """The files."""
+        return self.inputs.expanded.paths
+
+
+@dataclass(frozen=True)
+class Named:
+    """The inputs of a command line, and the values of the options about them, as they were typed.
+
+    Attributes:
+        files: files, folders, archives.
+        formats: of `--from FILE=FORMAT`.
+        offsets: of `--offset FILE=TIME`.
+        options: of `-O [FILE:]KEY=VALUE`.
+        format: of `--from FORMAT`, where all inputs are of it.
+    """
+
+    files: tuple[str, ...]
+    skip_unknown: bool = False
+    formats: tuple[str, ...] = ()
+    offsets: tuple[str, ...] = ()
+    same_machine: bool = False
+    anchors: tuple[str, ...] = ()
+    drifts: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    format: str | None = None
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more than the files."""
+        return replace(self, files=(), skip_unknown=False) != Named(())
+
+    def opened(
+        self, limits: Limits, said: Verbosity | None = None, output: AnyPath = "", *, single: bool = False
+    ) -> Recordings:
+        """Return the recordings; those in folders and archives are listed.
+
+        Args:
+            limits: what each may take.
+            said: how much is printed.
+            output: what will be written.
+            single: whether there may be only one.
+
+        Raises:
+            TraceconvError: an input cannot be opened, an option has a value of another form, names no input, or is
+                given twice.
+        """
+        named = [text.rpartition("=")[0] for text in self.formats]
+        found = expanded(self.files, limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said)
+        if single:
+            found.single(self.files[0])
+        return self.about(found, limits)
+
+    def about(self, found: Expanded, limits: Limits) -> Recordings:
+        """Return recordings with what the options say of them."""
+        files = [shown(path) for path in found.paths]
+        format_of = by_input(self.formats, files, "--from")
+        offset_of = {index: _ns(text) for index, text in by_input(self.offsets, files, "--offset").items()}
+        own: list[dict[str, str]] = [{} for _ in files]
+        shared: dict[str, str] = {}
+        for text, value in pairs(self.options, "-O", first=True).items():
+            file, colon, key = text.rpartition(":")
+            (own[input_named(file, files, "-O")] if colon else shared)[key] = value
+        inputs = [
+            Input(path, format_of.get(index, self.format), own[index], *offset_of.get(index, (None, 0)))
+            for index, path in enumerate(found.paths)
+        ]
+        given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
+        constraints = replace(parse_constraints(files, **given), same_machine=self.same_machine)
+        return Recordings(Opened(found, inputs, limits), shared, constraints)
+
+
+def _policy(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
+    return Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
+
+
+def _ns(text: str) -> tuple[int, int]:
+    """Return a time as typed, and what its last digit counts, ns."""
+    try:
+        ns = parse_duration(text)
+        return ns, step_of(text, ns)
+    except ValueError as error:
+        raise UsageError(f"--offset: {error}") from None
+
+
+importer_option = click.option(
+    "-O",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="[FILE:]KEY=VALUE",
+    help="An option of the importer, see `formats NAME`; of one FILE where there are several.",
+)
+#: The zone and the day of local times; the name of a file can be left out where there is only one.
+_local_times = (
+    click.option(
+        "--tz",
+        "zones",
+        multiple=True,
+        metavar="[FILE=]ZONE",
+        help="The time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00. FILE= can be "
+        "left out if there is one input.",
+    ),
+    click.option(
+        "--date",
+        "dates",
+        multiple=True,
+        metavar="[FILE=]DAY",
+        help="The day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
+    ),
+)
+from_option = click.option(
+    "--from",
+    "format",
+    metavar="FORMAT",
+    shell_complete=_complete.formats,
+    help="Read the input as this format, instead of the one found.",
+)
+
+
+def _recording(
+    file: str,
+    options: tuple[str, ...],
+    zones: tuple[str, ...],
+    dates: tuple[str, ...],
+    format: str | None,
+) -> Named:
+    return Named((file,), zones=zones, dates=dates, options=options, format=format)
+
+
+#: The input of a command that takes one, as `named: Named`.
+recording_options = grouped(
+    "named",
+    _recording,
+    click.argument("file", shell_complete=_complete.files),
+    importer_option,
+    *_local_times,
+    from_option,
+)
+#: The inputs of a command that takes several, as `named: Named`.
+recordings_options = grouped(
+    "named",
+    Named,
+    click.argument("files", nargs=-1, required=True, shell_complete=_complete.files),
+    click.option(
+        "--skip-unknown",
+        is_flag=True,
+        help="Leave out files of an unknown format, and list them.",
+    ),
+    click.option(
+        "--from",
+        "formats",
+        multiple=True,
+        metavar="FILE=FORMAT",
+        shell_complete=_complete.files_and_formats,
+        help="Read FILE as this format, instead of the one found.",
+    ),
+    click.option(
+        "--offset",
+        "offsets",
+        multiple=True,
+        metavar="FILE=TIME",
+        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit: +1.5ms is ±0.1 ms.",
+    ),
+    click.option(
+        "--same-machine",
+        is_flag=True,
+        help="All inputs are of one machine, whatever name they give (containers have their own). Equal pids are then "
+        "one process, and clocks since boot one clock.",
+    ),
+    click.option(
+        "--anchor",
+        "anchors",
+        multiple=True,
+        metavar="POINT=POINT[~TIME]",
+        help="Two points of two files are one instant, within TIME. A point is a time on the clock of its file, "
+        "a.json@1.25s=b.log@30ms~5us, or the start or end of an event, 'a.json:Conv#3.start=b.log:gemm#-1.end' (the "
+        "third, the last). Without TIME, the last digit counts: @1s is ±1 s. Two anchors also give the drift.",
+    ),
+    click.option(
+        "--drift",
+        "drifts",
+        multiple=True,
+        metavar="FILE=PPM",
+        help="The clock of FILE runs slow by this rate (negative: fast): b.log=12ppm or b.log=-40ppb.",
+    ),
+    click.option(
+        "--clock",
+        "clocks",
+        multiple=True,
+        metavar="FILE=CLOCK[@HOST]",
+        help="The clock of the times of FILE: realtime, monotonic, monotonic_raw, boottime, perf, or none (unknown). "
+        "HOST is the machine, as other files name it: run.log=monotonic@myhost.",
+    ),
+    *_local_times,
+    importer_option,
+)
+#: What is done where the clocks leave something open, as `policy: Policy`.
+policy_options = grouped(
+    "policy",
+    _policy,
+    click.option(
+        "--on-ambiguous",
+        type=click.Choice(["fail", "separate", "best"]),
+        default="fail",
+        show_default=True,
+        help="What to do if an alignment is not certain: fail; show the files side by side, under names that say so "
+        "(separate); or take the best one and warn (best).",
+    ),
+    click.option(
+        "--same-run",
+        is_flag=True,
+        help="The files are recordings of one run. Otherwise the events must show it.",
+    ),
+    click.option(
+        "--map",
+        "classes",
+        multiple=True,
+        metavar="CLASS=PATTERN,...",
+        help="Match slices of different names: convolution=Conv*,*FusedConv*.",
+    ),
+)
