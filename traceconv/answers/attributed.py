@@ -46,7 +46,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     owners = Owners(SliceTable(trace))
     rows = owners.rows
     if not len(rows):
-        trace.sources[-1].notes.append("--attribute adds nothing: no input has layers, slices that things belong to")
+        trace.sources[-1].notes.append("--attribute adds nothing: no input has layers")
         return trace
     notes = trace.sources[trace.tracks[trace.slices.track[rows[0]]].source].notes
     sums = _each(owners)
@@ -59,12 +59,12 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     for name, event in events.items():
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     cells |= ratios_of(list(events), cells)
-    notes.append(f"args of {quantity(len(rows), 'slices')} tell what belongs to them")
+    notes.append(f"{quantity(len(rows), 'slices')} got args with their samples, counts and primitives")
     notes += notes_of(sums, sampled, cells, "uncertain_samples")
     if not any(cells.get("worker_samples", ())):
         cells.pop("worker_samples", None)
     outside = [f"{round(cells[name][-1], _DIGITS)} of {name}" for name in events if cells[name][-1]]
-    notes += [f"what belongs to no layer: {', '.join(outside)}"] if outside else []
+    notes += [f"outside of all layers: {', '.join(outside)}"] if outside else []
     trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
     return _with_counters(trace, owners, {name: cells[name] for name in events}) if counters else trace
 

@@ -49,7 +49,7 @@ _TEXTS = (
 )
 #: The row of what belongs to no layer.
 NO_LAYER = "(no layer)"
-NOTHING = "no input has samples, counts, or primitives that ran inside of layers"
+NOTHING = "no input has samples, counts or primitives inside of layers"
 _SHOWN = 3  # symbols and implementations of a row
 _CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
 _INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
@@ -104,7 +104,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     section.rows = in_order(rows, sorted_by(sort, section.columns)) if sort else [rows[at] for at in order]
     section.notes += notes_of(sums, sampled, cells)
     section.notes.append(
-        "self: of the layer itself, the innermost one; total: with all that ran inside; self adds up to the input"
+        "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
     return section
 
@@ -340,26 +340,26 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     count = len(sampled.rows)
     if count:
         none, foreign = cells["samples"][-1], int(np.count_nonzero(sampled.line == NONE))
-        text = f"{none} of {count} samples belong to no layer: "
-        why = "with other pids, at other times, or of two machines, if --same-machine does not say that it is one"
+        text = f"{none} of {count} samples are in no layer"
+        why = "belong to processes without layers (if these are one machine under two names: --same-machine)"
         if not foreign:
-            found.append(f"{text}none was running where they were taken")
+            found.append(f"{text}: no layer was running at their time")
         elif none == foreign:
-            found.append(f"{text}they are of processes without layers, {why}")
+            found.append(f"{text}: they {why}")
         else:
-            found.append(f"{text}{none - foreign} where none was running, {foreign} of processes without layers, {why}")
+            found.append(f"{text}: for {none - foreign} no layer was running at their time, {foreign} {why}")
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
-            found.append(f"{called} are not known: nobody states how far the clocks of the inputs can be apart")
+            found.append(f"{called}: not known, since the clock bound between the inputs is not known")
         else:
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
-            middle = f", {100 * shares[(len(shares) - 1) // 2]:.1f} % in the median of the layers" if shares else ""
-            found.append(f"{called}: those that the clock bound can move over the edge of a layer{middle}")
+            middle = f" (median over layers: {100 * shares[(len(shares) - 1) // 2]:.1f} %)" if shares else ""
+            found.append(f"{called}: samples so close to an edge of the layer that the clock bound decides{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
         found.append(
-            f"{workers} samples of workers: threads without layers, which belong to what the threads with layers ran"
+            f"{workers} samples are of worker threads: each counts for the layer that its process was running"
         )
     if sums.shared:
-        found.append(f"{sums.shared} of these came while several threads ran layers, which take turns in having one")
+        found.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
     return found

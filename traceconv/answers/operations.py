@@ -78,14 +78,14 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     section.rows = in_order(rows, at)
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
-        section.notes.append(f"left out: {quantity(left_out, 'slices')} (repeats of others, or about the recording)")
+        section.notes.append(f"left out: {quantity(left_out, 'slices')} (copies of others, or about the recording)")
     if not all(table.drawn_in_time[slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
     if table.chosen is None and table.window is None:
         section.notes += compared(table)
     section.notes.append(
-        "self: duration less the slices directly inside; total: nested slices of one row count once; "
-        "of busy: share of the busy time of all tracks"
+        "self: duration without the slices directly inside; total: nested slices of one row count once; "
+        "of busy: self as a share of the busy time of all tracks"
     )
     return section
 
