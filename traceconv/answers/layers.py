@@ -357,9 +357,7 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
             found.append(f"{called}: samples so close to an edge of the layer that the clock bound decides{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
-        found.append(
-            f"{workers} samples are of worker threads: each counts for the layer that its process was running"
-        )
+        found.append(f"{workers} samples are of worker threads: each counts for the layer that its process was running")
     if sums.shared:
         found.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
     return found
