@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import gzip
+import importlib
 import re
+import shutil
 import subprocess
 import sys
+import types
+import typing
 from pathlib import Path
 from typing import Any
 
+import numpy
+import numpy.typing
 import pytest
 
 import traceconv
@@ -187,17 +195,102 @@ def test_data_kept_as_metadata_is_data(case: str, tmp_path: Path) -> None:
 # -- what a shell shows -----------------------------------------------------------------------------------------------
 
 
-def test_results_are_shown_in_a_line(tmp_path: Path) -> None:
-    log = "100 slices, 2 tracks"
-    assert repr(traceconv.read(ONEDNN)) == f"<Trace of 'input.log': {log}>"
-    result = traceconv.convert(ONEDNN, tmp_path / "out.json")
-    assert repr(result) == f"<Result: <Trace of 'input.log': {log}>, clocks: 1 ok>"
-    merged = traceconv.merge([KINETO, ONEDNN], tmp_path / "both.json")
-    assert re.fullmatch(
-        r"<Result: <Trace of 2 inputs: \d+ slices, 2 instants, \d+ flows, \d+ tracks>, clocks: 2 ok>", repr(merged)
+def test_a_trace_is_shown_in_five_lines(tmp_path: Path) -> None:
+    log = (
+        "<Trace of 'input.log'\n events: 100 slices, 2 tracks\n clocks: CLOCK_REALTIME\n"
+        " span: 36.344000 ms, from 1795245457236579000 ns\n problems: 4 skipped by design>"
     )
+    assert repr(traceconv.read(ONEDNN)) == log
     (tmp_path / "empty.json").write_text("[]")
-    assert repr(traceconv.read(tmp_path / "empty.json")) == "<Trace of 'empty.json': empty>"
+    assert repr(traceconv.read(tmp_path / "empty.json")).splitlines()[::3] == [
+        "<Trace of 'empty.json'",
+        " span: none",
+    ]
+    many = [shutil.copy(ONEDNN, tmp_path / f"{number}.log") for number in range(5)]
+    shown = repr(traceconv.merge(many).trace).splitlines()
+    assert len(shown) == 5
+    assert shown[0] == "<Trace of '0.log', '1.log', '2.log' and 2 more"
+
+
+def test_a_result_is_shown_with_its_verdicts(tmp_path: Path) -> None:
+    result = traceconv.convert(ONEDNN, tmp_path / "out.json")
+    assert repr(result) == f"<Result: 1 ok\n{result.trace!r}>"
+
+
+# -- a merge without an output ----------------------------------------------------------------------------------------
+
+
+def test_a_merge_without_an_output_returns_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = traceconv.merge([KINETO, ONEDNN])
+    assert [line.verdict for line in result.receipt] == ["ok", "ok"]
+    assert list(tmp_path.iterdir()) == []
+    written = traceconv.merge([KINETO, ONEDNN], "both.pftrace")
+    assert result.trace.counts() == written.trace.counts()
+    traceconv.write(result.trace, "again.pftrace")
+    assert (tmp_path / "again.pftrace").read_bytes() == (tmp_path / "both.pftrace").read_bytes()
+
+
+def test_a_merge_without_an_output_writes_its_report(tmp_path: Path) -> None:
+    traceconv.merge([KINETO, ONEDNN], report=tmp_path / "receipt.json")
+    assert (tmp_path / "receipt.json").stat().st_size
+    with pytest.raises(traceconv.UsageError, match="exists"):
+        traceconv.merge([KINETO, ONEDNN], report=tmp_path / "receipt.json")
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def _classes_in(hint: Any) -> set[type]:
+    """Return the classes of the package in a type hint, inside of unions and containers."""
+    inner = set().union(*map(_classes_in, typing.get_args(hint)))
+    kind = typing.get_origin(hint) or hint
+    return inner | {kind} if isinstance(kind, type) and kind.__module__.startswith("traceconv.") else inner
+
+
+def _hints(owner: Any, names: dict[str, Any]) -> dict[str, Any]:
+    """Return the type hints of a public function or class; `names` are those that a module imports for types only."""
+    return {
+        name: hint
+        for name, hint in typing.get_type_hints(owner, {**names, **vars(sys.modules[owner.__module__])}).items()
+        if not name.startswith("_")
+    }
+
+
+def test_all_that_functions_take_and_return_is_exported() -> None:
+    """Also the classes of the attributes of that: what is two steps from a function has a name of its own here."""
+    public = {name: getattr(traceconv, name) for name in traceconv.__all__}
+    names = public | {"npt": numpy.typing, "np": numpy}
+    wanted: set[type] = set()
+    for one in public.values():
+        if isinstance(one, types.FunctionType):
+            wanted |= set().union(*map(_classes_in, _hints(one, names).values()))
+    for one in list(wanted):
+        if dataclasses.is_dataclass(one):
+            wanted |= set().union(*map(_classes_in, _hints(one, names).values()))
+    assert len(wanted) > 40
+    assert {one.__name__ for one in wanted} - {"Opened"} <= set(traceconv.__all__)
+
+
+def test_type_checkers_see_the_names_that_programs_get() -> None:
+    (block,) = (node for node in ast.parse(Path(traceconv.__file__).read_text()).body if isinstance(node, ast.If))
+    seen = {"__version__"}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        if node.module != "typing":
+            for name in node.names:
+                assert getattr(traceconv, name.name) is getattr(importlib.import_module(str(node.module)), name.name)
+                seen.add(name.name)
+    assert seen == set(traceconv.__all__)
+
+
+def test_completion_offers_public_names_alone() -> None:
+    assert {name for name in dir(traceconv) if not name.startswith("__")} == set(traceconv.__all__) - {"__version__"}
+
+
+def test_the_format_of_a_file_has_names() -> None:
+    found = traceconv.identify(ONEDNN)
+    assert found == (found.format, found.reason) == ("onednn-verbose", "a line begins with onednn_verbose,")
 
 
 def test_old_names_are_known_for_one_version_more() -> None:

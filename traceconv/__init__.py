@@ -1,10 +1,11 @@
-"""Timelines for ui.perfetto.dev out of what machine-learning runtimes print about their own speed.
+"""Convert and merge the recordings of machine-learning runtimes into timelines for ui.perfetto.dev.
 
 >>> import traceconv
 >>> trace = traceconv.read("model.json")                                   # doctest: +SKIP
 >>> traceconv.merge(["kineto.json", "onednn.log"], "out.pftrace")         # doctest: +SKIP
 
-`Input` and `Output` say more of a file than its path, `Constraints` and `Policy` what the command line says of clocks.
+Pass an `Input` or `Output` instead of a path to state a format, options or an offset. `Constraints` and `Policy` hold
+the options of the command line about clocks and alignment.
 """
 
 from __future__ import annotations
@@ -16,15 +17,30 @@ if TYPE_CHECKING:
     from typing import Any
 
     from traceconv.align import Alignment, Policy, ReceiptLine
-    from traceconv.align.checks import Causality
-    from traceconv.align.clock_overview import Survey
-    from traceconv.align.constraint_parser import Constraints, parse_constraints
-    from traceconv.align.identity import Together
+    from traceconv.align.checks import Causality, Check
+    from traceconv.align.clock_overview import ClockLine, PairLine, Survey
+    from traceconv.align.collective_matching import Matched
+    from traceconv.align.constraint_parser import (
+        Anchor,
+        ClockConstraint,
+        ClockKind,
+        Constraints,
+        EventPoint,
+        TimePoint,
+        parse_constraints,
+    )
+    from traceconv.align.duration_layout import Placement
+    from traceconv.align.identity import Identity, Together
+    from traceconv.align.inputs import HostsApart
+    from traceconv.align.machines import Machine
+    from traceconv.align.messages import Message
     from traceconv.align.names import NameMap
+    from traceconv.align.pairs import PairEstimate
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frame, Frames
-    from traceconv.answers.section import Section
+    from traceconv.answers.section import Activity, Column, Section, Window
     from traceconv.api import (
+        Identified,
         Output,
         Result,
         clocks,
@@ -39,8 +55,6 @@ if TYPE_CHECKING:
         report,
         write,
     )
-
-    # fmt: off
     from traceconv.errors import (
         AlignmentError,
         AmbiguousAlignment,
@@ -59,26 +73,46 @@ if TYPE_CHECKING:
         UnverifiedAlignment,
         UsageError,
     )
-
-    # fmt: on
-    from traceconv.expanding import Expanded, expand
-    from traceconv.families.registry import Importer
+    from traceconv.expanding import Expanded, Recording, expand
+    from traceconv.families.registry import Importer, Match
     from traceconv.inputs import Input
     from traceconv.io.limits import Limits
-    from traceconv.model.trace import Trace
+    from traceconv.io.source import Head, Source
+    from traceconv.model.builder import Builder
+    from traceconv.model.clocks import ClockDomain, ClockMap, ClockSnapshot, Verdict
+    from traceconv.model.collectives import Collectives
+    from traceconv.model.trace import (
+        Args,
+        Counters,
+        Flows,
+        Instants,
+        Level,
+        Logs,
+        Samples,
+        Slices,
+        SourceInfo,
+        Trace,
+        Track,
+        TrackKind,
+    )
 
 # fmt: off
 __all__ = [
-    "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Causality", "Constraints", "Expanded",
-    "Frame", "Frames", "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError", "Limits", "LostData",
-    "MalformedInput", "NameMap", "NothingRead", "Output", "OutputError", "Policy", "Questions", "ReceiptLine",
-    "Result", "Section", "SeveralErrors", "Survey", "Together", "Trace", "TraceconvError", "UnrecognizedFormat",
-    "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "__version__", "clocks", "convert", "estimate",
-    "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "write",
+    "Activity", "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Anchor", "Args", "Builder",
+    "Causality", "Check", "ClockConstraint", "ClockDomain", "ClockKind", "ClockLine", "ClockMap", "ClockSnapshot",
+    "Collectives", "Column", "Constraints", "Counters", "EventPoint", "Expanded", "Flows", "Frame", "Frames", "Head",
+    "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError",
+    "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match", "Matched", "Message",
+    "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy", "Questions",
+    "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices", "Source", "SourceInfo",
+    "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind", "UnrecognizedFormat",
+    "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "Verdict", "Window", "__version__", "clocks", "convert",
+    "estimate", "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report",
+    "write",
 ]
 # fmt: on
 
-#: Where the names are looked for, from the module that takes least to load.
+#: The modules that define these names, the one that loads fastest first.
 _HOMES = (
     "errors",
     "api",
@@ -86,14 +120,30 @@ _HOMES = (
     "expanding",
     "align.constraint_parser",
     "align.names",
+    "model.clocks",
+    "io.source",
+    "align.checks",
+    "align.collective_matching",
+    "align.duration_layout",
+    "align.identity",
+    "align.inputs",
+    "align.machines",
+    "align.messages",
+    "align.pairs",
     "answers",
     "answers.frames",
+    "answers.section",
     "align.clock_overview",
+    "families.registry",
+    "model.builder",
+    "model.collectives",
+    "model.trace",
 )
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Without the submodules, which may change, and what this one needs itself.
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
 #: Names that were documented before, for one version more.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
@@ -83,10 +83,22 @@ class Result:
     together: Together = field(default_factory=Together)
 
     def __repr__(self) -> str:
-        """Return the trace and how sure its times are, without its columns."""
+        """Return the summary of the trace, and the verdicts on its inputs."""
         verdicts = Counter(line.verdict for line in self.receipt)
-        clocks = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        return f"<Result: {self.trace!r}, clocks: {clocks or 'none'}>"
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        return f"<Result: {counts or 'no input'}\n{self.trace!r}>"
+
+
+class Identified(NamedTuple):
+    """The format of a file.
+
+    Attributes:
+        format: its name.
+        reason: why the file is taken for it, in words.
+    """
+
+    format: str
+    reason: str
 
 
 def formats() -> dict[str, type[Importer]]:
@@ -94,14 +106,14 @@ def formats() -> dict[str, type[Importer]]:
     return importers()
 
 
-def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, str]:
-    """Return the name of the format of a file, and the reason. `limits`: what it may take.
+def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> Identified:
+    """Return the format of a file, and the reason. `limits`: what reading it may take.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
     found = expand([path], limits=limits).single(path).recognised(limits)
-    return found.cls.name, found.reason
+    return Identified(found.cls.name, found.reason)
 
 
 def read(
@@ -152,7 +164,7 @@ def _one(path: AnyPath | Opened, format: str | None, limits: Limits, output: Any
 
 def merge(
     inputs: Inputs,
-    output: AnyPath | Output,
+    output: AnyPath | Output | None = None,
     *,
     options: Mapping[str, OptionValue] | None = None,
     constraints: Constraints = NO_CONSTRAINTS,
@@ -161,12 +173,12 @@ def merge(
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
-    """Merge several inputs to one output, on one clock.
+    """Merge several inputs into one trace on one clock, and write it if an output is given.
 
     Args:
         inputs: paths, or paths with what is to be known about them. The recordings in a folder or an archive are taken
             in sorted order; `expand` says which.
-        output: a path, or a path with how to write there.
+        output: a path, or a path with how to write there; None to write nothing, and use `Result.trace`.
         options: importer options that are for whichever input has them; each must fit exactly one of them.
         constraints: what is known about the inputs and their clocks, besides what the files say.
         policy: how to align what neither the files nor the constraints relate.
@@ -184,30 +196,33 @@ def merge(
         TraceconvError: any other failure; nothing is written, unless it is a report that cannot be written: the trace,
             which is written first, is there then.
     """
-    output = output if isinstance(output, Output) else Output(output)
-    writer = _writer_of(output)
-    found = opened(inputs, constraints, limits, output.path)
+    to = Output(output) if isinstance(output, str | os.PathLike) else output
+    path, force = (to.path, to.force) if to else ("", False)
+    writer = _writer_of(to) if to else None
+    found = opened(inputs, constraints, limits, path)
     given = found.given
-    refuse_overwriting(found, os.fspath(output.path))
-    check_target(os.fspath(output.path), binary=writer.binary, force=output.force)
-    reports_to = _check_reports(report, output.path, found, output.force)
-    if output.trim:
+    if writer:
+        refuse_overwriting(found, os.fspath(path))
+        check_target(os.fspath(path), binary=writer.binary, force=force)
+    reports_to = _check_reports(report, path, found, force)
+    if to and to.trim:
         from traceconv.answers.trim import check_trim
 
-        check_trim(output.trim, [shown(one.path) for one in given])
+        check_trim(to.trim, [shown(one.path) for one in given])
     space = Memory(memory)
     traces = read_all(found, option_texts(options), constraints, space)
-    alignment, checks = _aligned(traces, given, constraints, policy, reports_to, output.force)
+    alignment, checks = _aligned(traces, given, constraints, policy, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
-    merged = merge_traces(traces, alignment, collective_flows=output.collective_flows)
+    merged = merge_traces(traces, alignment, collective_flows=bool(to and to.collective_flows))
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
         validate(merged)
-    merged = _picture(merged, output, space)
-    del traces  # their columns take memory that writing needs
-    merged.forget()
-    merged.sources[-1].notes.extend(writer.notes(merged))
-    _write_to(output, writer, merged)
-    _write_reports(rendered, output.force)
+    if to and writer:
+        merged = _picture(merged, to, space)
+        del traces  # their columns take memory that writing needs
+        merged.forget()
+        merged.sources[-1].notes.extend(writer.notes(merged))
+        _write_to(to, writer, merged)
+    _write_reports(rendered, force)
     return Result(merged, alignment.receipt, checks, alignment.together)
 
 

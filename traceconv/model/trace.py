@@ -11,6 +11,7 @@ import enum
 import math
 import mmap
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NewType, TypeVar
@@ -400,6 +401,10 @@ class SourceInfo:
         return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
 
 
+#: At most so many names of inputs, and of clocks, are in the summary of a trace.
+_MOST_NAMES = 3
+
+
 @dataclass(slots=True)
 class Trace:
     """Everything that one or several inputs said, in columns.
@@ -429,11 +434,25 @@ class Trace:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return the inputs and the counts of events, not the columns, which would fill pages."""
-        names = [source.name for source in self.sources]
-        of = repr(names[0]) if len(names) == 1 else f"{len(names)} inputs"
+        """Return five lines: the inputs, the counts of events, the clocks, the time span and the problems."""
+        names = [repr(source.name) for source in self.sources]
+        inputs = ", ".join(names[:_MOST_NAMES]) + (
+            f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
+        )
         counts = self.counts() | {"tracks": len(self.tracks)}
-        return f"<Trace of {of}: {', '.join(f'{count} {what}' for what, count in counts.items() if count) or 'empty'}>"
+        span, problems = self.span(), Counter[str]()
+        for source in self.sources:
+            for entry in source.diagnostics:
+                problems[entry.code.kind.value if entry.code.kind else "unknown"] += entry.count
+        return "\n ".join(
+            (
+                f"<Trace of {inputs or 'no input'}",
+                "events: " + (", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "none"),
+                "clocks: " + (", ".join(domain.name for domain in self.clocks[:_MOST_NAMES]) or "none"),
+                "span: " + (f"{(span[1] - span[0]) / 1e6:.6f} ms, from {span[0]} ns" if span else "none"),
+                "problems: " + (", ".join(f"{count} {kind}" for kind, count in problems.items()) or "none") + ">",
+            )
+        )
 
     @property
     def tables(self) -> Frames:
