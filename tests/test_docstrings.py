@@ -8,11 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _VERBS = """
-Add Allow Anchor Answer Append Begin Bind Bring Call Change Check Close Compare Convert Copy Count Create Decide
-Declare Decode Describe Do Double Draw Drop End Find Finish Fit Follow Forget Give Go Hand Handle Have Ignore Join
-Keep Know Lay Learn Leave Let List Look Make Map Merge Move Name Note Open Pair Pass Place Prepare Print Put Raise
-Rank Read Recognise Refuse Register Relate Remove Render Replace Report Return Run Say Search See Send Serve Set Show
-Skip Sort Split Start Store Take Tell Turn Widen Write Yield
+Add Allow Anchor Answer Append Apply Attach Begin Bind Bring Call Change Check Clamp Close Combine Compare Compute
+Concatenate Convert Copy Count Create Cut Decide Declare Decode Define Describe Divide Do Double Draw Drop Dump Encode
+End Escape Estimate Expose Extract Find Finish Fit Follow Forget Give Go Group Hand Handle Have Ignore Intern Join
+Keep Know Lay Learn Leave Let Limit List Load Look Make Map Match Measure Merge Move Name Note Number Open Order Pair
+Parse Pass Place Prepare Print Put Raise Rank Read Recognise Recover Refuse Register Relate Remove Rename Render
+Reorder Replace Report Reserve Resolve Return Run Say Scan Search See Select Send Separate Serve Set Show Skip Sort
+Split Start State Stop Store Subtract Sum Swap Take Tell Trim Turn Undo Update Validate Visit Wait Walk Warn Widen
+Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 

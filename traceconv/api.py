@@ -40,20 +40,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a trace goes.
+    """A file to write a trace to, and how to write it.
 
     Attributes:
         path: a file, or "-" for standard output.
         to: the name of the writer; by default the ending of the path decides.
         force: whether a file that exists may be replaced.
-        strict: whether lost data is an error.
-        collective_flows: of a merge: whether to draw flows between the members of a collective, from rank to rank in
-            ascending order, where it is certain who took part.
-        attribute: of a conversion or merge: whether slices get as args what they cost by samples, counts and primitives
-            of other inputs, and call stacks the slices that they ran in as their outermost frames.
-        layer_counters: whether to draw these counts as counters, too; it implies `attribute`.
-        trim: the only time that is written: that of an input, or a window as `report --between` has it; "" for all.
-            Slices that cross its edge stay whole.
+        strict: whether to raise LostData if data of the input is lost.
+        collective_flows: merges only: whether to draw flows between the members of a collective, from rank to rank in
+            ascending order, where the members are certain.
+        attribute: conversions and merges only: whether to add to the args of slices their costs by samples, counts and
+            primitives of other inputs, and to call stacks the slices around them as outermost frames.
+        layer_counters: whether to draw these costs as counters, too; implies `attribute`.
+        trim: the window of time to write: the name of an input, or a window in the form of `report --between`; "" for
+            everything. Slices that cross an edge of the window stay whole.
     """
 
     path: AnyPath
@@ -68,13 +68,13 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a conversion or merge did.
+    """The trace of a conversion or merge, and how its inputs were aligned.
 
     Attributes:
-        trace: the trace that was written; its sources hold the balance and the diagnostics of each input.
-        receipt: how each input was put on the time of the trace.
-        causality: whether effects come after their causes on it; without checks for a single input.
-        together: which processes and threads of several inputs are one.
+        trace: the merged trace; its sources hold the balance and the diagnostics of each input.
+        receipt: a line for each clock of an input: how it was put on the time of the trace.
+        causality: the checks that effects come after their causes; empty for a single input.
+        together: the processes and threads that several inputs share.
     """
 
     trace: Trace
@@ -123,15 +123,15 @@ def read(
     options: Mapping[str, OptionValue] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Trace:
-    """Return one input as a laid-out trace on its own clocks.
+    """Read one input, and return its laid-out trace on its own clocks.
 
     Args:
         path: a file, or "-" for standard input.
-        format: the importer, if it shall not be found out.
+        format: the name of the importer; by default it is recognised.
         options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
 
     Raises:
-        TraceconvError: the input cannot be read; all other problems are counted in the diagnostics of the source.
+        TraceconvError: the input cannot be read. All other problems are counted in the diagnostics of its source.
     """
     (trace,) = read_all(_one(path, format, limits), option_texts(options), NO_CONSTRAINTS)
     return trace

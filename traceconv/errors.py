@@ -1,7 +1,7 @@
 """The errors that traceconv raises on purpose.
 
-Every one of them is a message for the user: one line that says where, what was found and what was expected,
-and mostly a hint about what to do. A traceback of any other class is a bug in traceconv.
+Each holds a message for the user: one line with the place, what was found and what was expected, and mostly a hint
+about what to do. A traceback of any other class is a bug in traceconv.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class TraceconvError(Exception):
     """Base of all errors that are meant for the user.
 
     Args:
-        reason: one line, without a final full stop, or what `str()` makes one of; control characters are escaped.
+        reason: one line without a final full stop, or an object whose `str()` is one; control characters are escaped.
         hint: what the user can do about it, or an empty text.
         at: the file as the user named it, or a position in it: the start of the message.
 
@@ -34,7 +34,7 @@ class TraceconvError(Exception):
 
 
 class UsageError(TraceconvError):
-    """The command or the call makes no sense as given (exit code 2)."""
+    """The command or call is wrong: an option, a combination, a path (exit code 2)."""
 
     exit_code = 2
 
@@ -56,7 +56,7 @@ class AmbiguousFormat(TraceconvError):
 
 
 class MalformedInput(TraceconvError):
-    """The format is known but what is in the file makes no sense as a whole.
+    """The format is known, but the content of the file is invalid as a whole.
 
     Args:
         source: the file as the user named it.
@@ -70,7 +70,7 @@ class MalformedInput(TraceconvError):
 
 
 class NothingRead(MalformedInput):
-    """An input holds data, and none of it could be read."""
+    """An input holds data, but none of it could be read."""
 
 
 class AlignmentError(TraceconvError):
@@ -79,7 +79,7 @@ class AlignmentError(TraceconvError):
     Args:
         message: one line, without a final full stop.
         hint: what the user can do about it, or an empty text.
-        pairs: what their events said about pairs of clocks (PairEstimate), for the report.
+        pairs: the estimates for pairs of clocks (PairEstimate), for the report.
     """
 
     exit_code = 3
@@ -91,9 +91,9 @@ class AlignmentError(TraceconvError):
 
 
 class UnrelatedClocks(AlignmentError):
-    """The clocks of two inputs cannot be related by anything that is known.
+    """Nothing relates the clocks of two inputs: no metadata, option or estimate.
 
-    Its verdict is `unverified` if all that is missing is that both are of one run.
+    Its verdict is `unverified` if only the statement is missing that both are of one run.
     """
 
     def __init__(self, message: object, *, hint: object = "", pairs: Sequence[Any] = (), verdict: str = "") -> None:
@@ -102,26 +102,26 @@ class UnrelatedClocks(AlignmentError):
 
 
 class AmbiguousAlignment(AlignmentError):
-    """Two traces fit together in several places."""
+    """The events of two traces fit together at several offsets."""
 
     verdict = "ambiguous"
 
 
 class UnverifiedAlignment(AlignmentError):
-    """What was assumed of clocks contradicts the events."""
+    """An assumption about clocks contradicts the events."""
 
     verdict = "unverified"
 
 
 class InconsistentClocks(AlignmentError):
-    """What is said about clocks contradicts itself or the events (exit code 4)."""
+    """Statements about clocks contradict each other or the events (exit code 4)."""
 
     exit_code = 4
     verdict = "inconsistent"
 
 
 class LostData(TraceconvError):
-    """`--strict` was given and something of the input did not reach the output."""
+    """Data of the input is missing in the output, and `--strict` was given."""
 
 
 class OutputError(TraceconvError):

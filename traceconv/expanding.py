@@ -1,7 +1,8 @@
-"""One step before inputs are opened: folders and archives become the recordings in them.
+"""Replace folders and archives by the recordings in them, before inputs are opened.
 
-What a format knows is taken, in sorted order; a plain log with times only if it is named itself. One recording in
-several forms is taken once: of equal contents the unpacked one, and perf.data rather than what was printed of it.
+Files of a known format are taken, in sorted order; a plain log with times is taken only if the user names it. A
+recording that is there in several forms is taken once: of files with equal contents the one that is not packed, and
+perf.data rather than a text that perf printed from it.
 """
 
 from __future__ import annotations
@@ -19,27 +20,27 @@ from traceconv.io.same import digests
 from traceconv.io.source import Source
 from traceconv.reading import Recognised, read_start, recognise
 
-#: How files of a folder fail that are not recordings.
+#: The errors for files of a folder that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
-#: So many events, and of these so many samples, are read of a file that may be another form of another one.
+#: To compare the forms of a recording, this many events are read of each file, and this many of their samples compared.
 _FIRST_EVENTS, _FIRST_SAMPLES = 4096, 256
-#: Of so many samples it is not chance that two files have the same ones.
+#: The fewest shared samples that show that two files are the same recording.
 _LEAST_SAMPLES = 8
 
 
-#: A sample as all forms have it: µs and thread.
+#: A sample, reduced to what all forms hold: its time in µs and its thread.
 _Sample = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A file that is taken.
+    """A file that is read as an input.
 
     Attributes:
-        path: a file that was given, or one of a folder or archive.
-        given: the number of the input that it is, or lies in.
-        is_inside: whether it lies in one.
-        found: its format, if that was looked for.
+        path: an input that is a file, or a file in a folder or archive.
+        given: the number of the input that it is or is part of.
+        is_inside: whether it is part of a folder or archive.
+        found: its format, if it was recognised already.
     """
 
     path: AnyPath
@@ -48,17 +49,17 @@ class Recording:
     found: Recognised | None = None
 
     def recognised(self, limits: Limits) -> Recognised:
-        """Return it with its format. Raises UnrecognizedFormat, AmbiguousFormat or InputError."""
+        """Return the recording with its format. Raises UnrecognizedFormat, AmbiguousFormat or InputError."""
         return self.found or recognise(Source(self.path, limits=limits))
 
 
 @dataclass
 class Expanded:
-    """The recordings that some inputs stand for.
+    """The recordings behind the inputs of a call.
 
     Attributes:
-        recordings: the inputs that are files, as they were given, and those in the others, in sorted order.
-        left_out: what is not taken, with the reason.
+        recordings: the inputs that are files, and the recordings of folders and archives, these in sorted order.
+        left_out: the files that are not taken, with the reason.
     """
 
     recordings: list[Recording] = field(default_factory=list)
@@ -87,14 +88,14 @@ def expand(
     output: AnyPath = "",
     limits: Limits = DEFAULT_LIMITS,
 ) -> Expanded:
-    """Return the recordings in folders and archives, and the other inputs as they are.
+    """Return the recordings of folders and archives, and the other inputs unchanged.
 
     Args:
         paths: files, folders and archives (zip, tar, tar.gz); "-" for standard input.
         skip_unknown: whether to leave out files of an unknown format.
-        named: files that are taken whatever they are, called as messages call them, or by their base names.
-        output: a file that is not taken from a folder, since it will be written.
-        limits: what each input may take.
+        named: files to take whatever their format, by the path in messages or by base name.
+        output: the file to be written, which is not taken from a folder.
+        limits: the limits of each input.
 
     Raises:
         InputError: a folder or an archive cannot be read, or none of the inputs is a recording.
@@ -143,7 +144,7 @@ def _is_named(path: AnyPath, named: Collection[str]) -> bool:
 def _recognised(
     path: AnyPath, limits: Limits, expanded: Expanded, left_out: tuple[type[TraceconvError], ...] = _NO_RECORDING
 ) -> Recognised | None:
-    """Return a file with its format; None if that fails by one of the errors in `left_out`, which is noted."""
+    """Return a file with its format; None after one of the errors in `left_out`, which is noted in `expanded`."""
     try:
         return recognise(Source(path, limits=limits))
     except left_out as error:
@@ -152,7 +153,7 @@ def _recognised(
 
 
 def _once(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> Sequence[tuple[AnyPath, Recognised]]:
-    """Return the recordings without those that another one of them holds, too, which is noted."""
+    """Return each recording once, in its best form; note the other forms in `expanded`."""
     sources = [recording.source for _, recording in found]
     first: dict[bytes, int] = {}
     hashes = digests(sources)
@@ -174,11 +175,11 @@ def _form(recording: Recognised) -> int | None:
 
 
 def _note_other_forms(found: Sequence[tuple[int | None, AnyPath, Recognised]], expanded: Expanded) -> None:
-    """Leave out what was printed of another recording there: half of the first samples of one are in the other.
+    """Leave out files that were printed from another one: those that share half of the first samples with it.
 
     Args:
         found: the files with their forms, the best form first.
-        expanded: where that is noted.
+        expanded: gets the notes.
     """
     owners: dict[_Sample, int] = {}
     samples: list[set[_Sample]] = []
@@ -197,7 +198,7 @@ def _note_other_forms(found: Sequence[tuple[int | None, AnyPath, Recognised]], e
 
 
 def _first_samples(recording: Recognised) -> set[_Sample]:
-    """Return the first samples of a file, {} if it cannot be read, which is told where it is used."""
+    """Return the first samples of a file; empty if it cannot be read: then reading it as an input raises the error."""
     try:
         trace = read_start(recording, _FIRST_EVENTS)
     except TraceconvError:

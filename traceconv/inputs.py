@@ -1,4 +1,4 @@
-"""The inputs of a call: what is said of each, how folders and archives become recordings, how all are read."""
+"""The inputs of a call: expand folders and archives, open the recordings, assign options, read all of them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Input:
 
     Attributes:
         path: a file, a folder or archive of recordings, or "-" for standard input.
-        format: the importer, if it shall not be found out.
+        format: the name of the importer; by default it is recognised.
         options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
-        offset_ns: what to add to each of its times, on top of what the file says itself.
-        offset_within_ns: how wrong that can be.
+        offset_ns: ns to add to each of its times, on top of the offsets that the file states.
+        offset_within_ns: how wrong this offset can be, ns.
     """
 
     path: AnyPath
@@ -41,12 +41,12 @@ class Input:
 
 
 class Opened:
-    """The recordings that the inputs of a call stand for, opened once for all that the call does with them.
+    """The recordings behind the inputs of a call, each opened once.
 
     Args:
-        expanded: the recordings, and what was left out.
-        given: for each recording what is said of it.
-        limits: what each may take.
+        expanded: the recordings, and the files that were left out.
+        given: the `Input` of each recording, with its format, options and offset.
+        limits: the limits of each recording.
 
     Attributes:
         sources: the recordings.
@@ -62,15 +62,15 @@ class Opened:
         ]
 
 
-#: What a call takes: what is said of each input, or what another one has opened.
+#: The inputs of a call: paths, `Input`s, or recordings that an earlier call has opened.
 Inputs = Sequence[AnyPath | Input] | Opened
 
 
 def opened(inputs: Inputs, constraints: Constraints, limits: Limits, output: AnyPath = "") -> Opened:
-    """Return the recordings in some inputs. `output`: what will be written, which is not taken from a folder.
+    """Open the recordings behind inputs. `output`: the file to be written, which no folder contributes.
 
     Raises:
-        UsageError: the constraints are about inputs by number, and a folder or an archive is more than one.
+        UsageError: there are constraints, which number the inputs, and an input is a folder or an archive.
         InputError: an input cannot be opened, or holds no recording.
     """
     if isinstance(inputs, Opened):
@@ -92,7 +92,7 @@ def read_all(
     constraints: Constraints,
     memory: Memory | None = None,
 ) -> list[Trace]:
-    """Return all inputs; every one is tried, so that one run names all that is wrong."""
+    """Read all inputs. A failure does not stop the others from being tried: one run names all errors."""
     given, sources = opened.given, opened.sources
     memory = memory or Memory()
     names = _names(sources)
@@ -126,7 +126,7 @@ def read_all(
 
 
 def _with_constraints(options: dict[str, str], stated: dict[str, str], name: str) -> dict[str, str]:
-    """Return the options of an importer with those that follow from --tz and --date."""
+    """Return the options of an importer, joined with the `stated` ones that follow from --tz and --date."""
     for key in options.keys() & stated.keys():
         if options[key] != stated[key]:
             raise UsageError(f"{name}: -O {key}={options[key]} and {stated[key]} (--tz, --date) contradict each other")
@@ -134,7 +134,7 @@ def _with_constraints(options: dict[str, str], stated: dict[str, str], name: str
 
 
 def _names(sources: Sequence[Source]) -> list[str]:
-    """Return how the inputs are called: by file name, those with the same one by path, the same path numbered."""
+    """Return distinct names for the inputs: the file name, else the path, else the path with a number."""
     names: list[str] = []
     base = Counter(source.name for source in sources)
     for source in sources:
@@ -149,7 +149,7 @@ def _names(sources: Sequence[Source]) -> list[str]:
 def _assign_options(
     options: Mapping[str, str], names: Sequence[str], classes: Sequence[type[Importer]]
 ) -> list[dict[str, str]]:
-    """Return for each input the options that were given without a file; each must fit exactly one input."""
+    """Return, for each input, its share of the options that name no file; each option must fit exactly one input."""
     if len(classes) == 1:
         return [dict(options)]
     shared: list[dict[str, str]] = [{} for _ in classes]

@@ -1,10 +1,10 @@
-"""The way of an input to its trace, each step in a room of its own.
+"""Read one input into a trace, in five steps.
 
 1. `io.source` opens and unpacks it.
-2. `io.log_collectors` takes off what collectors of logs wrote before each line.
-3. `families.index` says which formats it may be of, `families.registry` asks their importers whose it is.
+2. `io.log_collectors` removes the prefixes that log collectors put before each line.
+3. `families.index` finds the candidate formats, `families.registry` asks their importers which one it is.
 4. The importer reads it into a `model.builder.Builder`.
-5. The builder's trace is laid out, shortened and validated; those of the writers of one log become one.
+5. The builder's trace is laid out, shortened and validated. The traces of the processes in one log are joined.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ REFUSED = declare(
     "the lines of one writer of the log could not be read, those of others could",
 )
 
-#: From so many tracks on it matters what an importer knows of each, which Python frees late as it refers to itself.
+#: From this many tracks on, the state of an importer is worth collecting: its reference cycles would be freed late.
 _MANY_TRACKS = 1 << 14
 
 
@@ -66,9 +66,9 @@ class Recognised:
 
     Attributes:
         source: the input.
-        cls: the importer that it is for.
+        cls: its importer.
         reason: why, in words; "" if the user named it.
-        streams: the lines of its writers, if they bear marks of log collectors.
+        streams: the lines of each process that wrote to it, if a log collector put prefixes before them.
     """
 
     source: Source
@@ -78,11 +78,11 @@ class Recognised:
 
 
 def recognise(source: Source, format: str | None = None) -> Recognised:
-    """Return the importer that an input is for, and what that one is to read.
+    """Return an input with its importer, and the streams to read if log collectors put prefixes before its lines.
 
     Args:
         source: the input.
-        format: the importer that the user named, if any; of several, such as "perf", the one that it is for.
+        format: the format or family that the user named, if any; of a family, such as "perf", the fitting format.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
@@ -104,9 +104,9 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
 
 
 def _found(marked: Collected, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
-    """Return the importer of the first stream that is known.
+    """Return the importer of the first stream whose format is recognised.
 
-    A log with times counts only behind the name of a writer.
+    The fallback format, a log with times, counts only if the prefixes name the processes.
     """
     least = Certainty.FALLBACK if marked.by_name else Certainty.MAYBE
     answers = (_identified(stream, among) for stream in marked.streams)
@@ -121,7 +121,7 @@ def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], M
 
 
 def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, among: Sequence[str]) -> bool:
-    """Return whether the format makes use of the times of arrival itself."""
+    """Return whether the importer of an input uses the arrival times in the prefixes itself."""
     found = named or _identified(source, among)
     return found is not None and getattr(found[0], "reads_arrivals", False)
 
@@ -134,11 +134,11 @@ def read_recognised(
     Args:
         found: the input.
         options: of its importer, as texts.
-        name: how messages and outputs call the input.
-        memory: what all inputs may take.
+        name: the name of the input in messages and outputs.
+        memory: the memory that all inputs share.
 
     Raises:
-        TraceconvError: it cannot be read. If it has several writers: none of them can, and this is the first error.
+        TraceconvError: the input cannot be read. With several streams: none of them can, and this is the first error.
     """
     importer = configure(found.cls, options)
     name = name or found.source.name
@@ -179,13 +179,13 @@ def read_recognised(
 
 
 def read_start(found: Recognised, rows: int) -> Trace:
-    """Return what an input begins with: about so many events, of the first of its writers. Raises TraceconvError."""
+    """Return about the first `rows` events of an input, of its first stream. Raises TraceconvError."""
     source = found.streams[0] if found.streams else found.source
     return _read_one(source, configure(found.cls, {}), found.source.name, Memory(), rows)
 
 
 def _read_one(source: Source, importer: Importer, name: str, memory: Memory, rows: int = 0) -> Trace:
-    """Return the laid-out trace of an input or of one of its writers; if `rows` is given, of about so many events.
+    """Return the laid-out trace of an input or of one of its streams; if `rows` is given, of about so many events.
 
     Raises:
         ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.
@@ -256,9 +256,9 @@ def _report_long_lines(source: Source, about: SourceInfo) -> None:
 
 
 def _refuse_nothing(trace: Trace, display: str) -> None:
-    """Raise NothingRead if an input has data and none of it was read; note that there is none, if so.
+    """Raise NothingRead if an input has data of which nothing was read; note if it has no data.
 
-    What is kept as metadata beside data that was lost, such as the head of a log, is not data.
+    Metadata that was kept, such as the head of a log, does not count as data read if other data was lost.
     """
     source = trace.sources[0]
     if any(trace.counts().values()) or source.balance.written or trace.snapshots:

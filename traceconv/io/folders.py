@@ -1,7 +1,7 @@
-"""The files of folders, and of archives of several: zip, tar, tar.gz.
+"""List the files of folders and of archives (zip, tar, tar.gz).
 
-What leads out of a folder or an archive is not followed. Archives are unpacked to a temporary folder, within the limits
-of an input.
+Links and names that lead out of the folder or archive are not followed. Archives are unpacked to a temporary folder,
+within the limits of an input.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from traceconv.io.spill import failures
 
 AnyPath = str | os.PathLike[str]
 
-#: More files than a folder of recordings holds: another one was meant.
+#: More files than any folder of recordings holds: the user gave the wrong folder.
 MOST_FILES = 10_000
 _COPIED = 1 << 20  # bytes at a time
-_BLOCK = 512  # of a tar archive
+_BLOCK = 512  # the bytes of a block of a tar archive
 _TAR_MAGIC = slice(257, 262)
 _LEADS_OUT, _HIDDEN, _LINK, _NO_FILE = "its name leads out of the archive", "hidden", "a link", "not a regular file"
 
 
 class _TemporaryFolder:
-    """A folder that goes when nobody refers to this any more."""
+    """A temporary folder, removed when this object is no longer referenced."""
 
     def __init__(self) -> None:
         with failures():
@@ -45,10 +45,10 @@ class _TemporaryFolder:
 
 
 class Member(os.PathLike[str]):
-    """A file of an archive, unpacked.
+    """An unpacked file of an archive.
 
     Attributes:
-        display: the archive as the user named it, and the name of the file in it.
+        display: the archive as the user named it, with the name of the file in it.
         archive: the path of the archive.
     """
 
@@ -64,12 +64,12 @@ class Member(os.PathLike[str]):
 
 @dataclass
 class Files:
-    """What a folder or an archive holds.
+    """The files of a folder or archive.
 
     Attributes:
         name: the folder or archive.
         found: the files that can be read, in sorted order.
-        left_out: what is not read, with the reason.
+        left_out: the files that are not read, with the reason.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Files:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: AnyPath) -> None:
-        """Add a file. Raises InputError for more than there should be."""
+        """Add a file. Raises InputError if there are more than MOST_FILES."""
         self.found.append(path)
         if len(self.found) + len(self.left_out) > MOST_FILES:
             raise InputError(
@@ -86,7 +86,7 @@ class Files:
 
 
 def shown(path: AnyPath) -> str:
-    """Return how messages call a path."""
+    """Return the text for a path in messages."""
     return path.display if isinstance(path, Member) else os.fspath(path)
 
 
@@ -94,7 +94,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
     """Return the files of a folder, or of an archive of several files; None for any other input.
 
     Raises:
-        InputError: there are too many, or they unpack to more than `limits` allows.
+        InputError: there are too many files, or they unpack to more than `limits` allows.
     """
     name = os.fspath(path)
     files = Files(name)
@@ -112,7 +112,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
 
 
 def _walk(root: str, limits: Limits, files: Files) -> None:
-    """Add the files below a folder, also those in archives."""
+    """Add the files below a folder, and those of archives in it."""
     top = os.path.realpath(root)
     seen: set[str] = set()
     for folder, folders, names in os.walk(root):
@@ -137,7 +137,7 @@ def _walk(root: str, limits: Limits, files: Files) -> None:
 
 
 def _not_taken(path: str, real: str, top: str) -> str:
-    """Return why a file of a folder cannot be taken, "" if it can."""
+    """Return the reason why a file of a folder is left out, "" if it is taken."""
     if os.path.basename(path).startswith("."):
         return _HIDDEN
     if os.path.commonpath((top, real)) != top:
@@ -151,7 +151,7 @@ def _not_taken(path: str, real: str, top: str) -> str:
 
 
 def _unpack(path: str, limits: Limits, files: Files) -> bool:
-    """Add the files of an archive of several; return whether it is one."""
+    """Add the files of an archive of several files; return whether `path` is one."""
     with open(path, "rb") as raw:
         block = raw.read(_BLOCK)
         if block.startswith(GZIP):
@@ -227,7 +227,7 @@ def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str,
 
 
 def _refused(name: str) -> str:
-    """Return why a file of that name is not taken from an archive, "" if it is."""
+    """Return the reason why a file of an archive is left out for its name, "" if it is taken."""
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name or ":" in parts[0]:
         return _LEADS_OUT
@@ -235,12 +235,12 @@ def _refused(name: str) -> str:
 
 
 def _copy(stream: IO[bytes], target: str, counted: Unpacked) -> None:
-    """Write a file that is not there yet.
+    """Copy a stream to a new file.
 
     Raises:
-        InputError: it unpacks to too much.
-        OutputError: there is no room for it.
-        OSError: it cannot be made, or its archive cannot be read.
+        InputError: the archive unpacks to more than allowed.
+        OutputError: the disk is full.
+        OSError: the file cannot be created, or the archive cannot be read.
     """
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     with open(target, "xb") as file:

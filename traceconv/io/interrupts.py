@@ -1,7 +1,7 @@
-"""What Ctrl-C does to the command: it ends with one line and exit code 130, at any time.
+"""Make Ctrl-C end the command with one line and exit code 130, at any time.
 
-While modules are imported, an exception would not do: imports swallow it in places, or show it. Nothing is begun then
-that would have to be cleared away, so the process ends at once. This module imports as little as can be.
+While modules are imported, KeyboardInterrupt does not work: some imports swallow or print it. Nothing needs to be
+cleaned up then, so the process ends at once. This module imports as little as possible.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ EXIT_CODE = 130
 
 
 def end_at_once() -> None:
-    """Let Ctrl-C end the process at once from here on, unless it is ignored (as in the background) or handled."""
+    """Make Ctrl-C end the process at once, unless it is ignored (as in the background) or handled."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def raise_again() -> None:
-    """Let Ctrl-C be an exception again from here on, if `end_at_once` has changed that."""
+    """Make Ctrl-C raise KeyboardInterrupt again, if `end_at_once` has changed that."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_silently() -> None:
-    """Let Ctrl-C end the process without a word, if it was an exception: all is done, Python shuts down."""
+    """Make Ctrl-C end the process silently, if it raised KeyboardInterrupt: the work is done, and Python shuts down."""
     if signal.getsignal(signal.SIGINT) in (_end, signal.default_int_handler):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -1,4 +1,4 @@
-"""How much an input may take that is not what it seems: bounds that no real recording meets."""
+"""Limits for hostile inputs, which no real recording reaches."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from traceconv.errors import InputError
 
-#: So much may always be unpacked, whatever the file takes packed.
+#: Unpacking this much is always allowed, whatever the packed size.
 FREE_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one input.
+    """The limits of one input.
 
     Attributes:
-        length: how many bytes a line of a text, a name or an arg of an event may have. Longer lines and args are left
+        length: the most bytes of a line of a text, and of a name or an arg of an event. Longer lines and args are left
             out, longer names are cut; each is counted. JSON documents, tensors and values of databases may be longer.
-        ratio: how many times its size a file may unpack to, once that is more than FREE_BYTES; 0 for any.
+        ratio: the highest ratio of unpacked to packed size, checked beyond FREE_BYTES; 0 for no limit.
     """
 
     length: int = 16 << 20
@@ -28,12 +28,12 @@ DEFAULT_LIMITS = Limits()
 
 
 class Unpacked:
-    """Counts what one pass over an input unpacks.
+    """Counts the unpacked bytes in one pass over an input.
 
     Args:
         display: the input, for messages.
-        packed: its bytes as they lie in the file.
-        limits: its bounds.
+        packed: its size in the file, bytes.
+        limits: its limits.
     """
 
     def __init__(self, display: str, packed: int, limits: Limits) -> None:
@@ -42,11 +42,11 @@ class Unpacked:
 
     @property
     def size(self) -> int:
-        """The bytes of the input: those of the file, or those that were unpacked if these are more."""
+        """The size of the input in bytes: of the file, or of the unpacked data so far if that is more."""
         return max(self._packed, self._bytes)
 
     def add(self, count: int) -> None:
-        """Count some bytes. Raises InputError if it becomes more than the file may unpack to."""
+        """Count unpacked bytes. Raises InputError if they exceed the ratio."""
         self._bytes += count
         if self._ratio and self._bytes > max(FREE_BYTES, self._ratio * self._packed):
             raise InputError(

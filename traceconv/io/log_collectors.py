@@ -1,4 +1,4 @@
-"""Logs whose lines bear the mark of whoever collected them: the rank, the container, the time of arrival.
+"""Logs whose lines have a prefix from a log collector: the rank, the container, the arrival time.
 
     [rank0]: onednn_verbose,v1,primitive,exec,...        torchrun and scripts
     [1,0]<stdout>:onednn_verbose,v1,...                  mpirun --tag-output
@@ -7,14 +7,14 @@
     2026-03-04T10:11:12.123456789Z stdout F onednn_...   Kubernetes, docker logs -t
     Mar 04 10:11:12 host python[123]: onednn_...         journald, syslog
 
-The mark is not part of the format inside, and the lines of several writers stand there interleaved. Each writer becomes
-a stream, as if it had written a file of its own; lines without a mark stay with the line before. Marks that name a
-writer are taken off from every known format. A bare number or a time of arrival is taken off only if what is behind it
-is more than a log with times, since such a time may be all that a log has; an importer that makes use of times of
-arrival says so (`reads_arrivals`).
+The prefix is not part of the format behind it, and the lines of several processes ("writers") are interleaved. The
+lines of each writer become a stream, as if it had written a file of its own; a line without a prefix belongs to the
+writer of the line before. A prefix that names a writer is removed for every known format. A bare number or an arrival
+time is removed only if the rest is of a more specific format than a log with times, since a plain log may have no other
+times. An importer that uses arrival times itself declares `reads_arrivals`.
 
-Writers write several lines each. Where nearly each line has a mark of its own, as the numbers of lines are
-(`nl -s ': '`), the marks are taken off, and the lines stay together as one stream.
+A writer writes several lines. Where nearly each line has a different prefix, such as line numbers (`nl -s ': '`), the
+prefixes are removed, and all lines are one stream.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from traceconv.io.source import BATCH_BYTES, Line, Source
 from traceconv.io.spill import close, failures, spooled_file
 
 _COLOUR = rb"(?:\x1b\[[0-9;:]*m)*"
-_GAP = rb"(?: |(?=\r?\n|\Z))"  # behind a mark; some collectors cut it off where the line is empty
+_GAP = rb"(?: |(?=\r?\n|\Z))"  # behind a prefix; some collectors drop it on empty lines
 _WRITERS = (
     re.compile(rb"\[((?:rank|default|worker|node) ?\d{1,6})\]:?" + _GAP),
     re.compile(rb"((?:rank|worker|node)[ _-]?\d{1,6}):" + _GAP),
     re.compile(rb"\[(\d{1,6},\d{1,6})\]<std(?:out|err)>: ?"),
     re.compile(_COLOUR + rb"([\w.-]{1,60}[-_]\d{1,6}) {1,60}\|" + _COLOUR + _GAP),
 )
-_RANK = re.compile(rb"rank[ _-]?(\d{1,6})|\d{1,6},(\d{1,6})")  # as torchrun and mpirun call a writer
+_RANK = re.compile(rb"rank[ _-]?(\d{1,6})|\d{1,6},(\d{1,6})")  # the name of a writer by torchrun and mpirun
 _NUMBERS = (re.compile(rb" {0,5}(\d{1,9}):" + _GAP),)
 _ARRIVALS = (
     re.compile(rb"()\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) (?:std(?:out|err) [FP] )?"),
@@ -47,19 +47,19 @@ _ARRIVALS = (
 )
 _LINE_ENDS = re.compile(rb"\n{2,}")
 _LEAST_LINES = 3
-#: So many of the lines must bear the mark; others are continued lines or output that went another way.
+#: The least share of lines with the prefix; others are continuation lines or uncollected output.
 _LEAST_SHARE = 0.8
-#: No job has more writers, nor does a log with more of them get a track for each.
+#: More writers than any job has, and more than get tracks of their own.
 _MOST_WRITERS = 10_000
-#: So many lines writers have on the average; any oneDNN log has two before its first primitive.
+#: The least number of lines of a writer on average; any oneDNN log has two before its first primitive.
 _LEAST_LINES_EACH = 3
-#: As many writers are believed to have written less, if the mark is a name, and if it may be the number of a line.
+#: Up to this many writers may have written fewer lines: if prefixes are names, and if they may be line numbers.
 _SURE_NAMES, _SURE_NUMBERS = 256, 2
 _BUFFER_BYTES = 16 << 20
 
 
 class _Chunk(NamedTuple):
-    """Some lines of a writer in a temporary file: their numbers, in 8 bytes each, and behind these the text."""
+    """A batch of lines of a writer in a temporary file: their numbers, in 8 bytes each, then their text."""
 
     at: int
     lines: int
@@ -67,11 +67,11 @@ class _Chunk(NamedTuple):
 
 
 class _Parted:
-    """The lines of all writers of a log, put apart in one pass over it, however many writers there are.
+    """The lines of a log, separated by writer in one pass.
 
     Args:
         whole: the log.
-        mark: the expression of the mark; its group names the writer.
+        mark: the pattern of the prefix; its group is the name of the writer.
     """
 
     def __init__(self, whole: Source, mark: re.Pattern[bytes]) -> None:
@@ -80,7 +80,7 @@ class _Parted:
         self._chunks: defaultdict[bytes, list[_Chunk]] = defaultdict(list)
 
     def chunks(self, writer: bytes) -> Iterator[tuple[array[int], bytes]]:
-        """Yield the lines of a writer: the numbers of some, and their text without marks."""
+        """Yield the lines of a writer in batches: their numbers, and their text without prefixes."""
         if self._file is None:
             self._file = self._part()
         for chunk in self._chunks[writer]:
@@ -116,10 +116,10 @@ class _Parted:
 
 
 def _texts_of_writers(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """Yield the lines of a log, each marked one with those behind it that are not.
+    """Yield the lines of a log, each line with a prefix together with those behind it without one.
 
     Yields:
-        The number of the first one, how many they are, their writer, and their text.
+        The number of the first line, the number of lines, their writer, and their text.
     """
     writer, number = b"", 1
     marks = re.compile(b"^" + mark.pattern, re.MULTILINE)
@@ -140,12 +140,12 @@ def _texts_of_writers(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[
 
 
 class Stream(Source):
-    """Lines of a log without their marks: those of one writer, or all.
+    """The lines of a log without prefixes: those of one writer, or all.
 
     Args:
         whole: the log.
-        mark: the expression of the mark; its group names the writer.
-        writer: the name of the writer; None for the lines of all, where the marks name none.
+        mark: the pattern of the prefix; its group is the name of the writer.
+        writer: the name of the writer; None for all lines, where the prefixes name no writers.
         parted: the lines of all writers, if there are several.
     """
 
@@ -154,16 +154,16 @@ class Stream(Source):
     ) -> None:
         super().__init__(whole.display, whole=whole)
         self._whole, self._mark, self._writer, self._parted = whole, mark, writer, parted
-        self.unpacked = whole.unpacked  # its head was read
+        self.unpacked = whole.unpacked  # its head was read already
 
     @property
     def writer(self) -> str:
-        """Who wrote the lines: "rank0"; "" if the mark does not say."""
+        """The name of the writer, such as "rank0"; "" if the prefix states none."""
         return (self._writer or b"").decode("utf-8", "replace")
 
     @property
     def rank(self) -> int | None:
-        """The number in its job of the process that wrote the lines; None if the mark names none."""
+        """The rank of the writer; None if the prefix states none."""
         found = _RANK.fullmatch(self._writer or b"")
         return int(found[1] or found[2]) if found else None
 
@@ -174,19 +174,19 @@ class Stream(Source):
 
     @property
     def is_whole(self) -> bool:
-        """Never: lines of others stand between, or marks before."""
+        """Always False: lines of other writers or prefixes are missing."""
         return False
 
     @property
     def notes(self) -> list[str]:
-        """What users should know about the marks."""
+        """Notes for users about the removed prefixes."""
         if self._writer is not None:
             return []
         return ["nearly each line has a mark of its own before it, such as its number: the marks were taken off"]
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Yield a file that reads the lines as one text."""
+        """Yield a binary file object with the lines as one text."""
         yield io.BufferedReader(cast(io.RawIOBase, _Chunks(text for _, text in self._own())), buffer_size=1 << 18)
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
@@ -196,11 +196,11 @@ class Stream(Source):
                 yield Line(number, text if keep_ends else text.rstrip(b"\r\n"))
 
     def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """Return the text in chunks of whole lines with their ends, and the numbers of these lines in the log."""
+        """Yield the text in chunks of whole lines with their ends, and the numbers of these lines in the log."""
         return ((numbers, text) for numbers, text in self._own() if text)
 
     def _own(self) -> Iterator[tuple[Sequence[int], bytes]]:
-        """Yield the lines, some at a time: their numbers, and their text."""
+        """Yield the lines in batches: their numbers, and their text."""
         if self._parted is None or self._writer is None:
             numbers, lines = array("q"), bytearray()
             for first, count, writer, text in _texts_of_writers(self._whole, self._mark):
@@ -217,7 +217,7 @@ class Stream(Source):
 
 
 class _Chunks(io.RawIOBase):
-    """Texts one behind the other, as a file."""
+    """A readable file that concatenates texts."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -239,7 +239,7 @@ class _Chunks(io.RawIOBase):
 
 
 def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Stream]:
-    """Return the streams of a log whose lines bear one of these marks, none if they do not."""
+    """Return the streams of a log whose lines have one of these prefixes; none if the lines have not."""
     lines = [line for line in source.head().data.splitlines()[:400] if line.strip()]
     if len(lines) < _LEAST_LINES or b"\0" in source.head().data[:4096]:
         return []
@@ -255,10 +255,10 @@ def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Strea
 
 
 def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | None:
-    """Return the writers in the order in which they appear; None if there are too many of them for the lines.
+    """Return the writers in order of appearance; None if there are too many of them for the number of lines.
 
     Args:
-        sure: so many are never too many.
+        sure: up to this many writers are never too many.
     """
     names: dict[bytes, None] = {}
     count = 0
@@ -273,12 +273,12 @@ def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | 
 
 
 class Collected(NamedTuple):
-    """What a log may be read as: its lines without the marks of one collector.
+    """A way to read a log: its lines without the prefixes of one collector.
 
     Attributes:
-        streams: those of each writer, or one.
-        by_name: whether the marks name the writers, and can be nothing else.
-        arrivals: whether the marks are times of arrival, which an importer may make use of.
+        streams: one for each writer, or one for all lines.
+        by_name: whether the prefixes are names of writers beyond doubt.
+        arrivals: whether the prefixes are arrival times, which an importer may use.
     """
 
     streams: list[Stream]
@@ -287,7 +287,7 @@ class Collected(NamedTuple):
 
 
 def collected(source: Source) -> Iterator[Collected]:
-    """Yield what an input may be read as, if nearly all of its lines bear marks."""
+    """Yield the ways to read an input of which nearly all lines have prefixes; none for others."""
     for marks in (_WRITERS, _NUMBERS, _ARRIVALS):
         if streams := _streams(source, marks):
             yield Collected(streams, marks is _WRITERS, marks is _ARRIVALS)

@@ -1,4 +1,4 @@
-"""What a JSON text holds, seen from its beginning: the same for any spacing, and for any order of its keys.
+"""The outline of the start of a JSON text; independent of spacing and of the order of keys.
 
     {"a": 1, "traceEvents": [{"ph": "X", ...}, {"ph": "X", ...      members a, traceEvents; two objects
     [{"ph": "X", ...},                                              two objects
@@ -6,8 +6,8 @@
     {"ph": "X", ...}                                                two objects, one a line, without brackets
     {"ph": "X", ...}
 
-Files are saved again by other programs than the one that recorded them: formatted, compacted, with sorted keys, with
-the first bytes gone. So a format is recognised by the keys and values of its objects, not by how they are printed.
+Other programs save recordings again: formatted, compacted, with sorted keys, without the first bytes. So a format is
+recognised by the keys and values of its objects, not by their layout.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from msgspec import Struct
 _SEPARATORS = re.compile(r"[\s,\x00]*")
 _COLON = re.compile(r"\s*:\s*")
 _FIRST_KEY = re.compile(r'\{\s*("[^"\\]*")\s*:')
-#: So many objects that cannot be read are passed over: each may be read up to the end of the text in vain.
+#: The most unreadable objects that are skipped: each may cost a scan to the end of the text.
 _TRIES = 64
 _decoder = json.JSONDecoder(strict=False)
 
 
 class Outline(Struct, frozen=True):
-    """The beginning of a JSON text.
+    """The outline of the start of a JSON text.
 
     Attributes:
-        is_json: whether it begins as JSON does.
-        members: of the top-level object, as far as they are whole; of an array that is cut its whole elements, of an
-            object that is cut nothing (it is empty).
-        objects: the objects in the top-level array, or in `traceEvents`, or one after the other without brackets.
+        is_json: whether the text starts like JSON.
+        members: the complete members of the top-level object; an array that is cut holds its complete elements, an
+            object that is cut is empty.
+        objects: the objects in the top-level array, in `traceEvents`, or in a sequence without brackets.
     """
 
     is_json: bool = False
@@ -42,13 +42,13 @@ class Outline(Struct, frozen=True):
 
 
 def outline(head: bytes) -> Outline:
-    """Return the outline of a text of which the first bytes are given. Raises nothing."""
+    """Return the outline of a text by its first bytes. Never raises."""
     text = head.decode("utf-8", "replace")
     start = _skip(text, 0)
     opening = text[start : start + 1]
     if opening == "[":
         return Outline(True, {}, _objects(_elements(text, start + 1)[0]))
-    if opening == '"':  # the first bytes are lost
+    if opening == '"':  # the first bytes of the file are missing
         return Outline(True, {}, _objects(_elements(text, _next_object(text, start))[0]))
     if opening != "{":
         return Outline()
@@ -63,7 +63,7 @@ def outline(head: bytes) -> Outline:
 
 
 def _members(text: str, at: int) -> dict[str, Any]:
-    """Return the members of an object that does not end in the text, from behind its bracket on."""
+    """Return the complete members of an object that is cut; `at` is the position behind its bracket."""
     members: dict[str, Any] = {}
     while _is_at(text, at, '"'):
         key, at = _value(text, _skip(text, at))
@@ -82,9 +82,9 @@ def _members(text: str, at: int) -> dict[str, Any]:
 
 
 def _elements(text: str, at: int) -> tuple[list[Any], int]:
-    """Return the elements of an array from behind its bracket on, and where it ends.
+    """Return the elements of an array, and the position of its end; `at` is the position behind its bracket.
 
-    What cannot be read is passed over.
+    Unreadable elements are skipped.
     """
     found: list[Any] = []
     tries = _TRIES
@@ -105,9 +105,9 @@ def _next_object(text: str, at: int) -> int:
 
 
 def _next_same(text: str, at: int) -> int:
-    """Return where the next object begins that has the same first key as the one here.
+    """Return the position of the next object with the same first key as the one at `at`.
 
-    The end of the text if none does.
+    Without one, return the end of the text.
     """
     key = _FIRST_KEY.match(text, at)
     if key is None:
@@ -120,9 +120,9 @@ def _objects(values: list[Any]) -> list[dict[str, Any]]:
 
 
 def _value(text: str, at: int) -> tuple[Any, int]:
-    """Return the value here and where it ends.
+    """Return the value at `at`, and the position of its end.
 
-    None and `at` itself if there is none, or it does not end in the text.
+    Return None and `at` if there is no value, or if it is cut.
     """
     try:
         return _decoder.raw_decode(text, at)
@@ -136,5 +136,5 @@ def _is_at(text: str, at: int, char: str) -> bool:
 
 def _skip(text: str, at: int) -> int:
     match = _SEPARATORS.match(text, at)
-    assert match is not None  # it matches the empty text
+    assert match is not None  # the pattern matches the empty text
     return match.end()

@@ -1,4 +1,4 @@
-"""Where outputs go: a file that appears whole or not at all, or standard output unless it is a terminal."""
+"""Write outputs: to a file, which appears whole or not at all, or to standard output, unless that is a terminal."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from traceconv.io import progress
 
 Result = TypeVar("Result")
 
-#: How file systems without hard links refuse them.
+#: The errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 
 
 def check_target(target: str, *, binary: bool, force: bool) -> None:
-    """Refuse what `write_output` would refuse, before the work for it is done.
+    """Raise the errors of `write_output` that are known before the work is done.
 
     Args:
         target: a path, or "-" for standard output.
@@ -31,7 +31,7 @@ def check_target(target: str, *, binary: bool, force: bool) -> None:
         force: whether a file that exists may be replaced.
 
     Raises:
-        OutputError: a directory, or a path that leads nowhere.
+        OutputError: the path is a directory, or its folder does not exist.
         UsageError: binary data for a terminal, or the file exists and force is not given.
     """
     if target == "-":
@@ -48,7 +48,7 @@ def check_target(target: str, *, binary: bool, force: bool) -> None:
 
 
 def _mode_of(path: Path) -> int | None:
-    """Return what the path names, and its permissions; None for nothing yet, in a folder that exists."""
+    """Return the mode (type and permissions) of a path; None if it does not exist, but its folder does."""
     try:
         with contextlib.suppress(FileNotFoundError):
             return path.stat().st_mode
@@ -61,16 +61,16 @@ def _mode_of(path: Path) -> int | None:
 
 
 def write_output(target: str, write: Callable[[BinaryIO], Result], *, binary: bool, force: bool) -> Result:
-    """Let `write` fill the target.
+    """Write an output by calling `write` with an open file.
 
     Args:
         target: a path, or "-" for standard output.
-        write: gets the open sink; what it returns is returned.
+        write: gets the open file; its result is returned.
         binary: whether the bytes would garble a terminal.
         force: whether a file that exists may be replaced; it keeps its permissions.
 
     Raises:
-        OutputError: it cannot be written; no part of it stays behind.
+        OutputError: the output cannot be written; no partial output remains.
         UsageError: binary data for a terminal, or the file exists and force is not given.
     """
     check_target(target, binary=binary, force=force)
@@ -89,7 +89,7 @@ def _to_stdout(write: Callable[[BinaryIO], Result]) -> Result:
         result = write(sink)
         sink.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough; keep Python from complaining again when it closes stdout.
+        # The reader has closed the pipe; keep Python from reporting that again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
         raise OutputError("standard output was closed before the trace was written") from None
     except OSError as error:
@@ -106,12 +106,12 @@ def _to_device(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
 
 
 def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, force: bool) -> Result:
-    """Write beside the target, flush to disk, then give it the name: a reader never sees half a trace.
+    """Write a temporary file beside the target, flush it to disk, then rename it: a reader never sees half a trace.
 
-    A link stays a link: what it points to is replaced.
+    A symbolic link stays: its target is replaced.
 
     Raises:
-        UsageError: without force, a file of that name has appeared meanwhile. It stays as it is.
+        UsageError: without force, a file of that name has appeared meanwhile; it is not changed.
     """
     temporary: str | None = None
     final = os.path.realpath(path)
@@ -142,7 +142,7 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
 
 
 def check_folder(target: str, *, force: bool) -> None:
-    """Refuse what `write_folder` would refuse, before the work for it is done; the errors are those of it."""
+    """Raise the errors of `write_folder` that are known before the work is done."""
     mode = _mode_of(Path(target))
     if mode is not None and not stat.S_ISDIR(mode):
         raise OutputError(f"{target}: is not a folder", hint="name a folder that is to be made")
@@ -151,15 +151,15 @@ def check_folder(target: str, *, force: bool) -> None:
 
 
 def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: bool) -> None:
-    """Let `write` fill a new folder, which then gets its name: it appears whole or not at all.
+    """Write a folder, which appears whole or not at all, by calling `write` with the path of a temporary one.
 
     Args:
         target: a path.
-        write: gets the path of an empty folder, and returns the names of the files that it wrote there.
+        write: gets the path of an empty folder, and returns the names of the files that it wrote.
         force: whether a folder that exists may be replaced, if it holds nothing but files of these names.
 
     Raises:
-        OutputError: it cannot be written; no part of it stays behind. Or the folder holds other files.
+        OutputError: the folder cannot be written, and no part of it remains; or the old folder holds other files.
         UsageError: the folder exists and force is not given.
     """
     check_folder(target, force=force)
@@ -177,7 +177,7 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
             os.rename(final, old)
         try:
             os.rename(new, final)
-        except BaseException:  # an interruption, too, or the old tables would go with the temporary folder
+        except BaseException:  # also after an interrupt, or the old tables would be removed with the temporary folder
             if old.exists() and not os.path.exists(final):
                 os.rename(old, final)
             raise
@@ -189,10 +189,10 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
 
 
 def _take_free_name(temporary: str, final: str) -> str | None:
-    """Give a file a name that no other file has; returns what is left to be removed, if anything.
+    """Rename a file to a name that must be free; return the path of a file that is left to be removed, if any.
 
     Raises:
-        FileExistsError: a file has the name.
+        FileExistsError: the name is not free.
     """
     try:
         os.link(temporary, final)
@@ -200,14 +200,14 @@ def _take_free_name(temporary: str, final: str) -> str | None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        # The name is taken by an empty file for a moment.
+        # Reserve the name with an empty file.
         os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(temporary, final)
         return None
 
 
 def _usual_mode() -> int:
-    """Return the permissions that a new file would have; temporary files are private."""
+    """Return the permissions of a new file; those of temporary files are private."""
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

@@ -1,4 +1,4 @@
-"""Cuts a Perfetto trace into packets.
+"""Split a Perfetto trace into packets.
 
 A trace is one protobuf message that repeats field 1, so the file is a series of `0a <varint length> <packet>`.
 Perfetto's SDK cannot write a packet of 2^28 bytes or more, so a greater length is taken for corruption.
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 #: The first byte of a trace, and of each packet in it.
 PACKET_TAG = 0x0A
-#: The text after the name of call stack samples whose CPU is not known, in the traces that traceconv writes.
+#: The suffix of the names of samples whose CPU is not known, in traces that traceconv writes.
 CPU_UNKNOWN = " (CPU not known)"
 _MAX_PACKET = 2**28 - 1
 _READ_BYTES = 1 << 20
@@ -20,25 +20,25 @@ _EMPTY = re.compile(rb"(?:\n\x00)*+")
 
 
 class Readable(Protocol):
-    """A file, or what is like one."""
+    """A readable file object."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most so many bytes; none at the end only."""
+        """Return at most `size` bytes; b"" only at the end."""
 
 
 class Damage(NamedTuple):
-    """Why a series of packets ended before the end of the file: at which byte, and whether the file ends there."""
+    """The end of a series of packets before the end of the file: the byte, and whether the file is cut there."""
 
     at: int
     truncated: bool
 
 
 class PacketBuffer:
-    """A part of the file, as it is read.
+    """A buffered part of the file.
 
     Attributes:
-        data: the part.
-        at: where the next packet begins in it.
+        data: the buffered bytes.
+        at: the position of the next packet in `data`.
     """
 
     def __init__(self, file: Readable) -> None:
@@ -47,20 +47,20 @@ class PacketBuffer:
         self._file, self._base = file, 0
 
     def pass_over_empty(self) -> int:
-        """Go on behind the empty packets that come next; how many there are. Each would cost as much as a full one."""
+        """Skip the empty packets that come next, each as costly as a full one otherwise; return their number."""
         found = _EMPTY.match(self.data, self.at)
-        assert found is not None  # it matches none, too
+        assert found is not None  # it also matches no empty packet
         self.at = found.end()
         return len(found[0]) // 2
 
     def frame(self) -> tuple[int, int] | Damage | None:
-        """Start and end of the next packet in `data`, which may be read anew; what is wrong with the rest, if any."""
+        """Return start and end of the next packet in `data`, refilled as needed; else the damage, or None at the end."""
         while True:
             end = len(self.data)
             frame = frame_at(self.data, self.at)
             if frame is not None and frame[1] <= end:
                 return frame if frame[1] >= 0 else Damage(self._base + self.at, truncated=False)
-            # A packet may be larger than one read: ask for at least all of it.
+            # A packet may be larger than one read: read at least all of it.
             more = self._file.read(max(_READ_BYTES, frame[1] - end if frame else 0))
             if not more:
                 return Damage(self._base + self.at, truncated=True) if self.at < end else None
@@ -69,16 +69,16 @@ class PacketBuffer:
 
 
 def read_packets(file: Readable, empty: Callable[[int], None] | None = None) -> Generator[bytes, None, Damage | None]:
-    """Yield the packets in file order, without their frame; the value of the generator is what is wrong with the rest.
+    """Yield the packets in file order, without tag and length; the generator returns the damage, if any.
 
     Args:
-        file: what they are in.
-        empty: if given, gets the number of empty packets between two others, which do not come one by one then.
+        file: the trace.
+        empty: if given, called with the number of consecutive empty packets, which are not yielded then.
     """
     buffer = PacketBuffer(file)
     while True:
         data, at, end = buffer.data, buffer.at, len(buffer.data)
-        # Most packets are small: a tag, a length of one byte, and all of them in the buffer.
+        # Fast path for most packets: a tag, a length of one byte, and all bytes in the buffer.
         while at + 1 < end and data[at] == PACKET_TAG and (size := data[at + 1]) < 0x80 and at + 2 + size <= end:
             if not size and empty is not None:
                 buffer.at = at
@@ -96,7 +96,7 @@ def read_packets(file: Readable, empty: Callable[[int], None] | None = None) -> 
 
 
 def frame_at(buffer: bytes, at: int) -> tuple[int, int] | None:
-    """Start and end of the packet at a place; the end is -1 when there is none, None asks for more bytes."""
+    """Return start and end of the packet at a position; an end of -1: no packet; None: more bytes are needed."""
     if at >= len(buffer):
         return None
     if buffer[at] != PACKET_TAG:

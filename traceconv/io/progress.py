@@ -1,15 +1,15 @@
-"""Which files are being read and written, for whoever shows how far that is: nothing is counted on the way."""
+"""The files that are being read and written, for the display of progress, at no cost per byte."""
 
 from __future__ import annotations
 
 from typing import IO
 
-#: By name, the files that were opened since `start`; None if nobody wants to know.
+#: The files that were opened since `start`, by name; None if progress is not displayed.
 _files: dict[str, IO[bytes]] | None = None
 
 
 def start() -> None:
-    """Begin to note files."""
+    """Start to note files."""
     global _files
     _files = {}
 
@@ -23,12 +23,12 @@ def stop() -> None:
 def note(name: str, file: IO[bytes]) -> None:
     """Note a file that was opened."""
     if _files is not None:
-        _files.pop(name, None)  # the latest one is the last
+        _files.pop(name, None)  # keeps the latest file last
         _files[name] = file
 
 
 def positions() -> list[tuple[str, int | None]]:
-    """Return for each file, the latest one last, how many bytes of it were read or written; None once it is closed."""
+    """Return the bytes read or written of each file, the latest file last; None for a closed file."""
     return [(name, _position(file)) for name, file in list((_files or {}).items())]
 
 

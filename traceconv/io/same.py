@@ -1,4 +1,4 @@
-"""Which inputs hold the same bytes, packed or not."""
+"""Find inputs with the same content, packed or not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from traceconv.io.source import CHUNK_BYTES, Source
 
 
 def digests(sources: Sequence[Source]) -> list[bytes]:
-    """Return a hash of what each input holds, unpacked; b"" for those that begin as no other one does.
+    """Return a hash of the unpacked content of each input; b"" for inputs whose start is unique.
 
     Raises:
         InputError: an input cannot be read.

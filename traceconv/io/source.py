@@ -1,7 +1,7 @@
-"""Inputs: a path or standard input, compressed or not, as bytes, as a bounded head, or as numbered lines.
+"""Open an input, a path or standard input, compressed or not: as bytes, as a bounded head, or as numbered lines.
 
-What the file is inside is seen by content, never by its name: gzip (1f 8b), zip (PK), UTF-16 (byte order mark).
-Everything downstream sees plain bytes, in UTF-8 where the file is text in UTF-16.
+Compression and encoding are recognised by content, never by name: gzip (1f 8b), zip (PK), UTF-16 (byte order mark).
+Importers get plain bytes; UTF-16 is converted to UTF-8.
 """
 
 from __future__ import annotations
@@ -32,37 +32,37 @@ from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.io.outline import Outline, outline
 from traceconv.io.spill import close, failures, spooled_file
 
-#: How much of an input the importers may see when they are asked whether it is theirs.
+#: The size of the head by which importers recognise their format.
 HEAD_BYTES = 64 * 1024
 CHUNK_BYTES = 4 * 1024 * 1024
-#: How much of a text is handled as single lines at a time.
+#: The bytes of text that are split into lines at a time.
 BATCH_BYTES = 64 * 1024
 
 _COPIED = 1 << 20  # bytes at a time
 GZIP = b"\x1f\x8b"
-#: The last one is an archive without any file.
+#: The second one is an archive without files.
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-#: What the standard library raises for damaged archives, besides EOFError for those that end early.
+#: The errors of the standard library for damaged archives, besides EOFError for those that are cut.
 DAMAGED = (OSError, RuntimeError, ValueError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 class Line(NamedTuple):
-    """One line of a text input: its number (from 1) and its bytes."""
+    """A line of a text input: its number (from 1) and its bytes."""
 
     number: int
     text: bytes
 
 
 class Head(Struct, frozen=True, dict=True):
-    """The first bytes of an input, for sniffing.
+    """The first bytes of an input, by which its format is recognised.
 
     Attributes:
         data: up to HEAD_BYTES, decompressed, in UTF-8 if the file is UTF-16.
-        complete: whether this is the whole input.
-        name: the base name of the file; may only break a tie.
+        complete: whether `data` is the whole input.
+        name: the base name of the file; only to decide between formats that fit equally.
         tables: the names of the tables, if the input is an SQLite database.
-        read_tail: reads the last bytes, if these are not the whole input.
+        read_tail: a function that reads the last bytes, if `data` is not the whole input.
     """
 
     data: bytes
@@ -78,14 +78,14 @@ class Head(Struct, frozen=True, dict=True):
 
     @cached_property
     def json(self) -> Outline:
-        """What the text holds as JSON, whatever its spacing and the order of its keys; found once."""
+        """The outline of the text as JSON, computed once."""
         return outline(self.text)
 
     @cached_property
     def tail(self) -> bytes:
-        """The last bytes, up to HEAD_BYTES, for what some writers put behind their events; read when first asked for.
+        """The last bytes, up to HEAD_BYTES: some tools write metadata behind their events. Read on first use.
 
-        An archive is unpacked to its end for this. Empty if it cannot be.
+        An archive is unpacked to its end for this; b"" if it is damaged.
         """
         return self.data if self.read_tail is None else self.read_tail()
 
@@ -94,22 +94,21 @@ class Source:
     """One input of the user.
 
     Args:
-        path: a path, or "-" for standard input (copied to a temporary file, since it is read twice). One with a
-            `display` is called so: a file of an archive, whose path is `archive`.
-        whole: an input of which this one is a part; it is opened by that one only.
-        limits: what it may take; those of the whole, if there is one.
+        path: a path, or "-" for standard input, which is copied to a temporary file, since inputs are read twice; or a
+            `Member` of an archive.
+        whole: the input that this one is a part of, and that opens it; None for an input of its own.
+        limits: its limits; those of `whole`, if given.
 
     Attributes:
         display: the input as the user named it, for messages.
-        damage: what is wrong with a compressed file whose beginning could be unpacked, such as that it ends before
-            its end mark; known after reading it, empty if nothing is.
-        recoded: whether the file is UTF-16 and is handed on as UTF-8 (known after opening it).
-        long_lines: the numbers of the lines that are longer than they may be, and are handed on as empty ones; known
-            after reading.
-        unpacked: counts what is unpacked of it, anew each time that it is opened.
+        damage: the damage of a compressed file whose start could be unpacked, such as a missing end; set by reading, ""
+            if there is none.
+        recoded: whether the file is UTF-16, and converted to UTF-8; set by opening.
+        long_lines: the numbers of the lines that exceed the limit, and are read as empty ones; set by reading.
+        unpacked: counts the unpacked bytes, from 0 each time that the input is opened.
 
     Raises:
-        InputError: when there is nothing readable.
+        InputError: the input does not exist or cannot be read.
     """
 
     _path: Path
@@ -124,7 +123,8 @@ class Source:
         self.long_lines: dict[int, None] = {}
         self.display = str(getattr(path, "display", "")) or os.fspath(path)
         self._spooled: IO[bytes] | None = None
-        self._given, self._archive = path, getattr(path, "archive", None)  # what is unpacked goes with the former
+        # the unpacked file is removed with its `Member`
+        self._given, self._archive = path, getattr(path, "archive", None)
         self._head: Head | None = None
         self._largest = 0
         self._database: sqlite.DatabaseFile | None = None
@@ -148,26 +148,26 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file itself, for the files beside it; None for standard input and pipes."""
+        """The path of the file, to find files beside it; None for standard input and pipes."""
         return None if self._spooled else self._path
 
     @property
     def size(self) -> int:
-        """The bytes of the file, or, if that is more, of what was ever unpacked of it; 0 before it is opened."""
+        """The bytes of the file, or of the data unpacked so far if these are more; 0 before it is opened."""
         return max(self._largest, self.unpacked.size if hasattr(self, "unpacked") else 0)
 
     @property
     def is_packed(self) -> bool:
-        """Whether the file itself is an archive.
+        """Whether the file is compressed.
 
         Raises:
-            InputError: when it cannot be read.
+            InputError: it cannot be read.
         """
         with contextlib.ExitStack() as stack:
             return _is_packed(_magic(self._open_raw(stack), self.display))
 
     def is_same_file(self, path: str | os.PathLike[str]) -> bool:
-        """Return whether `path` names this very file (so that an output never replaces an input)."""
+        """Return whether `path` is this file, so that an output never replaces an input."""
         try:
             own = [file for file in (self.path, self._archive) if file is not None]
             return os.path.exists(path) and any(os.path.samefile(file, path) for file in own)
@@ -176,10 +176,10 @@ class Source:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Return the plain bytes from the start.
+        """Yield an open file of the plain bytes, at their start.
 
         Raises:
-            InputError: also later, while reading, when a compressed file turns out to be broken.
+            InputError: the input cannot be read; also raised while reading a damaged compressed file.
         """
         with contextlib.ExitStack() as stack:
             yield self._open_plain(stack)
@@ -229,7 +229,7 @@ class Source:
         )
 
     def head(self) -> Head:
-        """Return the first bytes, read once."""
+        """Return the head, which is read once."""
         if self._head is None:
             with self.open() as stream:
                 data = stream.read(HEAD_BYTES + 1)
@@ -239,7 +239,7 @@ class Source:
         return self._head
 
     def _tables(self) -> tuple[str, ...]:
-        """Return the names of the tables, () if the database is too damaged to tell."""
+        """Return the names of the tables of a database, () if it is too damaged to read them."""
         try:
             with sqlite.open_database(self.database()) as database:
                 return tuple(database.tables)
@@ -247,13 +247,13 @@ class Source:
             return ()
 
     def database(self) -> sqlite.DatabaseFile:
-        """Return the input itself for SQLite, or a copy of what is compressed, came through a pipe or was not closed.
+        """Return a file for SQLite: the input itself, or a copy if it is compressed, a pipe, or was not closed.
 
-        A copy is made once, and goes with this source.
+        A copy is made once, and removed with this source.
 
         Raises:
-            InputError: the file beside a database that was not closed does not fit it.
-            OutputError: there is no room for the copy.
+            InputError: the log or journal beside a database that was not closed does not fit it.
+            OutputError: the disk is too full for the copy.
         """
         if self._database is not None:
             return self._database
@@ -280,7 +280,7 @@ class Source:
         return found
 
     def _tail(self) -> bytes:
-        """Return the last bytes, up to HEAD_BYTES; empty if they cannot be read."""
+        """Return the last bytes, up to HEAD_BYTES; b"" if they cannot be read."""
         tail = b""
         try:
             with contextlib.ExitStack() as stack:
@@ -296,18 +296,18 @@ class Source:
         return tail
 
     def malformed(self, reason: str, *, hint: str = "", where: str = "") -> MalformedInput:
-        """Return the error that what is in the input makes no sense as a whole; see `MalformedInput`."""
+        """Return the error that the content is invalid as a whole; see `MalformedInput`."""
         return MalformedInput(self.display, where, reason, hint=hint)
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all lines of the file, so that the next line has the next number."""
+        """Whether the source holds all lines of the file, so that line numbers are consecutive."""
         return True
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the text in chunks of whole lines with their ends; the lines of all of them are numbered from 1."""
-        rest: list[bytes] = []  # of a line that is not complete
-        length, number, limit = 0, 1, self.limits.length  # of that line
+        """Yield the text in chunks of whole lines with their ends."""
+        rest: list[bytes] = []  # the parts of a line that is not complete yet
+        length, number, limit = 0, 1, self.limits.length  # the bytes of that line so far
         with self.open() as stream:
             mark = codecs.BOM_UTF8
             while data := stream.read(min(CHUNK_BYTES, limit)):
@@ -337,7 +337,7 @@ class Source:
             number += count
 
     def batches(self) -> Iterator[tuple[Sequence[int], list[bytes]]]:
-        """Yield the lines with their ends, some at a time, and their numbers."""
+        """Yield the lines with their ends in batches, and their numbers."""
         for numbers, text in self.blocks():
             stream, at = io.BytesIO(text), 0
             while lines := stream.readlines(BATCH_BYTES):
@@ -361,13 +361,13 @@ class Source:
 
 
 class _Plain(io.RawIOBase):
-    """Reads on, and turns what goes wrong on the way into an InputError; a cut compressed file just ends early."""
+    """Reads unpacked bytes, and raises InputError for errors on the way; a cut compressed file ends early."""
 
     def __init__(self, inner: IO[bytes], packed: bool, source: Source) -> None:
         self._inner = cast(io.BufferedReader, inner)
         self._packed = packed
         self._source = source
-        self._any = False  # whether anything could be unpacked
+        self._any = False  # whether anything was unpacked
 
     def readable(self) -> bool:
         return True
@@ -382,7 +382,7 @@ class _Plain(io.RawIOBase):
             if not self._packed or not (self._any or isinstance(error, EOFError)):
                 what = "damaged, nothing of it can be unpacked" if self._packed else "cannot be read"
                 raise InputError(f"{what}: {error}", hint="copy it again", at=self._source.display) from None
-            self._source.damage = str(error)  # what came before was handed on already
+            self._source.damage = str(error)  # the bytes before the damage were returned already
             return 0
         self._any = True
         self._source.unpacked.add(len(data))
@@ -391,7 +391,7 @@ class _Plain(io.RawIOBase):
 
 
 class _Recoded(io.RawIOBase):
-    """UTF-16 in, UTF-8 out."""
+    """Converts UTF-16 to UTF-8."""
 
     def __init__(self, inner: IO[bytes], encoding: str) -> None:
         self._inner = inner
@@ -414,7 +414,7 @@ class _Recoded(io.RawIOBase):
 
 
 def _magic(raw: IO[bytes], display: str) -> bytes:
-    """Return the first four bytes of an open file, which stays at its start."""
+    """Return the first four bytes of an open file, and rewind it."""
     try:
         magic = raw.read(4)
     except OSError as error:
@@ -424,14 +424,14 @@ def _magic(raw: IO[bytes], display: str) -> bytes:
 
 
 def _size(raw: IO[bytes]) -> int:
-    """Return the bytes of an open file, which stays at its start."""
+    """Return the size of an open file in bytes, and rewind it."""
     size = raw.seek(0, os.SEEK_END)
     raw.seek(0)
     return size
 
 
 def _end_of_line(stream: IO[bytes]) -> bytes:
-    """Return the end of the line here, which is passed over."""
+    """Skip the rest of a line; return its end."""
     while chunk := stream.readline(_COPIED):
         if chunk[-1:] == b"\n":
             return b"\n"
@@ -456,7 +456,7 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
 
 
 def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
-    """Return a copy of a pipe or process substitution, which can be read only once; None for an ordinary file."""
+    """Return a copy of a pipe or process substitution, which can be read only once; None for a regular file."""
     try:
         if path.is_dir():
             raise InputError("is a directory, expected a file", hint="name the files inside it", at=display)

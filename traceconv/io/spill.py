@@ -1,13 +1,12 @@
-"""What does not fit into memory goes to temporary files.
+"""Move args and columns to temporary files when memory is short.
 
-Most of a large trace are the args of its events, which are read once in and once out. Beyond the budget they are
-written to a file that has no name any more, so that nothing stays behind however the command ends, and come back as a
-mapping of that file. Where the columns (times, names, tracks) alone exceed it, they go the same way. A mapping cannot
-run out of disk, since all of it was written before; columns are sorted in place, for which only a file system that
-writes what changes to a new place needs more.
+Most of a large trace are the args of its events, which are written once and read once. Beyond the budget they go to an
+unlinked file, so that nothing remains however the command ends, and are read through a mapping of it. If the columns
+(times, names, tracks) alone exceed the budget, they are moved in the same way. A mapping cannot run out of disk, since
+the file is written first; columns are sorted in place, which needs more disk only on copy-on-write file systems.
 
-The budget is what is aimed at; by itself it keeps memory below the size of the inputs and 500 MB. Texts, tracks, what
-joins flows, and one column at a time with its order are always in memory.
+The budget is a target, by default the size of the inputs plus 500 MB. Strings, tracks, the state that connects flows,
+and one column at a time with its sort order are always in memory.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from typing import IO, cast
 
 from traceconv.errors import OutputError, UsageError
 
-#: What a command takes besides events: Python, numpy, buffers; an estimate, as is the next one.
+#: The memory of a command besides events: Python, numpy, buffers; an estimate, like the next two.
 _BASE_BYTES = 96 << 20
-#: What sorting a row and writing it need beside its columns.
+#: The bytes to sort and write a row, besides its columns.
 _WORK_BYTES = 32
-#: What it takes once more where several inputs become one.
+#: The bytes to merge a row of several inputs, besides its columns.
 _JOINED_BYTES = 48
-#: So much more than the inputs have a command may take by itself.
+#: The default budget is this much above the size of the inputs.
 _BEYOND_INPUTS = 480_000_000
-#: So much is never worth a file unless the user says so.
+#: Less than this is not spilled, unless the user sets a budget.
 _SMALL_BYTES = _SPOOL_BYTES = 64 << 20
-_MANY_FILES = 10_240  # macOS allows no more
+_MANY_FILES = 10_240  # the most that macOS allows
 _SIZE = re.compile(r"(\d+(?:\.\d*)?)\s*([kmgt]?)(?:i?b)?", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _CGROUPS = Path("/sys/fs/cgroup")
-#: Limit, use, and the key of what of it the kernel can drop, below the folder of a group: version 2, version 1.
+#: The files of a control group (version 2, version 1): limit, usage, and the key of the cache that the kernel can drop.
 _CGROUP_FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -52,10 +51,10 @@ def parse_size(text: str, option: str = "--memory") -> int:
 
     Args:
         text: the size.
-        option: which one it is the value of, for messages.
+        option: the option that it is the value of, for messages.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match else 0
@@ -65,9 +64,9 @@ def parse_size(text: str, option: str = "--memory") -> int:
 
 
 def free_bytes() -> int | None:
-    """Return how much memory a command may still take on this machine and in its group of processes.
+    """Return the bytes of memory that are free on this machine and in the control groups of the process.
 
-    None if not known.
+    Return None if not known.
     """
     free = [_of_machine(), *_of_groups()]
     return min((size for size in free if size is not None), default=None)
@@ -85,7 +84,7 @@ def _of_machine() -> int | None:
 
 
 def _of_groups() -> Iterator[int | None]:
-    """Yield what the group of this process leaves free, and each group around it."""
+    """Yield the bytes that are free in the control group of this process, and in each group around it."""
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -96,7 +95,7 @@ def _of_groups() -> Iterator[int | None]:
             continue
         root = _CGROUPS / "memory" if controllers else _CGROUPS
         own = root / group.lstrip("/")
-        # In a container the group may have another name inside than outside; its files are then those at the root.
+        # In a container the group may have another name inside than outside; its files are at the root then.
         for folder in (own, *own.parents):
             yield _of_group(folder)
             if folder == root:
@@ -115,14 +114,14 @@ def _of_group(folder: Path) -> int | None:
 
 
 class Memory:
-    """How much memory the traces of one command may take.
+    """The memory budget that the traces of one command share.
 
     Args:
-        budget: in bytes; by default what the inputs have and 500 MB, or, if that is less, half of what is free when the
-            first larger input is read.
+        budget: in bytes; by default the size of the inputs plus 500 MB, or half of the memory that is free when the
+            first larger input is read, if that is less.
 
     Raises:
-        UsageError: a budget that is not a positive number.
+        UsageError: the budget is not positive.
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -135,11 +134,11 @@ class Memory:
         self._users: list[Parts] = []
 
     def add_input(self, size: Callable[[], int]) -> None:
-        """Count an input; `size` tells its bytes as far as they are known by then."""
+        """Count an input; `size` returns its bytes as far as they are known."""
         self._inputs.append(size)
 
     def parts(self) -> Parts:
-        """Return a place for the args of one more input, which also tells how many rows that input has."""
+        """Return an empty store for the args of one more input, which also reports the size of its rows."""
         self._users.append(Parts(self))
         return self._users[-1]
 
@@ -148,17 +147,17 @@ class Memory:
         return self._is_exceeded_by(sum(user.kept for user in self._users))
 
     def is_short_for_columns(self) -> bool:
-        """Return whether columns have to go to a file: they are too many even where all args are in one."""
+        """Return whether columns have to go to a file: they exceed the budget even with all args in files."""
         return self._is_exceeded_by(0)
 
     def _is_exceeded_by(self, args: int) -> bool:
-        """Return whether so many bytes of args are too much beside the rows."""
+        """Return whether this many bytes of args, with the rows, exceed the budget."""
         work = _WORK_BYTES + (_JOINED_BYTES if len(self._inputs) > 1 else 0)
         rows = sum(user.row_bytes + work * user.rows for user in self._users)
         return args + rows > self._least and _BASE_BYTES + args + rows > self._allowed(args)
 
     def _allowed(self, args: int) -> int:
-        """Return the budget; `args` is how many bytes of them are in memory."""
+        """Return the budget in bytes; `args` are the bytes of args in memory."""
         if self._budget is not None:
             return self._budget
         if self._free is None:
@@ -168,11 +167,11 @@ class Memory:
 
 
 class Parts:
-    """Chunks of bytes, one behind the other, in memory or in a file; made by `Memory`.
+    """A sequence of chunks of bytes, in memory or in a file; created by `Memory.parts`.
 
     Attributes:
-        kept: how many bytes of them are in memory.
-        rows, row_bytes: how many rows there are beside them, and what their columns take.
+        kept: the bytes in memory.
+        rows, row_bytes: the rows that share the memory, and the bytes of their columns.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -182,7 +181,7 @@ class Parts:
         self._file: IO[bytes] | None = None
 
     def append(self, chunk: bytes | bytearray) -> None:
-        """Add one, which the caller does not change any more.
+        """Append a chunk, which the caller must not change any more.
 
         Raises:
             OutputError: the temporary file cannot be written.
@@ -195,7 +194,7 @@ class Parts:
             self._spill()
 
     def so_far(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Return all chunks, to be read while others are added.
+        """Return all chunks so far; others may be added meanwhile.
 
         Raises:
             OutputError: the temporary file cannot be written.
@@ -207,7 +206,7 @@ class Parts:
             return [mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)]
 
     def take(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Return all chunks for good: no others come, but what is in memory counts on."""
+        """Return all chunks, and end adding; those in memory still count in the budget."""
         chunks = self.so_far()
         self._chunks = []
         if self._file is not None:
@@ -230,7 +229,7 @@ class Parts:
 
 
 def _give_back() -> None:
-    """Give what was freed back to the system: the allocator of glibc keeps it, as holes between what is in use."""
+    """Return freed memory to the system: the allocator of glibc keeps it otherwise."""
     import ctypes
 
     with contextlib.suppress(AttributeError, OSError, TypeError):  # another system, another allocator
@@ -238,18 +237,18 @@ def _give_back() -> None:
 
 
 def _folder() -> str:
-    # What the user names must be used or refused; Python alone would silently take another folder.
+    # A TMPDIR that the user sets is used or refused; Python would silently take another folder.
     return os.environ.get("TMPDIR") or tempfile.gettempdir()
 
 
 def temporary_file() -> IO[bytes]:
-    """Return a new file without a name, open for reading and writing; to be called within `failures`."""
+    """Return a new unlinked file, open for reading and writing; call it within `failures`."""
     _allow_many_files()
     return tempfile.TemporaryFile(prefix="traceconv-", dir=_folder())
 
 
 def _allow_many_files() -> None:
-    """Let this process open as many files as it may: each input takes some, and the usual limit is a low one."""
+    """Raise the limit of open files to the maximum: each input takes some, and the usual limit is low."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -260,20 +259,20 @@ def _allow_many_files() -> None:
 
 
 def spooled_file() -> IO[bytes]:
-    """Return a temporary file that is in memory until it is large."""
+    """Return a temporary file that stays in memory until it is large."""
     spooled = tempfile.SpooledTemporaryFile(_SPOOL_BYTES, prefix="traceconv-", dir=_folder())  # noqa: SIM115
     return cast(IO[bytes], spooled)
 
 
 def close(file: IO[bytes]) -> None:
-    """Close a temporary file that nobody needs any more, also where what is left in its buffer cannot be written."""
+    """Close a temporary file that is not needed any more; errors in writing its buffer are ignored."""
     with contextlib.suppress(OSError):
         file.close()
 
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
-    """Raise what goes wrong with a temporary file as an OutputError that tells what can be done."""
+    """Raise errors of temporary files as OutputError with a hint."""
     try:
         yield
     except OSError as error:
@@ -284,6 +283,6 @@ def failures() -> Iterator[None]:
 
 
 def forget(mapping: mmap.mmap) -> None:
-    """Let go of what of a mapping was read: it is in the file, and comes back when it is looked at."""
+    """Drop the resident pages of a mapping; the next access loads them from the file again."""
     if hasattr(mapping, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
         mapping.madvise(mmap.MADV_DONTNEED)

@@ -1,12 +1,11 @@
-"""SQLite databases as inputs: read only, and nothing in them can run.
+"""Read SQLite databases safely: nothing is written, and nothing in them is executed.
 
-The input itself is never written to, nor anything beside it: `Source.database` makes a copy of what is compressed,
-comes through a pipe, or was not closed (see `sqlite_recovery`).
+Neither the input nor the files beside it are changed: `Source.database` makes a copy if the input is compressed, a
+pipe, or was not closed (see `sqlite_recovery`).
 
-A database comes from outside and may be hostile: it is opened read only and immutable, triggers, views and functions
-of its schema are never used (`trusted_schema` off, an authorizer that allows reads of tables only), extensions are
-off, and each statement is one of ours. What is damaged turns into an InputError.
-See sqlite.org/security.html for what to guard against.
+A database may be hostile: it is opened read only and immutable; triggers, views and functions of its schema are never
+used (`trusted_schema` off, an authorizer that allows reads of tables only); extensions are off; each statement is ours.
+Damage raises InputError. Source of the precautions: sqlite.org/security.html.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ Row = tuple[Any, ...]
 
 
 class Kind(enum.Enum):
-    """What the values of a column are wanted as: SQLite stores any value in any column.
+    """The expected type of the values of a column: SQLite stores any value in any column.
 
-    ANY: as they are. WHOLE: whole numbers. BYTES: blobs. TEXT: texts; numbers and blobs are shown as such.
+    ANY: unchanged. WHOLE: integers. BYTES: blobs. TEXT: texts; numbers and blobs are converted.
     """
 
     ANY = frozenset((int, float, str, bytes, type(None)))
@@ -47,12 +46,12 @@ class Kind(enum.Enum):
 
 
 def typed(rows: Sequence[Row], kinds: Sequence[Kind], report: Callable[[int, int, object], None]) -> Sequence[Row]:
-    """Return the same rows with nothing but what is wanted, and None in the place of what is something else.
+    """Return rows with None in place of each value that is not of the expected type.
 
     Args:
         rows: some rows.
-        kinds: what is wanted of each column.
-        report: called in the order of the rows for each value that is dropped: its row, its column, and the value.
+        kinds: the expected type of each column.
+        report: called in row order for each dropped value, with its row, its column and the value.
     """
     checked = [(place, kind) for place, kind in enumerate(kinds) if kind is not Kind.ANY]
     if not checked or not rows or _all_fit(rows, checked):
@@ -72,9 +71,9 @@ def typed(rows: Sequence[Row], kinds: Sequence[Kind], report: Callable[[int, int
 
 
 def _all_fit(rows: Sequence[Row], checked: Sequence[tuple[int, Kind]]) -> bool:
-    """Return whether all values of some columns fit all of their kinds: looks at all of them at once."""
+    """Return whether all values in the checked columns are of the expected types; fast, without a loop over values."""
     places = [place for place, _ in checked]
-    values = map(itemgetter(*places, places[0]), rows)  # always of two columns, so that it gives tuples
+    values = map(itemgetter(*places, places[0]), rows)  # with two columns at least, so that itemgetter returns tuples
     return set(map(type, chain.from_iterable(values))) <= frozenset.intersection(*(kind.value for _, kind in checked))
 
 
@@ -88,7 +87,7 @@ class Database:
 
     Attributes:
         tables: the names of the columns of each table, in their order.
-        notes: what the user should know about it.
+        notes: remarks for the user.
     """
 
     def __init__(self, connection: sqlite3.Connection, file: DatabaseFile) -> None:
@@ -98,7 +97,7 @@ class Database:
         self.tables: dict[str, list[str]] = {}
         self._names: dict[str, set[str]] = {}
         self._read_tables()
-        # Views are never read: they could stand for tables, and run for ever.
+        # Views are never read: one with the name of a table could run forever.
         views = [str(row[0]) for row in self.rows("SELECT name FROM sqlite_master WHERE type = 'view' LIMIT 1000")]
         if views:
             self.notes.append(f"{len(views)} views of the database are not read: {', '.join(views[:3])}")
@@ -107,13 +106,13 @@ class Database:
     def _read_tables(self) -> None:
         statement = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'create table%' LIMIT ?"
         for (table,) in list(self.rows(statement, _MAX_TABLES)):
-            # Number, name, type, whether it may be null, default, key, whether it is hidden.
+            # The columns of the result: number, name, type, not null, default, primary key, hidden.
             columns = [(str(row[1]), row[6]) for row in self.rows(f"PRAGMA table_xinfo({quoted(table)})")]
             self._names[table] = {name.lower() for name, _ in columns}
             self.tables[table] = [name for name, hidden in columns if not hidden]
 
     def row_id(self, table: str) -> str:
-        """Return what numbers the rows of a table, as it stands in a statement; NULL if nothing does."""
+        """Return the SQL expression for the row number of a table; "NULL" if it has none."""
         for name in _ROW_IDS:
             if name not in self._names[table]:
                 with contextlib.suppress(InputError):
@@ -124,17 +123,17 @@ class Database:
     def batches(
         self, table: str, columns: Sequence[str], size: int, *, rest: str = "", order: Sequence[str] = ()
     ) -> Iterator[list[Row]]:
-        """Yield the rows of a table, some at once. No index is used: it may be damaged where the table is not.
+        """Yield the rows of a table in batches. No index is used, since it may be damaged where the table is not.
 
         Args:
             table: one of the tables.
-            columns: as they stand in a statement.
-            size: how many at once.
+            columns: SQL expressions.
+            size: the rows of a batch.
             rest: the end of the statement.
-            order: what to sort by, columns of the table as they stand in a statement.
+            order: the SQL expressions of the columns to sort by.
 
         Raises:
-            InputError: the database is damaged; all rows before the damage have been handed on, sorted, too.
+            InputError: the database is damaged; all rows before the damage have been yielded, also with `order`.
         """
         wanted = ", ".join((*columns, *order))
         statement = f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}"
@@ -146,7 +145,7 @@ class Database:
                 is_sorted = True
                 yield [row[: len(columns)] for row in batch] if order else batch
         except InputError:
-            if order and not is_sorted:  # SQLite sorts before it hands on anything
+            if order and not is_sorted:  # SQLite would sort before it returns any row
                 yield from self._sorted_before_damage(table, columns, rest, order)
             raise
 
@@ -160,7 +159,7 @@ class Database:
                 with self._telling_damage():
                     batch.extend(islice(rows, size))
             except InputError:
-                # Python asks for the row behind each one that it hands on, and drops that one if there is damage.
+                # Python fetches one row ahead, and drops the row before it if that fails.
                 with contextlib.suppress(InputError):
                     batch += self.rows(f"{statement} LIMIT 1 OFFSET {taken + len(batch)}")
                 if batch:
@@ -190,13 +189,13 @@ class Database:
         """Yield the rows of a query.
 
         Raises:
-            InputError: the database is damaged; rows before the damage have been handed on.
+            InputError: the database is damaged; rows before the damage have been yielded.
         """
         with self._telling_damage():
             yield from self._execute(sql, *parameters)
 
     def _execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-        # SQLite checks a page when it loads it, and takes it as it is while it stays in the cache.
+        # SQLite checks a page only when it loads it into its cache.
         self._connection.execute("PRAGMA shrink_memory")
         return self._connection.execute(sql, parameters)
 
@@ -204,7 +203,8 @@ class Database:
     def _telling_damage(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last: a message that quotes damage
+        # the last one: an error message that quotes damaged text
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
             raise InputError(
                 f"the database cannot be read: {error}",
                 hint="was the profiler stopped before it had closed the file? Try: sqlite3 FILE .recover",
@@ -213,7 +213,7 @@ class Database:
 
 
 def _sort_key(place: int, row: Row) -> tuple[int, Any]:
-    """Return a value of a row in the order of SQLite: NULL, numbers, texts, blobs."""
+    """Return a sort key for a value of a row, in the order of SQLite: NULL, numbers, texts, blobs."""
     value = row[place]
     if value is None:
         return 0, 0
@@ -221,23 +221,23 @@ def _sort_key(place: int, row: Row) -> tuple[int, Any]:
 
 
 def quoted(name: str) -> str:
-    """Return the name of a table or column as it stands in a statement."""
+    """Return the name of a table or column, quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _authorize(action: int, one: str | None, other: str | None, database: str | None, inner: str | None) -> int:
-    """Allow only reads; `inner` names the view or trigger that wants something."""
+    """Allow reads of tables only; `inner` is the view or trigger that the access comes from, if any."""
     allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and one == "shrink_memory")
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
 
 class DatabaseFile(NamedTuple):
-    """A file that SQLite can open as it is.
+    """A file that SQLite can open directly.
 
     Attributes:
-        path: where it is.
+        path: its path.
         display: the input as the user named it.
-        notes: what is to be said about it.
+        notes: remarks for the user.
     """
 
     path: Path
@@ -250,7 +250,7 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
     """Yield the database in a file.
 
     Raises:
-        InputError: it is none, or is damaged.
+        InputError: the file is not a database, or is damaged.
     """
     with contextlib.ExitStack() as stack:
         _refuse_cut(file.path, file.display)
@@ -268,7 +268,7 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
 
 
 def _refuse_cut(path: Path, display: str) -> None:
-    """Refuse a database that was cut: SQLite reads missing pages as zeros, which look like rows without values."""
+    """Raise InputError for a database that was cut: SQLite reads missing pages as zeros, which look like empty rows."""
     with path.open("rb") as file:
         header = file.read(100)
     size = path.stat().st_size

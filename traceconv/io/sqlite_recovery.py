@@ -1,13 +1,13 @@
-"""SQLite databases that were not closed: the files beside them are applied to a copy, never to the input.
+"""Recover SQLite databases that were not closed, on a copy: the input is never changed.
 
-A program that is killed, or still runs, leaves changes beside its database: in `NAME-wal` what is committed and not in
-the database yet, in `NAME-journal` what a transaction that never ended has overwritten. Reading the database alone
-misses the one and takes the other for real. So all of it is copied and SQLite completes the copy, as it would complete
-the database itself the next time that a program writes to it.
+A program that was killed, or still runs, leaves files beside its database: `NAME-wal` holds commits that are not in the
+database yet, `NAME-journal` the old content that an open transaction has overwritten. Reading the database alone would
+miss the former, and include changes that were never committed. So all files are copied, and SQLite recovers the copy,
+as it would recover the database itself on the next write.
 
-SQLite takes a log that is damaged for one that has ended. Here a header that does not fit its checksum, frames of
-commits behind the end, and a journal too short for its records are errors. The formats: "The Write-Ahead Log" and
-"The Rollback Journal" of sqlite.org/fileformat2.html.
+SQLite treats damage in a log as its end. Here a header with a wrong checksum, commits behind the end, and a journal
+that is too short for its records raise errors. Source: "The Write-Ahead Log" and "The Rollback Journal" of
+sqlite.org/fileformat2.html.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from traceconv.io.spill import failures
 
 LOG, JOURNAL = "-wal", "-journal"
 
-_LOG_MAGIC = 0x377F0682  # the last bit says in which order checksums take bytes
+_LOG_MAGIC = 0x377F0682  # the last bit is the byte order of checksums
 _LOG_HEADER = struct.Struct(">8I")
 _FRAME_HEADER = struct.Struct(">4I8x")
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _JOURNAL_HEADER = struct.Struct(">8s5I")
 _ALL_RECORDS = 0xFFFFFFFF  # as many as the file holds
-_BESIDE_PAGE = 8  # the number and the checksum of a page in a journal
+_BESIDE_PAGE = 8  # the page number and the checksum of a journal record
 _LARGEST_PAGE = 65536
 
 
 def beside(path: Path) -> list[Path]:
-    """Return the files beside a database that hold changes of it.
+    """Return the log and journal files beside a database that hold changes of it.
 
     Args:
-        path: the database itself, no link to it: SQLite looks beside that.
+        path: the database, with links resolved, as SQLite does.
     """
     log, journal = (path.with_name(path.name + ending) for ending in (LOG, JOURNAL))
     with contextlib.suppress(OSError):
@@ -47,19 +47,19 @@ def beside(path: Path) -> list[Path]:
 
 
 def _is_hot(journal: Path) -> bool:
-    """Return whether there is anything to undo: where a transaction has ended, the header is zeros or nothing."""
+    """Return whether a journal has something to undo: after a commit its header is zeroed or gone."""
     with journal.open("rb") as file:
         return file.read(1).strip(b"\0") != b""
 
 
 def completed(path: Path, others: list[Path], display: str, folder: Path) -> Path:
-    """Return a copy of a database that SQLite has completed by the files beside it.
+    """Return the path of a copy of a database that SQLite has recovered with the files beside it.
 
     Args:
         path: the database.
-        others: what `beside` has found.
+        others: the result of `beside`.
         display: the database as the user named it.
-        folder: where the copy goes.
+        folder: the folder for the copy.
 
     Raises:
         InputError: the files are damaged or do not belong together.
@@ -82,7 +82,7 @@ def completed(path: Path, others: list[Path], display: str, folder: Path) -> Pat
 
 
 def _complete(copy: Path) -> str:
-    """Let SQLite apply and remove the files beside a copy; what is wrong with it, "" if nothing is."""
+    """Make SQLite apply and remove the files beside a copy; return the error, "" if there is none."""
     log, journal = (copy.with_name(copy.name + ending) for ending in (LOG, JOURNAL))
     wrong = _wrong_journal(journal) if journal.exists() else ""
     if wrong:
@@ -104,15 +104,13 @@ def _complete(copy: Path) -> str:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return str(error)
-    if (
-        pages * page_bytes != copy.stat().st_size
-    ):  # each commit says how many pages there are, and so does the first page
+    if pages * page_bytes != copy.stat().st_size:  # each commit, and the first page, state the number of pages
         return f"it makes {copy.stat().st_size} bytes of a database of {pages} pages"
     return "" if found == "ok" else " ".join(str(found).split())
 
 
 def _wrong_journal(journal: Path) -> str:
-    """Return why SQLite must not undo what a journal says, "" if it may."""
+    """Return the reason why SQLite must not apply a journal, "" if it may."""
     size = journal.stat().st_size
     with journal.open("rb") as file:
         magic, records, _, _, sector_bytes, page_bytes = _JOURNAL_HEADER.unpack(
@@ -122,14 +120,14 @@ def _wrong_journal(journal: Path) -> str:
         end = file.read()
     if magic != _JOURNAL_MAGIC:
         return "the header of the journal is damaged"
-    if size > len(_JOURNAL_MAGIC) and end == _JOURNAL_MAGIC:  # SQLite may remove the file that such a journal names
+    if size > len(_JOURNAL_MAGIC) and end == _JOURNAL_MAGIC:  # SQLite may delete the file that such a journal names
         return "the journal is part of a transaction over several databases"
     is_cut = records != _ALL_RECORDS and size < sector_bytes + records * (page_bytes + _BESIDE_PAGE)
     return "the journal is cut" if is_cut else ""
 
 
 def _log_header(log: Path) -> bytes | None:
-    """Return the header of a write-ahead log; None if it is none."""
+    """Return the header of a write-ahead log; None if the file is not one."""
     with log.open("rb") as file:
         header = file.read(_LOG_HEADER.size)
     if len(header) < _LOG_HEADER.size or int.from_bytes(header[:4], "big") & ~1 != _LOG_MAGIC:
@@ -143,7 +141,7 @@ def _log_header(log: Path) -> bytes | None:
 
 
 def _has_commits(log: Path, header: bytes, frames: int) -> bool:
-    """Return whether commits of this log stand behind the first frames, which SQLite has found to be whole."""
+    """Return whether commits of this log follow the first `frames`, which SQLite has accepted."""
     _, _, page_bytes, _, *salts = _LOG_HEADER.unpack(header)[:6]
     frame_bytes = _FRAME_HEADER.size + (page_bytes if 512 <= page_bytes <= _LARGEST_PAGE else 512)
     with log.open("rb") as file:

@@ -1,1 +1,1 @@
-"""Merging: traces that are aligned become one trace, tables find their recording, processes that are one are joined."""
+"""Merge aligned traces into one: attach tables of sums to their recording, and join shared processes and threads."""

@@ -1,7 +1,7 @@
-"""Flows between what several ranks recorded of the same collective: from rank to rank, in ascending order.
+"""Add flows between the slices of a collective on its ranks, from rank to rank in ascending order.
 
-Drawn is what is certain: collectives of groups whose ranks are known, with a number in the group that each rank has
-once. Equal order alone is not enough, since training repeats itself from step to step.
+Only collectives are connected whose group has known ranks, and whose sequence number each rank has once. Equal order is
+not enough, since training repeats its steps.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NAME = "collective"
 
 
 def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Alignment) -> Trace:
-    """Return the trace with the flows; a note of its first input says how many.
+    """Return the trace with the flows; a note of its first input states their number.
 
     Args:
-        merged: the rows of all inputs, one behind the other.
+        merged: the concatenated rows of all inputs.
         traces: the inputs.
-        alignment: how they are put on trace time.
+        alignment: their alignment.
     """
     source, target, count = _pairs(traces, alignment)
     drawn = f"{len(source)} flows are drawn between the members of {count} collectives"
@@ -42,7 +42,7 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
 
 
 def _pairs(traces: Sequence[Trace], alignment: Alignment) -> tuple[I64, I64, int]:
-    """Return from which slices of the merged trace to which ones flows go, and of how many collectives they are."""
+    """Return the rows of the slices that flows start at and end at, and the number of collectives."""
     matched = match_collectives(traces, alignment.maps)
     if matched is None:
         nothing = np.zeros(0, np.int64)

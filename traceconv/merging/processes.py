@@ -1,8 +1,8 @@
-"""Put the tracks of several inputs under the processes and threads that `traceconv.align.identity` found them to be of.
+"""Put the tracks of several inputs under the processes and threads that they share (`traceconv.align.identity`).
 
-A thread that another input shows already goes on with the new events if these come before or after all others, as in
-two recordings of one process. Slices that overlap others in time get a track beside it. Call stack samples and entries
-of logs cross nothing: they are always on the thread itself, so that samples can be asked for by the slices around them.
+If two inputs record the same thread, and the events of one come before all of the other, they share its track. Slices
+that overlap in time get a track beside it. Samples and log entries are always on the thread itself, since they cross
+nothing, so that samples can be queried by the slices around them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SAME_PID = declare(
     "are of one machine, and that these are numbers of its system: --same-machine says so",
 )
 
-#: What is drawn on a thread itself, whatever else is there.
+#: The tables that are always on the thread itself.
 _CROSS_NOTHING = ("samples", "logs")
 
 
 def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Trace:
-    """Return the inputs in one set of tables, with what is one drawn once.
+    """Return the trace with shared processes and threads once.
 
     Args:
-        trace: all inputs.
-        together: which of their processes and threads are one.
+        trace: the concatenated inputs.
+        together: the processes and threads that they share.
         starts: for each input the number of its first track.
     """
     goes_under: dict[int, TrackId] = {}
@@ -57,22 +57,22 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
-    """A thread of a process that several inputs show, and by input when its slices are there, None for no slices."""
+    """A thread that several inputs record: its track, and by input the time span of its slices, None without slices."""
 
     track: int
     seen: dict[int, Span | None] = field(default_factory=dict)
 
     def has_room(self, span: Span | None) -> bool:
-        """Return whether slices of that time cross none of those that are there."""
+        """Return whether slices in a time span overlap none of the thread."""
         return span is None or all(other is None or gap(span, other) >= 0 for other in self.seen.values())
 
 
 class _Moves:
-    """Which track goes where.
+    """The new parents and numbers of tracks.
 
     Args:
-        trace: all inputs.
-        goes_under: for tracks that belong to a process of another input, that process.
+        trace: the concatenated inputs.
+        goes_under: the process of another input that a track belongs to, by track.
     """
 
     def __init__(self, trace: Trace, goes_under: dict[int, TrackId]) -> None:
@@ -86,7 +86,7 @@ class _Moves:
         self._threads: dict[tuple[TrackId, int], _Thread] = {}
 
     def made(self) -> Trace:
-        """Return the trace with all tracks where they belong; parents may stand behind their children."""
+        """Return the trace with all tracks moved; parents may come after their children."""
         late = self._late()
         for number in sorted(range(len(self._tracks)), key=lambda number: (number in late, number)):
             self._move(number)
@@ -97,7 +97,7 @@ class _Moves:
         return self._trace.with_tables(tracks=self._tracks, **tables)
 
     def _late(self) -> set[int]:
-        """Return the tracks that move below another one, with all below them."""
+        """Return the tracks that move below another one, and their descendants."""
         late: set[int] = set()
         for number, track in enumerate(self._tracks):
             if number in self._goes_under or int(track.parent) in late or int(track.lane_of) in late:
@@ -127,7 +127,7 @@ class _Moves:
         return TrackId(self._events_to[above])
 
     def _share(self, number: int, track: Track, parent: TrackId, tid: int) -> None:
-        """Put a thread onto the one of its number, if there is one; two tracks of one number in one input are two."""
+        """Merge a thread into the one with its tid, if there is one of another input."""
         same = self._threads.setdefault((parent, tid), _Thread(number))
         slices = self._sliced.get(number)
         if track.source in same.seen:
@@ -142,7 +142,7 @@ class _Moves:
             self._tracks[number] = self._beside(track, TrackId(same.track), f"thread {tid}")
 
     def _name(self, number: int, name: str) -> None:
-        """Name a process or thread as another input does, if its own does not."""
+        """Name a process or thread by another input, if its own input does not."""
         if not self._tracks[number].name:
             self._tracks[number] = replace(self._tracks[number], name=name)
 
@@ -152,7 +152,7 @@ class _Moves:
 
 
 def _parents_first(tracks: Sequence[Track]) -> list[int]:
-    """Return the numbers of tracks in order, but for those before their parent or the track whose lane it is."""
+    """Return the numbers of tracks in order, but each after its parent and after the track whose lane it is."""
     order: dict[int, None] = {}
     for number in range(len(tracks)):
         above = [number]

@@ -1,6 +1,6 @@
-"""Processes of the ranks of a job: named by rank and host, in the order of the ranks, with all of their input below.
+"""Name the processes of a job by rank and host, and order them by rank, each with the tracks of its input below.
 
-The names begin with the rank, with as many digits in all of them: where a viewer sorts by names, they are in order.
+Names start with the rank, padded to equal width, so that viewers that sort by name keep the order of ranks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from traceconv.model.tracks import Tracks
 
 
 def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
-    """Return the trace with names that tell the ranks; as it is if its inputs do not state several.
+    """Return the trace with named and ordered ranks; unchanged if its inputs state fewer than two ranks.
 
     Args:
-        trace: all inputs; it is used up, as its columns are sorted in place.
-        hosts: for each what it calls its host, "" if it does not.
+        trace: the concatenated inputs; it is consumed, as its columns are sorted in place.
+        hosts: the host of each input, "" if it states none.
     """
     ranks = {index: source.rank for index, source in enumerate(trace.sources) if source.rank is not None}
     if len(set(ranks.values())) < 2:
@@ -41,7 +41,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
         if track.source not in ranks or track.kind is TrackKind.PROCESS or track.parent != NO_TRACK:
             continue
         rank, own = ranks[track.source], processes[track.source]
-        if len(own) == 1:  # what is below the only process of a rank need not say whose it is
+        if len(own) == 1:  # tracks below the only process of a rank need not name the rank
             name = re.sub(rf", rank {rank}(?= \(|$)", "", track.name)
             changed[number] = replace(track, name=name, parent=TrackId(*own))
         else:
@@ -51,7 +51,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
 
 
 def _processes(trace: Trace) -> dict[int, set[int]]:
-    """Return for each input the processes that its tracks are of."""
+    """Return the processes that hold tracks of each input."""
     found: defaultdict[int, set[int]] = defaultdict(set)
     top: list[int] = []
     for number, track in enumerate(trace.tracks):
@@ -63,7 +63,7 @@ def _processes(trace: Trace) -> dict[int, set[int]]:
 
 
 def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
-    """Yield the tracks, at the top the ranks first, and the others behind them as they were."""
+    """Yield the tracks; those at the top are ordered by rank, then those without a rank in their old order."""
 
     def place(number: int) -> tuple[float, float]:
         own = tracks[number].rank
@@ -76,9 +76,9 @@ def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
 
 
 def _in_tree_order(trace: Trace) -> Trace:
-    """Return the trace with each track behind its parent and before that parent's next child.
+    """Return the trace with its tracks in depth-first order.
 
-    In Chrome JSON, where all tracks are threads, the numbers that they get keep those of a device together.
+    In Chrome JSON, where all tracks are threads, this keeps the numbers of the tracks of a device together.
     """
     children: defaultdict[int, list[int]] = defaultdict(list)
     for number, track in enumerate(trace.tracks):

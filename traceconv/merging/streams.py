@@ -1,4 +1,4 @@
-"""The traces of the writers of one log become one trace, on the clocks that they have."""
+"""Join the traces of the writers of one log, on their own clocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traceconv.model.tracks import Tracks
 
 
 def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:
-    """Return one trace of the streams of one input; each track at the top says whose it is."""
+    """Return one trace of the streams of an input; the tracks at the top name the writer."""
     clocks = list(dict.fromkeys(clock for trace in traces for clock in trace.clocks))
     marked = [
         trace.with_tables(
@@ -45,7 +45,7 @@ def _marked(track: Track, writer: str) -> Track:
 def _joined_info(infos: Sequence[SourceInfo]) -> SourceInfo:
     joined = infos[0].copy()
     if len(infos) > 1:
-        joined.rank = joined.world_size = None  # it is of several processes
+        joined.rank = joined.world_size = None  # it records several processes
     for info in infos[1:]:
         joined.balance.extend(info.balance)
         joined.diagnostics.extend(info.diagnostics)

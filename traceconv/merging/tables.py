@@ -1,9 +1,9 @@
-"""Totals find the recording that they are about.
+"""Attach tables of sums to the recording that they summarise.
 
-A table without times says nothing about when, but a lot about what. In a merge with exactly one input of a format that
-it may be about, its tracks come under the process of that input. Where each row describes one slice (a kernel that was
-measured by replay), the row becomes args of that slice: the nth row of a name belongs to the nth slice of that name in
-order of launch, and only if there are as many rows as slices. Everything else stays where it is, and is said.
+In a merge with exactly one input of a format that a table without times may summarise, the tracks of the table go under
+the process of that input. Where each row describes one slice (a kernel that was measured by replay), the row becomes
+args of that slice: the nth row of a name belongs to the nth slice of that name in order of launch, and only if there
+are as many rows as slices. All other rows stay where they are, with a note.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _MANY_STRANGERS = 0.8
 
 
 def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
-    """Return the only input that the totals of another one may be about, None if there is none or more than one."""
+    """Return the only input that the totals of input `index` may summarise; None if there is none or more than one."""
     formats = sources[index].belongs_to
     hosts = [number for number, other in enumerate(sources) if number != index and other.format in formats]
     return hosts[0] if len(hosts) == 1 else None
 
 
 def join_totals(traces: Sequence[Trace]) -> list[Trace]:
-    """Return the traces, with rows that describe a slice of another trace moved into the args of that slice."""
+    """Move rows that describe a slice of another trace into the args of that slice; return the traces."""
     joined = list(traces)
     sources = [trace.sources[0] for trace in traces]
     for index, source in enumerate(sources):
@@ -53,7 +53,7 @@ def join_totals(traces: Sequence[Trace]) -> list[Trace]:
 
 
 def adopt_totals(trace: Trace) -> Trace:
-    """Return the merged trace with tables of totals under the process of the input that they are about."""
+    """Return the merged trace with each table of totals under the process of the input that it summarises."""
     parents: dict[int, TrackId] = {}
     for index, source in enumerate(trace.sources):
         if source.belongs_to:
@@ -71,13 +71,13 @@ def adopt_totals(trace: Trace) -> Trace:
 
 
 def _sources_last(trace: Trace, last: set[int]) -> Trace:
-    """Return the tracks of some inputs behind those of all others, since a track stands behind its parent."""
+    """Return the trace with the tracks of the inputs `last` behind all others, since parents come first."""
     order = sorted(range(len(trace.tracks)), key=lambda number: trace.tracks[number].source in last)
     return trace if order == list(range(len(order))) else sort_events(renumbered(trace, order))
 
 
 def _top_process(trace: Trace, source: int) -> TrackId:
-    """Return the first process of an input; NO_TRACK if it has none, so that a table stands beside its tracks."""
+    """Return the first process of an input; NO_TRACK if it has none: then a table is put beside its tracks."""
     own = (n for n, track in enumerate(trace.tracks) if track.source == source and track.kind is TrackKind.PROCESS)
     return TrackId(next(own, NO_TRACK))
 
@@ -92,12 +92,12 @@ def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:
 
 
 def _note_strangers(totals: Trace, host: Trace) -> None:
-    """Say so if the table hardly knows the names of the recording: it may be of another run."""
+    """Add a note if the table shares few names with the recording: it may be of another run."""
     names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
     known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
     strangers = names - known
     if not len(host.slices.ts):
-        return  # samples may hold addresses where the table has the names of functions
+        return  # samples may hold addresses where the table has function names
     if len(strangers) > _MANY_STRANGERS * len(names):
         totals.sources[0].notes.append(
             f"{len(strangers)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "
@@ -106,7 +106,7 @@ def _note_strangers(totals: Trace, host: Trace) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a function without return type, namespaces, template arguments and parameters.
+    """Return a function name without return type, namespaces, template arguments and parameters.
 
     >>> plain_name("void at::native::(anonymous namespace)::add_kernel<float, 4>(int, float*)")
     'add_kernel'
@@ -138,7 +138,7 @@ def _string(trace: Trace, text: str) -> int:
 
 
 def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> dict[str, list[int]]:
-    """Return the rows of each name, in order."""
+    """Return the rows of each name, in the given order."""
     found: dict[str, list[int]] = defaultdict(list)
     for row in rows[np.argsort(order[rows], kind="stable")].tolist():
         found[plain_name(trace.strings[table.name[row]])].append(row)
@@ -146,7 +146,7 @@ def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> d
 
 
 def _launches(trace: Trace) -> Any:
-    """Return for each slice the time of the slice that a flow comes from, such as a launch, else its own."""
+    """Return the launch time of each slice, ns: the start of the slice that a flow comes from, else its own start."""
     times = trace.slices.ts.copy()
     times[trace.flows.to_slice] = trace.slices.ts[trace.flows.from_slice]
     return times

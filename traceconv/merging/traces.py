@@ -1,7 +1,7 @@
-"""Several laid-out traces become one on one trace time.
+"""Merge laid-out traces into one trace on one time axis.
 
-Each input keeps its own space of tracks and strings; nothing of two files is put together because of equal numbers. The
-exception are processes and threads that both are known to speak of: `traceconv.align.identity` decides which.
+Each input keeps its own tracks: equal pids or tids of two files do not join them. Only processes and threads that are
+known to be the same are joined; `traceconv.align.identity` decides which.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from traceconv.model.tracks import Tracks
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_flows: bool = False) -> Trace:
-    """Return one trace out of several; the inputs stay as they are.
+    """Return the merged trace; the inputs are not changed.
 
     Args:
         traces: laid-out traces of one input each.
-        alignment: how their clocks are put on trace time, and which of their processes and threads are one.
+        alignment: the maps of their clocks to trace time, and the processes and threads that they share.
         collective_flows: whether to add flows between the members of collectives.
     """
     recorded = traces
@@ -88,7 +88,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
 
 
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
-    """Return the trace with all times mapped; a map never changes the order of times, so the layout stays valid."""
+    """Return the trace with all times mapped. Maps are monotonic, so the layout stays valid."""
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
     if not all(found.changes_nothing for found in maps.values()):
         trace = _with_moved_times(trace, maps)
@@ -98,7 +98,7 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
 
 
 def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
-    """Return the trace with its times mapped, in a file if its columns are in one."""
+    """Return the trace with its times mapped; columns in a file stay in a file."""
     clocks = clocks_of_tracks(trace)
     columns = {(name, "ts"): Column(np.int64) for name in TIMED} | {("slices", "dur"): Column(np.int64)}
     for name, table in trace.timed_tables():
@@ -121,7 +121,7 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
-    """Return the tracks; the topmost ones of clocks that are not placed, or only by a guess, say so in their names."""
+    """Return the tracks; the names of the topmost ones tell if their clock was not placed, or only by a guess."""
     doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
     if not any(doubt.values()):
         return tracks
@@ -141,7 +141,7 @@ def _doubt(verdict: Verdict) -> str:
 
 
 def _number(track: Track) -> str:
-    """Return what a process or a thread without a name is called."""
+    """Return the name of a process or a thread without a name."""
     number = track.tid if track.kind is TrackKind.THREAD else track.pid
     return "" if number is None else f"{track.kind.name.lower()} {number}"
 
@@ -159,7 +159,7 @@ def _note_times_before_zero(trace: Trace) -> None:
 
 
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
-    """Return all rows behind each other, with their references moved into common tables."""
+    """Concatenate the rows of all traces, with their references adapted to common tables."""
     strings: dict[str, int] = {}
     tracks = Tracks()
     frames: list[Frame] = []
@@ -202,9 +202,9 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
 def _joined_column(
     traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, name: str, dtype: Any
 ) -> Column:
-    """Return one column of all traces.
+    """Return the concatenation of one column of all traces.
 
-    Columns are large: those in files are let go of, and what comes of them goes to one.
+    Columns are large: resident pages of those in files are dropped, and their result goes to a file.
     """
     joined = Column(dtype)
     for trace, move in zip(traces, moves, strict=True):
@@ -218,9 +218,9 @@ def _joined_column(
 
 
 def _moved(column: str, values: Any, move: Any) -> Any:
-    """Return the values of a column that refers to a table.
+    """Return the values of a column, adapted to the common table that it refers to.
 
-    `move` is how far that moves, or where each text goes to.
+    `move` is what to add to the numbers, or the new number of each string.
     """
     if move is None:
         return values
@@ -238,7 +238,7 @@ def _moved_track(track: Track, by: int) -> Track:
 
 
 def _metadata(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """Return what each input says about its recording."""
+    """Return the metadata of each input."""
     return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
 
 
@@ -246,7 +246,7 @@ def _metadata(traces: Sequence[Trace]) -> list[dict[str, Any]]:
 
 
 def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> Tracks:
-    """Return the tracks, those at the top with a word on where they come from and how they were aligned."""
+    """Return the tracks; the descriptions of those at the top name their input and its alignment."""
     tracks = Tracks()
     words: dict[tuple[str, int], str] = {}  # many tracks may share them
     for track in trace.tracks:

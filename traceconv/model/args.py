@@ -14,11 +14,11 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def as_bytes(args: AnyArgs) -> bytes:
-    """Return the object as it is kept; b"" for an empty dict and for None."""
+    """Return args as the bytes of a JSON object; b"" for an empty dict and for None."""
     if not isinstance(args, dict):
         return args or b""
     encoded = _encode(args) if args else b""
-    # JSON has no words for infinity and NaN, and msgspec writes null; as text they stay what they are.
+    # JSON cannot express infinity and NaN: msgspec would write null. They are kept as text.
     return _encode(_with_text(args)) if b"null" in encoded else encoded
 
 
@@ -31,7 +31,7 @@ def _with_text(value: Any) -> Any:
 
 
 def join_args(first: AnyArgs, second: AnyArgs) -> bytes:
-    """Return one JSON object with the members of both; of a key that both have, readers take the second."""
+    """Return one JSON object with the members of both. A key of both stays twice: readers take the second value."""
     one, two = as_bytes(first).strip(), as_bytes(second).strip()
     if len(one) <= 2 or not one[1:-1].strip():
         return two

@@ -1,8 +1,8 @@
-"""How importers write a trace: verbs that take integer nanoseconds and return small handles.
+"""The interface through which importers write a trace: methods that take integer ns and return ids.
 
-Only the builder writes tables. A float time is a TypeError (the columns take integers only). A time or duration that
-cannot be drawn is drawn as near to it as can be, counted, and kept in the args where the row has any: by verbs for one
-event and by those for many at once.
+Only the builder writes tables. A time that is a float raises TypeError, since the columns take integers only. A time or
+duration out of range is clamped and counted, and the original value is kept in the args of the row, if the table has
+args. This holds for the methods for one event and for those for many (`Bulk`).
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Clocks:
     """The clocks of an input.
 
     Attributes:
-        domains: that tracks may use; the first one is the default.
-        snapshots: what the file itself says of how they relate.
+        domains: the clock domains that tracks may use; the first one is the default.
+        snapshots: the relations between them that the file states.
     """
 
     def __init__(self, default: ClockDomain) -> None:
@@ -69,11 +69,11 @@ class Clocks:
         self.snapshots: list[ClockSnapshot] = []
 
     def set_default(self, domain: ClockDomain) -> None:
-        """Replace the default domain, once the file has said what its clock is."""
+        """Replace the default domain, once the importer knows the clock of the file."""
         self.domains[0] = domain
 
     def add(self, domain: ClockDomain) -> ClockId:
-        """Declare a domain, which may be known already."""
+        """Declare a clock domain, and return its id; a domain that was declared before keeps its id."""
         if domain not in self.domains:
             self.domains.append(domain)
         return ClockId(self.domains.index(domain))
@@ -84,7 +84,7 @@ class Clocks:
 
 
 class TrackBuilder:
-    """Declares what the events of an input are drawn on. `tracks[id]` is such a track, which may still be changed."""
+    """Declares the tracks of an input. `tracks[id]` is a track, which may still be changed."""
 
     def __init__(self, tracks: Tracks, clocks: Clocks) -> None:
         self._tracks, self._clocks = tracks, clocks
@@ -93,12 +93,12 @@ class TrackBuilder:
         return self._tracks.own(track)
 
     def append(self, track: Track) -> TrackId:
-        """Declare a track given as a whole."""
+        """Add a finished `Track`."""
         self._tracks.append(track)
         return TrackId(len(self._tracks) - 1)
 
     def process(self, name: str = "", *, pid: int | None = None, description: str = "") -> TrackId:
-        """Declare a process of the operating system, or what the input presents as one."""
+        """Declare a process of the operating system, or a thing that the input presents as one."""
         return self.append(Track(TrackKind.PROCESS, name, pid=pid, description=description))
 
     def thread(self, process: TrackId, tid: int | None, name: str = "") -> TrackId:
@@ -108,11 +108,11 @@ class TrackBuilder:
     def add(
         self, name: str, parent: TrackId = NO_TRACK, *, description: str = "", clock: ClockId = DEFAULT_CLOCK
     ) -> TrackId:
-        """Declare anything else: a queue, a device, a group."""
+        """Declare another track for slices and instants: a queue, a device, a group."""
         return self.append(Track(TrackKind.TRACK, name, parent, description=description, clock=clock))
 
     def counter(self, name: str, parent: TrackId = NO_TRACK, *, unit: str = "", description: str = "") -> TrackId:
-        """Declare a track for values."""
+        """Declare a track for counter values."""
         return self.append(Track(TrackKind.COUNTER, name, parent, unit=unit, description=description))
 
     def totals(self, title: str, parent: TrackId = NO_TRACK, *, description: str = "") -> TrackId:
@@ -122,19 +122,19 @@ class TrackBuilder:
 
 
 class Builder:
-    """Collects one input, with a verb for each kind of event.
+    """Collects the events of one input, with a method for each kind of event.
 
     Args:
         info: the input; its balance and diagnostics are filled while reading.
-        clock: the domain of the times that the importer will hand over.
-        memory: how much of it may be used.
+        clock: the clock domain of the times that the importer passes.
+        memory: the memory that all inputs share.
 
     Attributes:
-        clocks: what times count; `clocks.set_default` once the file has said it.
-        tracks: what events are drawn on: `tracks.process`, `tracks.thread`, ...
-        bulk: the verbs for many events at once.
-        tables: what there is so far: strings, args and columns.
-        metadata: info about the whole input: texts, numbers, or anything that JSON can hold.
+        clocks: the clock domains; call `clocks.set_default` once the file has stated its clock.
+        tracks: the tracks, declared with `tracks.process`, `tracks.thread`, ...
+        bulk: the methods for many events at once.
+        tables: the strings, args and columns so far.
+        metadata: information about the whole input: texts, numbers, or anything that JSON can hold.
         collectives: which slices are collectives; None without any.
     """
 
@@ -147,13 +147,13 @@ class Builder:
         self.metadata: dict[str, Any] = {}
         self.collectives: Collectives | None = None
         self._frames: dict[Frame, StackId] = {}
-        self._totals: defaultdict[TrackId, int] = defaultdict(int)  # rows so far
+        self._totals: defaultdict[TrackId, int] = defaultdict(int)  # the rows of tables without times so far, by track
 
     # -- what the input is ------------------------------------------------------------------------------------
 
     @property
     def balance(self) -> Balance:
-        """Where the events of the input went."""
+        """The account of the events of the input; see `Balance`."""
         return self.info.balance
 
     def problem(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
@@ -168,16 +168,16 @@ class Builder:
         self.info.problem(code, at, detail, count)
 
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
-        """Count a problem because of which an event does not reach the trace."""
+        """Count a problem, and the event that does not reach the trace because of it."""
         self.info.skip(code, at, detail, count)
 
     def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
-        """Say that the input holds totals only, and what they may be about.
+        """State that the input holds totals only, and the formats of the recordings that they may sum up.
 
         Args:
             formats: names of importers; in a merge with one such input, the totals come under its process.
-            join_category: the category of the slices that the rows are about one by one: the nth row of a name
-                describes the nth slice of that name. "" for sums.
+            join_category: set if each row describes one slice of this category: the nth row of a name the nth slice of
+                that name. "" for sums.
         """
         self.info.belongs_to, self.info.join_category = formats, join_category
 
@@ -194,7 +194,7 @@ class Builder:
         """Add a slice of `dur` ns that starts at `ts` ns; return its id.
 
         Args:
-            args: what else is known of it, as a JSON object in bytes or a dict.
+            args: a JSON object as bytes, or a dict.
             at: the number of the event or line in the input.
         """
         if not 0 <= dur <= LIMIT_NS or not -LIMIT_NS <= ts <= LIMIT_NS - dur:
@@ -204,11 +204,11 @@ class Builder:
         return tables.put_slice(ts, dur, track, tables.string(name), tables.string(category), place, at)
 
     def begin(self, track: TrackId, ts: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """Start a slice whose end comes later; both are paired in order of time when all events are known."""
+        """Add the start of a slice whose end comes later. Starts and ends are paired when all events are known."""
         self._mark(track, ts, True, name, category, args, at)
 
     def end(self, track: TrackId, ts: int, name: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """End the innermost open slice of that name (or of any name, when it has none)."""
+        """Add an end: it closes the innermost open slice of that name, or of any name if `name` is ""."""
         self._mark(track, ts, False, name, "", args, at)
 
     def _mark(self, track: TrackId, ts: int, is_begin: bool, name: str, category: str, args: AnyArgs, at: int) -> None:
@@ -230,7 +230,7 @@ class Builder:
         tables.put("instants", possible, track, tables.string(name), tables.string(category), place, at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> bool:
-        """Add a value that holds from `ts`, ns, until the next one of the track; return whether it was added.
+        """Add a counter value that holds from `ts` (ns) to the next value of the track; return whether it was added.
 
         A value that is not a finite double is left out and counted as a problem.
         """
@@ -249,7 +249,7 @@ class Builder:
         return True
 
     def count_values(self, written: int, left_out: int) -> None:
-        """Count events of counters in the balance, by what `counter` and `bulk.counters` said of their values."""
+        """Count counter events in the balance: those whose values were added, and those whose values were left out."""
         self.balance.written += written
         if left_out:
             self.info.diagnostics.add(NOT_A_NUMBER, count=0, skipped=left_out)
@@ -279,7 +279,7 @@ class Builder:
 
         Args:
             track: a thread, or another track that is neither process nor counter.
-            source: where it was written: "engine.cpp:77", or the name of a logger.
+            source: the place in the program: "engine.cpp:77", or the name of a logger.
         """
         columns = self.tables.columns["logs"]
         columns["ts"].append(possible_ts(self.info, ts, at))
@@ -294,13 +294,13 @@ class Builder:
         self.tables.added(1)
 
     def totals(self, track: TrackId, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
-        """Add a row of a table without times, on a track of `tracks.totals`; its place is its number in the table."""
+        """Add a row of a table without times to a track of `tracks.totals`; its position is its number in the table."""
         row = self._totals[track]
         self._totals[track] += 1
         self.instant(track, row * _TOTALS_STEP_NS, name, category, args, at)
 
     def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
-        """Return the id of a frame of a call stack, which also stands for the stack that ends in it."""
+        """Return the id of a frame of a call stack; the id also stands for the stack from the outermost frame to it."""
         frame = Frame(name, category, parent)
         if frame not in self._frames:
             self._frames[frame] = StackId(len(self._frames))
@@ -317,7 +317,7 @@ class Builder:
         *,
         cpu: int = NO_CPU,
     ) -> None:
-        """Add the call stack of a thread at a point in time; StackId(-1) for none, NO_CPU where nobody knows."""
+        """Add a sample: the call stack of a thread at a time. StackId(-1): no stack; NO_CPU: the CPU is not known."""
         weight = self._possible_weight(weight, at)
         if not NO_CPU <= cpu <= _MAX_CPU:
             self.problem(IMPOSSIBLE_CPU, at, str(cpu))
@@ -333,7 +333,7 @@ class Builder:
         self.tables.added(1)
 
     def _possible_weight(self, weight: int, at: int) -> int:
-        """Return the weight of a sample, or the nearest one that the column holds."""
+        """Return the weight of a sample, clamped to 64 bits; a change is counted."""
         possible = max(_INT64[0], min(index(weight), _INT64[-1]))
         if possible != weight:
             self.problem(IMPOSSIBLE_WEIGHT, at, str(weight))
@@ -342,7 +342,7 @@ class Builder:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def pair(self) -> None:
-        """Turn the starts and ends so far into slices."""
+        """Pair the starts and ends so far into slices."""
         if len(self.tables.marks):
             PairedSlices(self.tables, self.info).add()
 
@@ -369,5 +369,5 @@ class Builder:
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # an int that no double holds
+    except OverflowError:  # an int beyond the range of a double
         return False

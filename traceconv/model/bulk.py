@@ -1,4 +1,4 @@
-"""How importers write many events at once."""
+"""Methods of the builder that add many events at once."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NOT_A_NUMBER = declare(
 class Bulk:
     """Adds many events to the tables of an input, given as columns of equal length.
 
-    `name` and `category` are interned strings (`Tables.string`); `args_at` and `args_len` tell where the args are, of
-    those that `Tables.args_part` or `Tables.keep_args` was given.
+    `name` and `category` are numbers of interned strings (`Tables.string`); `args_at` and `args_len` locate the args
+    among those that were passed to `Tables.args_part` or `Tables.keep_args`.
     """
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
@@ -44,7 +44,7 @@ class Bulk:
         args: Sequence[bytes],
         origin: Numbers,
     ) -> None:
-        """Add slices with the args of each.
+        """Add slices, with the args of each as bytes.
 
         Raises:
             TypeError: for a time or duration that is not an integer.
@@ -90,7 +90,7 @@ class Bulk:
     def begins_and_ends(
         self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
-        """Add starts and ends in the order of the input; the name of an end says which slice it ends."""
+        """Add starts and ends in the order of the input; an end closes the innermost open slice of its name."""
         args_len = np.where(args_len > len(b"{}"), args_len, 0).astype(np.int32)
         args_at, args_len = self._told_times(args_at, args_len, ts, lambda row: mark_key(bool(is_begin[row])))
         self._tables.marks.extend(
@@ -105,10 +105,10 @@ class Bulk:
         self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
 
     def counters(self, track: I32, ts: I64, value: I64, is_integer: U8, at: I64) -> npt.NDArray[np.bool_]:
-        """Add values of counters; return a mask of those that were not left out.
+        """Add counter values; return a mask of those that were added.
 
         Args:
-            value: integers, and where `is_integer` is 0 the bits of doubles.
+            value: integers where `is_integer` is 1, else the bits of a double.
         """
         doubles = np.where(is_integer, value.astype(np.float64), value.view(np.float64))
         good = np.isfinite(doubles)
@@ -124,11 +124,11 @@ class Bulk:
         self._tables.extend("flows", *map(np.asarray, (from_slice, to_slice, name, category, origin)))
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:
-        """Call stacks; a `stack` of -1 is none, a `cpu` is NO_CPU or a number that a column holds."""
+        """Add samples. A `stack` of -1 is no call stack, a `cpu` of NO_CPU is unknown."""
         self._tables.extend("samples", possible_times(self._info, ts, origin), track, stack, name, weight, cpu, origin)
 
     def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
-        """Return where args are, by the key of their row, once those of events at impossible times tell the time."""
+        """Add the original time to the args of rows at impossible times; return the new `args_at` and `args_len`."""
         rows = np.flatnonzero(beyond(ts)).tolist()
         if rows:
             args_at, args_len, kept = args_at.copy(), args_len.copy(), self._tables.kept_args()
@@ -139,7 +139,7 @@ class Bulk:
 
 
 def _all_possible(ts: Numbers, dur: Numbers) -> bool:
-    """Return whether no slice needs a change; may doubt, but is never wrong about it."""
+    """Return True only if no slice needs a change; a False may be a false alarm."""
     (first, last), (shortest, longest) = _range(ts), _range(dur)
     return shortest >= 0 and longest <= LIMIT_NS and first >= -LIMIT_NS and last <= LIMIT_NS - longest
 
@@ -158,5 +158,5 @@ def _integers(column: Numbers) -> I64:
 
 
 def mark_key(is_begin: bool) -> str:
-    """Return what args call the time of a start or end that cannot be drawn there."""
+    """Return the key in args for the original time of a start or end that was clamped."""
     return "ts_ns" if is_begin else "end_ts_ns"

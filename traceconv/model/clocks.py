@@ -1,8 +1,8 @@
 """Clock domains, snapshots, and the graph that relates them.
 
-A clock domain says what the numbers of a file count. A snapshot is a reading of two domains at one instant; it is an
-edge between them, good to a stated bound. Two files can be put on one time axis when a path of edges connects their
-domains; the bound of the result is the sum of the bounds along the path.
+A clock domain defines what the times of a file count. A snapshot is a reading of two domains at one instant: an edge
+between them, with a bound. Two files can be put on one time axis when a path of edges connects their domains; the bound
+of the result is the sum of the bounds along the path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class Zero(enum.Enum):
-    """What instant a domain calls zero."""
+    """The instant at which a clock domain is zero."""
 
     UNIX_EPOCH = "Unix epoch"
     BOOT = "boot of the machine"
@@ -33,7 +33,7 @@ class Zero(enum.Enum):
 
 
 class Run(enum.Enum):
-    """How a domain runs."""
+    """The way in which a clock domain runs."""
 
     WALL = "wall clock"
     MONOTONIC = "monotonic"
@@ -43,7 +43,7 @@ class Run(enum.Enum):
 
 
 class Provenance(enum.StrEnum):
-    """Who says how two clocks relate."""
+    """The source of a relation between two clocks."""
 
     METADATA = "the files"
     USER = "the user"
@@ -56,8 +56,8 @@ class Step:
     """One step from a clock to another one.
 
     Attributes:
-        text: where it is known from, for people.
-        provenance: who says so.
+        text: the source of the relation, for people.
+        provenance: the kind of the source.
     """
 
     text: Message | str
@@ -73,22 +73,23 @@ class Verdict(enum.StrEnum):
     AMBIGUOUS = "ambiguous"
     INSUFFICIENT = "insufficient"
     INCONSISTENT = "inconsistent"
-    SEPARATE = "separate"  # of places only: beside the others, since the user asked for that instead of a refusal
+    # drawn beside the others without alignment, since the user asked for that instead of a refusal
+    SEPARATE = "separate"
 
     @property
     def refused(self) -> bool:
-        """Whether the traces are not put together on this."""
+        """Whether traces with this verdict are not merged."""
         return self not in (Verdict.OK, Verdict.ASSUMED, Verdict.UNVERIFIED)
 
     @property
     def badness(self) -> int:
-        """How many verdicts are better."""
+        """The number of better verdicts."""
         return _BADNESS[self]
 
 
 _BADNESS = {verdict: badness for badness, verdict in enumerate(Verdict)}
 
-#: What machines without a name call themselves: many are called so, so it tells none from another.
+#: Host names that many machines have, so that they identify none.
 _NO_NAMES = frozenset(("", "localhost", "localhost.localdomain", "(none)"))
 
 #: Clocks of Linux that differ from each other, by the names that importers use.
@@ -96,12 +97,12 @@ OS_CLOCKS = {"CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME", "CLOCK_
 
 
 def machine_name(host: str) -> str:
-    """Return a name that tells a host from others; "" for what hosts without a name are called."""
+    """Return the name of a host, or "" for a name such as "localhost" that identifies none."""
     return "" if host.lower() in _NO_NAMES else host
 
 
 class LocalForm(enum.Enum):
-    """What local times state besides the time of day; none states its zone."""
+    """The parts of a local time that a format states besides the time of day; the zone is never stated."""
 
     DATED = "date and time"
     YEARLESS = "day and time, without the year"
@@ -110,19 +111,19 @@ class LocalForm(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClockDomain:
-    """A timebase.
+    """A clock: what times count.
 
     Attributes:
-        name: what the domain is called in messages and metadata, such as "CLOCK_REALTIME".
-        zero: what instant is zero.
-        run: how it runs; NONE for formats that print durations only, whose positions are synthetic; TOTALS for
-            tables of sums, which have no place in time at all.
+        name: the name in messages and metadata, such as "CLOCK_REALTIME".
+        zero: the instant that is zero.
+        run: how it runs; NONE for formats that state durations only: their times are synthetic; TOTALS for tables of
+            sums, which have no times at all.
         resolution_ns: the smallest step of the numbers as printed.
-        machine: the host it lives on, or "" when the file does not say.
-        owner: the file that a private domain belongs to; "" for a domain that files can share. Of wall clocks where
-            there are several: the host, or the file if it states none.
-        exact_durations: whether durations are printed in finer steps than times: none is cut to fit another slice.
-        local: what its times state, where they are local times; None where they are not.
+        machine: the host that it belongs to, "" if the file does not state one.
+        owner: the file that a private domain belongs to; "" for a domain that files can share. For wall clocks of
+            several hosts: the host, or the file if it states none.
+        exact_durations: whether durations have a finer resolution than times: then none is cut to fit another slice.
+        local: the form of its local times; None if its times are not local.
     """
 
     name: str
@@ -136,12 +137,12 @@ class ClockDomain:
 
     @property
     def synthetic(self) -> bool:
-        """Whether positions in this domain are synthetic: of durations laid end to end."""
+        """Whether times of this domain are synthetic: slices laid end to end."""
         return self.run in (Run.NONE, Run.TOTALS)
 
     @property
     def host(self) -> str:
-        """The host it lives on by a name that tells it from others, "" without one."""
+        """The host that it belongs to, by a name that identifies it; "" without one."""
         return machine_name(self.machine)
 
     def describe(self) -> str:
@@ -154,24 +155,24 @@ class ClockDomain:
 
     @property
     def is_wall_clock(self) -> bool:
-        """Whether it counts from 1970."""
+        """Whether its zero is 1970."""
         return self.zero is Zero.UNIX_EPOCH
 
     def owned_by(self, owner: str) -> ClockDomain:
-        """Return the same domain as the private one of a file."""
+        """Return a copy that is private to a file."""
         return replace(self, owner=owner)
 
     @property
     def shared(self) -> bool:
-        """Whether files can have this very clock in common, because it is known which one it is."""
+        """Whether different files can share this clock, since its definition identifies it."""
         on_a_machine = self.zero in SINCE_BOOT or self.name in OS_CLOCKS
         return self.run is Run.TOTALS or self.zero is Zero.UNIX_EPOCH or (on_a_machine and bool(self.host))
 
     def same_timebase(self, other: ClockDomain) -> bool:
-        """Return whether equal numbers of the two mean the same instant, as far as the files themselves say.
+        """Return whether equal times in both domains are the same instant, as far as the files state.
 
-        Wall clocks are one unless it is known that they are of two hosts. Clocks since boot agree only on one machine,
-        and only if both say which; so do those of the system of equal name.
+        Wall clocks are the same unless they are known to be of two hosts. Clocks since boot, and system clocks of equal
+        name, are the same only on one machine that both files name.
         """
         if self == other:
             return True
@@ -186,63 +187,64 @@ class ClockDomain:
         return self.zero in SINCE_BOOT and self.zero is other.zero
 
 
-#: Stands for a bound that nobody knows where bounds are compared, ns: greater than any.
+#: Replaces an unknown bound in comparisons, ns: greater than any known one.
 NO_BOUND_NS = 2**62
 #: Sums of two times below this fit into 64 bits.
 _FITS = 2**62
-#: How far off files can be that state how their clocks relate, but not how well, ns: like those that were measured.
+#: The bound of files that state the relation of their clocks without a bound, ns; as measured on such files.
 UNSTATED_BOUND_NS = 40_000
-#: What none of these is off, ns, however far that is from what was measured.
+#: The largest error that is conceivable for such files, ns.
 MOST_UNSTATED_NS = 10**9
-#: Drifts are counted in these: 2**-40 is 9e-13, that is 1 ns in 18 minutes.
+#: The unit of drifts is 2**-40, that is 9e-13, or 1 ns in 18 minutes.
 _DRIFT_BITS = 40
 DRIFT_UNIT = 2.0**-_DRIFT_BITS
-#: The largest drift that maps can be applied with, in these units: 1953 ppm.
+#: The largest drift that a map can apply, in this unit: 1953 ppm.
 MOST_DRIFT = 2**31 - 1
-#: How fast two clocks may run apart, as a ratio. Two that nobody corrects: oscillators of computers are within 100 ppm.
+#: The largest drift between two clocks, as a ratio. Between two free-running ones: computer oscillators are within 100
+#: ppm.
 FREE_DRIFT = 200e-6
-#: Two clocks of one machine: its kernel slews the wall clock by no more than this.
+#: Between two clocks of one machine: the kernel slews the wall clock by no more than this.
 SLEW_DRIFT = 500e-6
-#: A clock while it is slewed, beside one with an oscillator of its own.
+#: Between a clock that is being slewed and one with another oscillator.
 SLEWED_DRIFT = 700e-6
 
-#: Between these a number of ns can only be a time since 1970: 2001 and 2096. A clock since boot would need 31 years.
+#: Times in this range (the years 2001 to 2096) can only count from 1970: a clock since boot would need 31 years.
 _UNIX_TIMES = range(10**18, 4 * 10**18)
 
 
 def worse(one: Verdict, other: Verdict) -> Verdict:
-    """Return the one of two verdicts that is less to be trusted."""
+    """Return the worse of two verdicts."""
     return max(one, other, key=_BADNESS.__getitem__)
 
 
 def looks_like_unix_time(ns: int) -> bool:
-    """Return whether a time is so large that it can only count from 1970."""
+    """Return whether a time (ns) is so large that it can only count from 1970."""
     return ns in _UNIX_TIMES
 
 
-#: Where clocks that files of one machine can share begin. The two differ by the time that the machine slept.
+#: The zeros of clocks that files of one machine can share. They differ by the time that the machine slept.
 SINCE_BOOT = (Zero.BOOT, Zero.BOOT_AND_SLEEP)
 
 #: The wall clock of a machine, nanoseconds since 1970 (UTC).
 REALTIME = ClockDomain("CLOCK_REALTIME", Zero.UNIX_EPOCH, Run.WALL)
-#: The other clocks of Linux (clock_gettime(2)). The raw one is not slewed, so it is related to no other by definition.
+#: The other clocks of Linux (clock_gettime(2)). The raw one is not slewed, so no definition relates it to another.
 MONOTONIC = ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Run.MONOTONIC)
 MONOTONIC_RAW = ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC)
 BOOTTIME = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT_AND_SLEEP, Run.MONOTONIC)
 TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 
 
-#: How the wall clocks of two hosts are taken for one.
+#: The text of the step that takes the wall clocks of two hosts for one clock.
 TWO_HOSTS = "the wall clocks of two hosts, taken for one"
 
-#: Where the rows of a table without times stand.
+#: The clock domain of the rows of a table without times.
 NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
 
 
 def as_one(domain: ClockDomain) -> ClockDomain:
-    """Return a clock that files share as what they have in common: each may print it by another resolution.
+    """Return a shared clock without the properties in which files differ, such as the printed resolution.
 
-    Wall clocks are one unless they are known to be of two hosts, as in `ClockDomain.same_timebase`.
+    Wall clocks are the same unless they are known to be of two hosts, as in `ClockDomain.same_timebase`.
     """
     if domain.is_wall_clock:
         return replace(REALTIME, owner=domain.owner)
@@ -251,11 +253,11 @@ def as_one(domain: ClockDomain) -> ClockDomain:
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """What a local time without a zone was taken for.
+    """The zone that a local time without one was interpreted in.
 
     Attributes:
-        ahead_ns: how far ahead of UTC, ns.
-        guessed: whether nobody said so.
+        ahead_ns: the offset of the zone from UTC, ns, positive to the east.
+        guessed: whether neither the file nor the user states the zone.
     """
 
     ahead_ns: int
@@ -269,10 +271,10 @@ class ClockSnapshot:
     Attributes:
         clock: a domain, and `ts` its reading in ns.
         other: another domain, and `other_ts` its reading in ns.
-        bound_ns: how far apart the readings can be at most: |true - stated| <= bound_ns; None when nobody knows.
-        method: where this is known from, for the receipt: "baseTimeNanoseconds of the file".
-        local: what a local time was taken for, where it rests on one.
-        provenance: who says so; a local time that was interpreted is assumed.
+        bound_ns: how far apart the readings can be: |true - stated| <= bound_ns; None if not known.
+        method: the source, for the receipt: "baseTimeNanoseconds of the file".
+        local: the zone that was taken for the local time that it rests on; None if it rests on none.
+        provenance: the kind of the source; ASSUMED for a local time whose zone was guessed.
     """
 
     clock: ClockDomain
@@ -286,26 +288,26 @@ class ClockSnapshot:
 
     @property
     def assumed(self) -> bool:
-        """Whether this rests on what the user states or on an assumption, and not on the file."""
+        """Whether this rests on an option or an assumption, and not on the file."""
         return self.provenance is not Provenance.METADATA
 
     @property
     def step(self) -> Step:
-        """Where it is known from."""
+        """The source, as a step of a clock map."""
         return Step(self.method, self.provenance)
 
     def between(self, clock: ClockDomain, other: ClockDomain) -> ClockSnapshot:
-        """Return the same reading, of domains by other names."""
+        """Return the same readings for two other clock domains."""
         return replace(self, clock=clock, other=other)
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """Where a map goes on along another line: from `at_ns` on, t' = t + offset_ns + drift * (t - at_ns).
+    """A point from which a map follows another line: t' = t + offset_ns + drift * (t - at_ns) for t >= at_ns.
 
     Attributes:
         at_ns: the first time on the new line.
-        offset_ns: what is added there.
+        offset_ns: the offset at `at_ns`.
         drift: in units of DRIFT_UNIT.
     """
 
@@ -316,22 +318,22 @@ class Bend:
 
 @dataclass(frozen=True, slots=True)
 class ClockMap:
-    """Turns times of one domain into another: t' = t + offset_ns + drift * (t - at_ns), up to the first bend.
+    """Converts times of one domain to another: t' = t + offset_ns + drift * (t - at_ns), up to the first bend.
 
-    Times never change their order: where the line of a bend begins below that before it, the latter stays level until
-    there. Everything is in integers, and exact for all times that fit into 64 bits.
+    A map is monotonic: where the line of a bend starts below the end of the line before it, times before the bend are
+    limited to its start. All arithmetic is in integers, and exact for all times that fit into 64 bits.
 
     Attributes:
-        offset_ns: what is added at `at_ns`.
-        bound_ns: how wrong the result is at most; None: not known.
-        steps: where it is known from, step by step; none where both are the same clock.
+        offset_ns: the offset at `at_ns`.
+        bound_ns: how wrong the result can be, ns; None if not known.
+        steps: the sources of the map, one for each edge of its path; empty if both are the same clock.
         verdict: how far to trust it.
-        drift: how much faster the other clock runs, in units of DRIFT_UNIT: the times stay integers.
-        at_ns: where the offset holds; of no account without drift.
-        bends: where one of the clocks was slewed or set, in order; later ones begin at no smaller results.
-        rests_on: the pairs of clocks whose events it was estimated from, each as the keys of both.
-        two_hosts: whether it takes the wall clocks of two hosts for one: then the bound is not known.
-        in_step_ns: how wrong the result would be at most if these agreed; None without them, or where it is not known.
+        drift: how much faster the other clock runs, in units of DRIFT_UNIT, so that times stay integers.
+        at_ns: the time at which the offset holds; ignored if the drift is 0.
+        bends: the points at which one of the clocks was slewed or set, in order; their results never decrease.
+        rests_on: the pairs of clocks (by key) whose events it was estimated from.
+        two_hosts: whether it takes the wall clocks of two hosts for one clock; then the bound is not known.
+        in_step_ns: with `two_hosts`: the bound if these wall clocks agreed; else, or if not known, None.
     """
 
     offset_ns: int = 0
@@ -347,16 +349,16 @@ class ClockMap:
 
     @property
     def lines(self) -> tuple[Bend, ...]:
-        """The lines of the map, the first one from its beginning on: its `at_ns` is not where it begins."""
+        """The lines of the map. The first one holds for all times before the first bend, also before its `at_ns`."""
         return (Bend(self.at_ns, self.offset_ns, self.drift), *self.bends)
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether times stay what they are."""
+        """Whether the map is the identity."""
         return not (self.offset_ns or self.drift or self.bends)
 
     def apply(self, ts: I64) -> I64:
-        """Return times of the one domain in the other, ns; their order does not change.
+        """Convert times (ns) of one domain to the other; their order does not change.
 
         Raises:
             OverflowError: a result does not fit into 64 bits.
@@ -374,7 +376,7 @@ class ClockMap:
         return found
 
     def at(self, ts: int) -> int:
-        """Return one time of the one domain in the other, ns."""
+        """Convert one time (ns) of one domain to the other."""
         number = self._line(ts)
         mapped = _mapped(ts, self.lines[number])
         if number == len(self.bends):
@@ -383,19 +385,19 @@ class ClockMap:
         return min(mapped, following.at_ns + following.offset_ns)
 
     def _bends_with(self, after: ClockMap) -> Iterator[tuple[int, int, int]]:
-        """Yield where this map followed by another one bends, and the numbers of their lines from there on."""
+        """Yield the bends of this map followed by another one: time, and the numbers of both lines from there on."""
         back = self.inverse() if after.bends else self
         begins = [(bend.at_ns, 0) for bend in self.bends]
         begins += [(back.at(bend.at_ns), number) for number, bend in enumerate(after.bends, 1)]
         number = 0
         for begin in sorted({begin for begin, _ in begins}):
             line = self.lines[self._line(begin)]
-            there = [other for at, other in begins if at == begin]  # told by number: going back rounds
+            there = [other for at, other in begins if at == begin]  # compared by number, since the inverse rounds
             number = max(number, after._line(_mapped(begin, line)), *there)
             yield begin, self._line(begin), number
 
     def _line(self, ts: int) -> int:
-        """Return which line a time is on."""
+        """Return the number of the line that holds at a time."""
         return sum(1 for bend in self.bends if bend.at_ns <= ts)
 
     @property
@@ -404,38 +406,38 @@ class ClockMap:
         return self.drift * DRIFT_UNIT * 1e6
 
     def inverse(self) -> ClockMap:
-        """Return the way back."""
+        """Return the inverse map."""
         at = self.at_ns + self.offset_ns if self.drift else 0
         bends = (Bend(bend.at_ns + bend.offset_ns, -bend.offset_ns, _back(bend.drift)) for bend in self.bends)
         return replace(self, offset_ns=-self.offset_ns, drift=_back(self.drift), at_ns=at, bends=tuple(bends))
 
     @property
     def method(self) -> str:
-        """Where it is known from, for people."""
+        """The sources of the map, for people."""
         return ", then ".join(str(step.text) for step in self.steps) or "same clock"
 
     @property
     def by_user(self) -> bool:
-        """Whether the user says it, at least in part."""
+        """Whether it rests, at least in part, on an option of the user."""
         return any(step.provenance is Provenance.USER for step in self.steps)
 
     @property
     def bound_in_step_ns(self) -> int | None:
-        """The bound, or what it would be if the wall clocks of all hosts agreed."""
+        """The bound; with `two_hosts`, the bound if their wall clocks agreed."""
         return self.in_step_ns if self.two_hosts else self.bound_ns
 
     @property
     def uncertainty(self) -> int:
-        """The bound as something to compare: a map without one is worse than any other."""
+        """The bound for comparisons: NO_BOUND_NS if not known."""
         return NO_BOUND_NS if self.bound_ns is None else self.bound_ns
 
     @property
     def stated_bound_ns(self) -> int:
-        """The bound; where none is stated, as for similar files."""
+        """The bound; UNSTATED_BOUND_NS if none is stated."""
         return UNSTATED_BOUND_NS if self.bound_ns is None else self.bound_ns
 
     def then(self, after: ClockMap) -> ClockMap:
-        """Return this map followed by another one."""
+        """Return the composition: this map, then `after`."""
         two_hosts = self.two_hosts or after.two_hosts
         first, other = self.lines[0], after.lines[0]
         at = first.at_ns if first.drift else other.at_ns - first.offset_ns if other.drift else 0
@@ -460,12 +462,12 @@ def _sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
-#: From the wall clock of one host to that of another one.
+#: The map between the wall clocks of two hosts.
 _IN_STEP = ClockMap(0, None, (Step(TWO_HOSTS, Provenance.ASSUMED),), Verdict.ASSUMED, two_hosts=True, in_step_ns=0)
 
 
 def _on_line(ts: I64, line: Bend) -> I64:
-    """Return times moved along one line, exactly, without leaving 64 bits: drifts are below 2**31."""
+    """Apply one line to times (ns), exactly and within 64 bits, since drifts are below 2**31."""
     if not line.drift:
         return ts + np.int64(line.offset_ns)
     away = ts - np.int64(line.at_ns)
@@ -480,12 +482,12 @@ def _back(drift: int) -> int:
 
 
 def _mapped(ts: int, line: Bend) -> int:
-    """Return one time moved along one line."""
+    """Apply one line to one time (ns)."""
     return ts + line.offset_ns + ((ts - line.at_ns) * line.drift >> _DRIFT_BITS)
 
 
 def _chained(at: int, line: Bend, after: Bend) -> Bend:
-    """Return two lines one after the other, as one whose offset holds at a time."""
+    """Return the composition of two lines, as a line whose `at_ns` is `at`."""
     rate, more = line.drift * DRIFT_UNIT, after.drift * DRIFT_UNIT
     return Bend(at, _mapped(_mapped(at, line), after) - at, round((rate + more + rate * more) / DRIFT_UNIT))
 
@@ -493,11 +495,11 @@ def _chained(at: int, line: Bend, after: Bend) -> Bend:
 class ClockGraph:
     """The domains of all inputs with the snapshots between them.
 
-    What is estimated becomes an edge like all others (`relate`), once it is believed: the search stays the same.
+    An estimate that is accepted becomes an edge like all others (`relate`).
     """
 
     def __init__(self, domains: Iterable[ClockDomain], snapshots: Iterable[ClockSnapshot]) -> None:
-        # For each domain those beside it, each with how its times become times of the first.
+        # For each domain its neighbours, each with the map from the neighbour to the domain.
         self._edges: dict[ClockDomain, list[tuple[ClockDomain, ClockMap]]] = {}
         for domain in domains:
             self._edges.setdefault(domain, [])
@@ -511,20 +513,20 @@ class ClockGraph:
         self.relate(snap.clock, snap.other, ClockMap(offset, snap.bound_ns, (snap.step,), verdict))
 
     def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap, back: ClockMap | None = None) -> None:
-        """Add an edge: how times of `clock` become times of `other`, and back, if that has another bound."""
+        """Add an edge: `way` maps times of `clock` to `other`; `back` is its inverse, given if its bound differs."""
         self._edges.setdefault(other, []).append((clock, way))
         self._edges.setdefault(clock, []).append((other, back or way.inverse()))
 
     def copy(self) -> ClockGraph:
-        """Return the same domains and edges; what is added to the one is not in the other."""
+        """Return an independent copy."""
         other = ClockGraph((), ())
         other._edges = {domain: list(edges) for domain, edges in self._edges.items()}
         return other
 
     def _join_equal_timebases(self) -> None:
-        """Relate what is the same clock; wall clocks of two hosts are related, too, but nobody knows how well.
+        """Relate domains that are the same clock, and the wall clocks of two hosts, these without a bound.
 
-        The wall clock of nobody stands for that of the first host.
+        A wall clock without an owner stands for that of the first host.
         """
         domains = list(self._edges)
         for i, one in enumerate(domains):
@@ -545,7 +547,7 @@ class ClockGraph:
                 self.relate(wall, first, _IN_STEP)
 
     def maps_to(self, target: ClockDomain) -> dict[ClockDomain, ClockMap]:
-        """Return for each domain that is related to `target`, the map with the smallest bound."""
+        """Return the map with the smallest bound to `target`, for each domain that a path connects with it."""
         best: dict[ClockDomain, ClockMap] = {}
         queue: list[tuple[int, int, int, ClockDomain, ClockMap]] = [(0, 0, 0, target, ClockMap())]
         pushed = 0
@@ -555,7 +557,7 @@ class ClockGraph:
                 continue
             best[domain] = path
             if domain.synthetic and domain != target:
-                continue  # what is tied to synthetic positions is not tied to anything else by them
+                continue  # synthetic times relate no other clocks
             for neighbour, edge in self._edges.get(domain, ()):
                 if neighbour not in best:
                     pushed += 1

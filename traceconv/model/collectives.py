@@ -1,8 +1,9 @@
-"""What a trace says of collectives: operations of a group of processes that some leave only after others have entered.
+"""The declarations about collectives: operations of a group of processes in which some wait for others.
 
-None leaves an all_reduce, all_gather, reduce_scatter, all_to_all or barrier before all have entered. Others bound one
-side only: none leaves a broadcast or a scatter before its root has entered, the root leaves a reduce or a gather after
-all have, and who receives a message after its sender has entered. They count where the root is known.
+No process leaves an all_reduce, all_gather, reduce_scatter, all_to_all or barrier before all have entered it. Other
+operations bound one side only: no process leaves a broadcast or a scatter before its root has entered; the root leaves
+a reduce or a gather after all have entered; a receiver leaves after its sender has entered. These are used where the
+root is known.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ from typing import Any
 
 Group = tuple[int, ...]
 
-#: Who enters alone, of which the others wait, is the root; or they enter, and the root waits; or it is a message.
+#: The operations in which all wait for the root; in which the root waits for all; and messages between two ranks.
 FROM_ROOT, TO_ROOT, MESSAGES = ("broadcast", "scatter"), ("reduce", "gather"), ("send", "recv")
 ONE_SIDED = (*FROM_ROOT, *TO_ROOT, *MESSAGES)
 
-#: No job has more processes.
+#: More processes than any job has.
 _MOST_RANKS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveArgs:
-    """What the members of the args are called that tell one collective from another; "" for what the format lacks.
+    """The keys of the args that describe a collective; "" for a key that the format lacks.
 
     Attributes:
-        kind: what is done.
-        ranks: of the group: a list, or its text.
-        group: the name of the group in this process; another process may call another one so.
-        about: what the group is for; equal in all processes.
-        group_size: how many processes the group has.
+        kind: the operation.
+        ranks: the ranks of the group: a list, or its text.
+        group: the name of the group in this process; another process may use this name for another group.
+        about: the purpose of the group; equal in all processes.
+        group_size: the number of processes of the group.
         seq: the number of the collective in its group.
-        sizes: how much of what is exchanged.
+        sizes: the amount and type of the exchanged data.
         source, target: the rank that a message comes from, or goes to.
-        call: the number of the call that launched it, which the call has, too.
-        root: in the args of the call the number of the root in the group.
+        call: the number that the collective shares with the call that launched it.
+        root: in the args of that call: the number of the root in the group.
     """
 
     kind: str = ""
@@ -53,17 +54,18 @@ class CollectiveArgs:
 
 @dataclass(frozen=True, slots=True)
 class Collectives:
-    """Which slices of a trace are collectives, and where their args tell of what.
+    """The slices of a trace that are collectives, and the keys of their args.
 
     Attributes:
-        kinds: for interned pairs of name and category what is done, such as "all_reduce"; "" where the args tell it.
-        args: what their members are called.
-        said: what the args may say is done, and what that is; of all else nothing is known.
-        groups: the ranks of the groups by name, where the args may be cut short; in the order in which the process made
-            them, which is the same in all processes for groups of equal ranks.
-        only_group: the ranks of the only group that the job has, for collectives without one; None if it has several.
-        world: all ranks of the job; None if nobody says how many there are.
-        calls: pairs of name and category of the calls that launch them.
+        kinds: the operation, such as "all_reduce", by interned name and category; "" where the args state it.
+        args: the keys of their args.
+        said: the operation by its text in the args; other texts are of unknown operations.
+        groups: the ranks of the groups by name, since the args may be cut short. In the order in which the process
+            created them, which is the same in all processes for groups of equal ranks.
+        only_group: the ranks of the only group of the job, for collectives that state none; None if it has several
+            groups.
+        world: all ranks of the job; None if their number is not stated.
+        calls: the interned names and categories of the calls that launch them.
     """
 
     kinds: Mapping[tuple[int, int], str]
@@ -76,9 +78,9 @@ class Collectives:
 
 
 def parse_ranks(value: Any) -> Group | None:
-    """Return the ranks of a group, in order, from a list or from its text, "[0, 1]".
+    """Return the ranks of a group in ascending order, from a list or its text such as "[0, 1]".
 
-    None if they were cut or are none.
+    Return None if the list was cut short or holds anything but ranks.
     """
     if isinstance(value, str):
         value = value.strip("[] ").split(",") if value.strip("[] ") else []

@@ -1,4 +1,4 @@
-"""Columns while they grow: in memory, and in temporary files once they are too large for it."""
+"""Growing columns: in memory, and moved to temporary files when memory is short."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _ALIGNED = 8
 
 
 class Column:
-    """Numbers of one type, one behind the other.
+    """A growing array of numbers of one type.
 
     Attributes:
-        append: adds one number; another function after each `spill`.
-        frombytes: adds many, given as the bytes of an array of the same type; likewise.
+        append: a function that adds one number; replaced by each `spill`.
+        frombytes: a function that adds the numbers in the bytes of an array of the same type; replaced by each `spill`.
     """
 
     __slots__ = ("__weakref__", "_before", "_file", "_tail", "append", "frombytes")
 
     def __init__(self, dtype: Any) -> None:
-        self._tail: array[Any] = array(_TYPECODES[dtype])  # those that are not in the file
+        self._tail: array[Any] = array(_TYPECODES[dtype])  # the numbers that are not in the file
         self._file: IO[bytes] | None = None
-        self._before = 0  # how many are in the file
+        self._before = 0  # how many numbers are in the file
         self._bind()
 
     def _bind(self) -> None:
-        """Give out the functions of the array: a call of our own for each number would cost more than they do."""
+        """Expose the methods of the array itself: a wrapper call for each number would cost more than they do."""
         self.append, self.frombytes = self._tail.append, self._tail.frombytes
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """What all numbers take."""
+        """The bytes of all numbers."""
         return len(self) * self._tail.itemsize
 
     @property
@@ -53,7 +53,7 @@ class Column:
         return self._file is not None
 
     def put(self, values: npt.NDArray[Any]) -> None:
-        """Add the numbers of an array of this type."""
+        """Append the numbers of an array of this type."""
         self.frombytes(np.ascontiguousarray(values, self._tail.typecode).view(np.uint8).data)
 
     def spill(self) -> None:
@@ -70,13 +70,13 @@ class Column:
                 weakref.finalize(self, close, self._file)
             self._file.write(self._tail)
         self._before += len(self._tail)
-        self._tail = array(self._tail.typecode)  # whoever looks at the old one keeps it
+        self._tail = array(self._tail.typecode)  # a view of the old array keeps it alive
         self._bind()
 
     def numbers(self) -> npt.NDArray[Any]:
-        """Return all of them, not copied. They are to be read only where the column `is_spilled`.
+        """Return all numbers without a copy. Do not write to them if the column `is_spilled`.
 
-        A column in memory cannot grow while they are in use; Python raises a BufferError.
+        A column in memory cannot grow while the result is in use; Python raises BufferError.
 
         Raises:
             OutputError: the temporary file cannot be written.
@@ -89,7 +89,7 @@ class Column:
             return np.frombuffer(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ), self._tail.typecode)
 
     def move_to(self, file: IO[bytes]) -> tuple[str, int, int]:
-        """Move all numbers behind what is in a file; their type, how many there are, and where they begin."""
+        """Append all numbers to a file; return their type, their count, and the offset of the first one."""
         start = -file.tell() % _ALIGNED + file.tell()
         file.seek(start)
         if self._file is not None:
@@ -105,7 +105,7 @@ class Column:
 def finished(
     columns: Sequence[Column], *, in_file: bool
 ) -> tuple[list[npt.NDArray[Any]], tuple[()] | tuple[mmap.mmap]]:
-    """Return all numbers of some columns, which are used up; and, if they are to be in a file, the mapping of that.
+    """Return the numbers of columns, which are consumed; with `in_file` in a mapped file, and its mapping.
 
     Raises:
         OutputError: the temporary file cannot be written.
@@ -117,13 +117,11 @@ def finished(
 
 
 def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:
-    """Return all numbers of some columns, which are used up, as arrays that may be written to.
+    """Move the numbers of columns, which are consumed, to one file; return them as writable arrays, and its mapping.
 
-    And the file that they lie in.
+    There must be at least one number.
 
-    There is one number at least.
-
-    One file, since each that is mapped takes one of the few open files that a process may have.
+    It is one file, since each mapping takes one of the few open files that a process may have.
 
     Raises:
         OutputError: the temporary file cannot be written.

@@ -1,8 +1,8 @@
-"""Declared problems, counted, and the balance of what went in and what came out.
+"""Declared problems with their counts, and the balance of each input: events read = written + merged + kept + skipped.
 
-A problem is declared once, beside the code that raises it, with its kind and a sentence of help. Each occurrence is
-counted; the first few of the file keep their place, in whatever order they were found, so that a file with a million
-bad lines costs no more than one with three, and readers that look at a file in another order tell the same.
+A problem is declared once, beside the code that reports it, with its kind and a sentence of help. Each occurrence is
+counted. Only the positions of the first few in the file are kept, in whatever order they were found: so a million bad
+lines cost no more than three, and importers that read a file in another order report the same.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ _KEPT_PLACES = 3
 
 
 class ProblemKind(enum.Enum):
-    """What became of the data that a problem of a conversion is about; the values are the words for messages.
+    """What happened to the data that a problem of a conversion is about; the values are the words for messages.
 
     Attributes:
-        LOST: it was in the input and is not in the output. `--strict` fails on this kind only.
-        ABSENT: the input holds only half of something: an end without its start, a flow of which one end was recorded,
-            what the recorder itself dropped. Nothing that the input holds is missing in the output, but for that half.
-        REPAIRED: it was damaged or impossible, and is in the output as it was plainly meant, or as near as can be.
+        LOST: it is in the input, but not in the output. `--strict` fails on this kind only.
+        ABSENT: the input holds only half of something: an end without its start, one end of a flow, events that the
+            recorder dropped. Only that half is missing in the output.
+        REPAIRED: it was damaged or impossible, and is in the output as it was evidently meant, or with the nearest
+            value.
         SKIPPED: it was left out by design, since it has no place on a timeline or an option asks for that. The help of
-            the code says why, and stands in `traceconv formats NAME`.
+            the code states the reason; `traceconv formats NAME` prints it.
         NOTED: nothing is missing; users should know about it.
     """
 
@@ -42,7 +43,7 @@ class ProblemKind(enum.Enum):
 
 
 class Severity(enum.IntEnum):
-    """How bad a diagnostic is; the order is the order of badness."""
+    """The severity of a diagnostic, in ascending order."""
 
     INFO = 0
     NOTICE = 1
@@ -60,9 +61,9 @@ class Code(msgspec.Struct, frozen=True):
 
     Attributes:
         name: "<format>.<what>", unique and stable.
-        severity: how bad it is; of a conversion, it follows from the kind.
+        severity: of a conversion it follows from the kind.
         help: one sentence for the user: what it means and what was done about it.
-        kind: of a problem of a conversion, what became of the data; None for what `check` finds in a file.
+        kind: what happened to the data; None for a finding of `check`.
     """
 
     name: str
@@ -72,12 +73,12 @@ class Code(msgspec.Struct, frozen=True):
 
     @property
     def skipped(self) -> str:
-        """What the balance calls events that were left out because of it."""
+        """The reason in the balance for events that were left out because of it."""
         return f"skipped ({self.name})"
 
     @property
     def label(self) -> str:
-        """The word for messages: the kind, or the severity of what `check` finds."""
+        """The word for messages: the kind, or the severity of a finding of `check`."""
         return self.kind.value if self.kind else self.severity.label
 
 
@@ -89,9 +90,9 @@ def declare(name: str, kind: ProblemKind, help: str, *, quiet: bool = False) -> 
 
     Args:
         name: see `Code`.
-        kind: what becomes of the data.
+        kind: what happens to the data.
         help: see `Code`.
-        quiet: whether it is so ordinary that only `--verbose` shows it; nothing that is lost is.
+        quiet: whether only `--verbose` shows it, as it is ordinary; not allowed for lost data.
 
     Raises:
         ValueError: the name is taken.
@@ -101,32 +102,32 @@ def declare(name: str, kind: ProblemKind, help: str, *, quiet: bool = False) -> 
 
 
 def lost(name: str, help: str) -> Code:
-    """Declare a problem for which data are in the input and not in the output. Raises ValueError as `declare` does."""
+    """Declare a problem of kind LOST. Raises ValueError if the name is taken."""
     return declare(name, ProblemKind.LOST, help)
 
 
 def absent(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of an input that holds only half of something; likewise."""
+    """Declare a problem of kind ABSENT. Raises ValueError if the name is taken."""
     return declare(name, ProblemKind.ABSENT, help, quiet=quiet)
 
 
 def repaired(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of which the output has what was meant; likewise."""
+    """Declare a problem of kind REPAIRED. Raises ValueError if the name is taken."""
     return declare(name, ProblemKind.REPAIRED, help, quiet=quiet)
 
 
 def skipped(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare what is left out by design; likewise."""
+    """Declare a problem of kind SKIPPED. Raises ValueError if the name is taken."""
     return declare(name, ProblemKind.SKIPPED, help, quiet=quiet)
 
 
 def noted(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare what users should know about, nothing missing; likewise."""
+    """Declare a problem of kind NOTED. Raises ValueError if the name is taken."""
     return declare(name, ProblemKind.NOTED, help, quiet=quiet)
 
 
 def register(code: Code) -> Code:
-    """Note a code among the declared ones. Raises ValueError if its name is taken."""
+    """Add a code to the declared ones. Raises ValueError if its name is taken."""
     if code.name in _declared:
         raise ValueError(f"diagnostic {code.name} is declared twice")
     _declared[code.name] = code
@@ -134,16 +135,16 @@ def register(code: Code) -> Code:
 
 
 def declared_codes() -> dict[str, Code]:
-    """Return all codes declared by the modules that are imported so far, by name."""
+    """Return the codes declared by the modules imported so far, by name."""
     return dict(_declared)
 
 
 class Diagnostic(msgspec.Struct):
-    """How often one code occurred in one input, and where first.
+    """The occurrences of one code in one input: their number, and the positions of the first ones.
 
     Attributes:
-        places: in the order of the file; those without a number come behind the others, as they were found.
-        numbers: of the places, by which they are in order.
+        places: the first positions, in the order of the file; those without a number come last, as they were found.
+        numbers: the numbers of the places, by which they are sorted.
         skipped: how many events (or lines, or rows) were left out because of it.
     """
 
@@ -154,7 +155,7 @@ class Diagnostic(msgspec.Struct):
     skipped: int = 0
 
     def keep(self, place: str, number: float) -> None:
-        """Keep the place if it is among the first."""
+        """Keep the place if it is among the first ones of the file."""
         rank = bisect_right(self.numbers, number)
         if rank < _KEPT_PLACES:
             self.places.insert(rank, place)
@@ -162,12 +163,12 @@ class Diagnostic(msgspec.Struct):
             del self.places[_KEPT_PLACES:], self.numbers[_KEPT_PLACES:]
 
     def describe(self) -> str:
-        """Return one line: the count, the help, the first places."""
+        """Return one line: count, help, first places."""
         text = f"{self.count} x {self.code.name} ({self.code.label}): {self.code.help}"
         return text + (f" [{'; '.join(self.places)}]" if self.places else "")
 
     def message(self) -> str:
-        """Return one line for users: what became of the data, the count, the help, the first places."""
+        """Return one line for users: kind, count, help, first places."""
         times = f"{self.count} x " if self.count > 1 else ""
         more = "; ..." if self.count > len(self.places) else ""
         places = f" [{'; '.join(self.places)}{more}]" if self.places else ""
@@ -181,13 +182,13 @@ class Diagnostics:
         self._by_name: dict[str, Diagnostic] = {}
 
     def add(self, code: Code, place: str = "", count: int = 1, number: float = math.inf, skipped: int = 0) -> None:
-        """Count a problem; keep the place if it is among the first.
+        """Count a problem, and keep its place if it is among the first ones of the file.
 
         Args:
             code: what happened.
-            place: where, in words; may be empty.
+            place: the position, in words; may be empty.
             count: how many occurrences this is.
-            number: of the event or line, if it has one: the lower, the earlier in the file.
+            number: the number of the event or line, if it has one, by which places are sorted.
             skipped: how many events were left out because of it.
         """
         entry = self._by_name.get(code.name)
@@ -199,7 +200,7 @@ class Diagnostics:
             entry.keep(place, number)
 
     def count_late(self, code: Code, count: int = 1, number: float = math.inf, skipped: int = 0) -> bool:
-        """Count a problem if its place is not among the first; whether it was counted. For what may be frequent."""
+        """Count a frequent problem if its place is not among the first ones; return whether it was counted."""
         entry = self._by_name.get(code.name)
         if entry is None or len(entry.numbers) < _KEPT_PLACES or number < entry.numbers[-1]:
             return False
@@ -208,12 +209,12 @@ class Diagnostics:
         return True
 
     def is_full(self, code: Code) -> bool:
-        """Return whether the first places of a code are kept, if it is looked for in the order of the file."""
+        """Return whether all places are known that will be kept of a code, for an importer that reads in file order."""
         entry = self._by_name.get(code.name)
         return entry is not None and len(entry.numbers) == _KEPT_PLACES
 
     def extend(self, other: Diagnostics) -> None:
-        """Add all of another collection about the same input."""
+        """Add all diagnostics of another part of the same input."""
         for entry in other:
             self.add(entry.code, count=entry.count, skipped=entry.skipped)
             for place, number in zip(entry.places, entry.numbers, strict=True):
@@ -232,7 +233,7 @@ class Diagnostics:
 
     @property
     def data_left_out(self) -> Diagnostic | None:
-        """Return why most of the data that was left out was left out, if any; what is skipped by design is not data."""
+        """Return the diagnostic that left out most data, None if none did; SKIPPED ones do not count."""
         found = [
             entry
             for entry in self
@@ -242,22 +243,22 @@ class Diagnostics:
 
     @property
     def lost(self) -> int:
-        """Number of occurrences of what is lost."""
+        """The number of occurrences of kind LOST."""
         return sum(entry.count for entry in self if entry.code.kind is ProblemKind.LOST)
 
 
 @dataclass(slots=True)
 class Balance:
-    """Where each event (or line, or row) of an input went.
+    """The account of an input: what became of each event (or line, or row).
 
     Attributes:
         unit: what is counted: "events", "lines", "rows".
-        read: how many the input holds.
-        written: how many became rows of the trace.
-        kept: how many became info about the whole input, metadata or clock snapshots, by what.
-        merged: how many became part of something else, by what ("end joined to its start"), or frame the others:
-            headings, empty lines.
-        skipped: how many were left out, by reason.
+        read: the number in the input.
+        written: the number that became rows of the trace.
+        kept: the number that became metadata or clock snapshots, by what they became.
+        merged: the number that became part of another row ("end joined to its start"), or frame the others (headings,
+            empty lines), by what they became.
+        skipped: the number that was left out, by reason.
     """
 
     unit: str = "events"
@@ -269,11 +270,11 @@ class Balance:
 
     @property
     def even(self) -> bool:
-        """Whether the sums agree."""
+        """Whether read = written + merged + kept + skipped."""
         return self.read == self.written + self.kept.total() + self.merged.total() + self.skipped.total()
 
     def copy(self) -> Balance:
-        """Return a balance of its own with the same numbers."""
+        """Return an independent copy."""
         return replace(self, kept=self.kept.copy(), merged=self.merged.copy(), skipped=self.skipped.copy())
 
     def extend(self, other: Balance) -> None:
@@ -288,6 +289,6 @@ class Balance:
         """Return one line, such as "10 events = 8 written + 2 ends joined to their start"."""
         parts = [f"{self.written} written"]
         parts += [quantity(count, what) for what, count in (self.kept + self.merged).items()]
-        # Sorted: which reason comes up first depends on how many events the importer takes at a time.
+        # Sorted, since the order in which reasons occur depends on how many events the importer reads at a time.
         parts += [quantity(count, what) for what, count in sorted((+self.skipped).items())]
         return f"{quantity(self.read, self.unit)} = {' + '.join(parts)}"

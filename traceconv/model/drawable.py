@@ -1,4 +1,4 @@
-"""What cannot be drawn is drawn as near to it as can be, counted, and kept in the args where the row has any."""
+"""Clamp times and durations out of range, count them, and keep the original values in args where a table has them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUT_OF_RANGE = declare(
 
 
 def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
-    """Return start, length and args of a slice that can be drawn; what is changed is counted and kept in the args."""
+    """Return start and duration (ns) of a slice, clamped to the range, and its args with a note of a change."""
     if index(dur) < 0:
         info.problem(NEGATIVE_DURATION, at)
         args = join_args(args, {"negative_dur_ns": dur})
@@ -39,7 +39,7 @@ def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) 
 
 
 def possible_ts(info: SourceInfo, ts: int, at: int) -> int:
-    """Return the time of an event without length, likewise."""
+    """Return the time (ns) of an event without duration, clamped to the range; a change is counted."""
     possible = _limited(index(ts))
     if possible != ts:
         info.problem(OUT_OF_RANGE, at, f"{ts} ns")
@@ -47,7 +47,7 @@ def possible_ts(info: SourceInfo, ts: int, at: int) -> int:
 
 
 def possible_times(info: SourceInfo, ts: I64, at: I64) -> I64:
-    """Return the times of many events without length, likewise."""
+    """Return the times (ns) of many events without duration, clamped to the range; changes are counted."""
     rows = np.flatnonzero(beyond(ts)).tolist()
     if not rows:
         return ts
@@ -57,7 +57,7 @@ def possible_times(info: SourceInfo, ts: I64, at: I64) -> I64:
 
 
 def beyond(ts: I64) -> npt.NDArray[np.bool_]:
-    """Return which times cannot be drawn."""
+    """Return a mask of the times that are out of range."""
     return (ts < -LIMIT_NS) | (ts > LIMIT_NS)
 
 

@@ -1,4 +1,4 @@
-"""A trace as text: one line for each track and event, exact, in a stable order. For goldens and for people."""
+"""Dump a trace as text, for goldens and people: one line for each track and event, exact, in a stable order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {
 
 
 def dump(trace: Trace) -> str:
-    """Return the whole trace, one thing a line."""
+    """Return the whole trace, one object in a line."""
     return "".join(f"{line}\n" for line in _lines(trace))
 
 
@@ -74,7 +74,7 @@ def _args(trace: Trace, at: int, length: int) -> str:
 
 
 def _what(trace: Trace, table: Slices | Instants, row: int) -> str:
-    """Return the track and all that follows it."""
+    """Return the end of the line of an event, from its track on."""
     name = _name(trace, table.name[row], table.category[row])
     args = _args(trace, table.args_at[row], table.args_len[row])
     return f"on {table.track[row]} {name}{args} @{table.origin[row]}"

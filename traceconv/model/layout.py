@@ -3,14 +3,14 @@
 After `lay_out` these hold, and the writers rely on them:
 
 - slices are sorted by (track, ts, longer first, input order), the other events by (track, ts, origin);
-- the slices of one track nest: of two, one ends before the other begins or one lies inside the other. What does not fit
-  goes to an overflow lane, a sibling track of the same name; viewers draw the siblings as one;
+- the slices of one track nest: two of them are disjoint, or one contains the other. A slice that crosses another one
+  goes to a lane, a sibling track of the same name; viewers draw the siblings as one;
 - no track is deeper than MAX_DEPTH slices (Perfetto drops slices beyond 512);
 - tracks without events and without children with events are gone.
 
-Some tools cut times and durations to whole microseconds each for itself, so that a child may seem to end a microsecond
-after its parent. An overlap no larger than the resolution of the clock is taken for that and trimmed away, and counted.
-Where durations are printed in finer steps than times, none is trimmed: only the starts are not well known.
+Some tools round times and durations to whole microseconds independently, so that a child may seem to end a microsecond
+after its parent. An overlap of at most the resolution of the clock is taken for such rounding: the child is trimmed,
+and that is counted. Where durations have a finer resolution than times, none is trimmed: only the starts are inexact.
 """
 
 from __future__ import annotations
@@ -52,17 +52,18 @@ EMPTY_TRACKS = declare(
 )
 
 _CUT, _CROSSES, _DEEP = 1, 2, 4
-#: Ends beyond all times: anything fits on an empty lane, nothing on one that is too deep.
+#: Ends beyond all times, for an empty lane, where any slice fits, and for one of full depth, where none does.
 _FREE, _FULL = 2**64, -(2**64)
 
-#: Where more than one of so many slices begins with the next one, all are sorted by length, not these alone.
+#: Where more than one slice in this many has the same start as the next one, all are sorted by length, not the ties
+#: alone.
 _MANY_TIED = 8
 
 
 def lay_out(trace: Trace) -> Trace:
-    """Return the trace in the form that the module describes; its diagnostics go to the first source.
+    """Return the trace laid out as the module describes; diagnostics go to the first source.
 
-    The columns are sorted in place, which takes no second set of them: the trace that was given is used up.
+    The columns are sorted in place, without the memory for a second set: the argument is consumed.
     """
     found = trace.sources[0].diagnostics
     trace = _share_lanes(trace)
@@ -76,7 +77,7 @@ def lay_out(trace: Trace) -> Trace:
 
 
 def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
-    """Return all tables in the order that the module describes; flows follow their slices."""
+    """Return the trace with all tables sorted as the module describes, and the rows in flows adapted."""
     sort = partial(_put_in_order, trace) if in_place else take
     slices, flows = trace.slices, trace.flows
     order = _slice_order(slices, trace.forget)
@@ -88,13 +89,13 @@ def sort_events(trace: Trace, *, in_place: bool = False) -> Trace:
     tables = {"slices": sort(slices, order)}
     del order
     for name, table in trace.timed_tables():
-        if name != "slices":  # by track and time, and what has the same time as in the input
+        if name != "slices":  # by track and time, and at equal times in input order
             tables[name] = sort(table, stable_order((table.origin, table.ts, table.track), trace.forget))
     return trace.with_tables(**tables, flows=flows)
 
 
 def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
-    """Return what `take` gives, in the same columns; those of a trace that lie in files are in memory one at a time."""
+    """Reorder a table in place, as `take` does in a copy; columns in files are in memory one at a time."""
     if is_as_it_was(order):
         return table
     for column in fields(table):
@@ -105,7 +106,7 @@ def _put_in_order(trace: Trace, table: Table, order: Order) -> Table:
 
 
 def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
-    """Return the order by track and start, and only where these are equal by length and place in the input."""
+    """Return the order of slices by track, start, longer first, and input order."""
     order = stable_order((slices.origin, slices.ts, slices.track), forget)
     same = like_next(order, slices.ts, slices.track)
     forget()
@@ -123,7 +124,7 @@ def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
 
 
 def _share_lanes(trace: Trace) -> Trace:
-    """Put whole tracks that may share a lane on as few lanes as their extents in time allow."""
+    """Put the tracks with `shares_lanes` on as few lanes as their extents in time allow."""
     groups: dict[tuple[TrackId, str, ClockId], list[int]] = {}
     for number, track in enumerate(trace.tracks):
         if track.shares_lanes:
@@ -148,7 +149,7 @@ def _share_lanes(trace: Trace) -> Trace:
 
 
 def _extents(trace: Trace) -> tuple[I64, I64]:
-    """Return the first and last instant of each track, slices and instants; an instant lasts one nanosecond."""
+    """Return the first and last time (ns) of the slices and instants of each track; an instant counts as 1 ns long."""
     first = np.full(len(trace.tracks), np.iinfo(np.int64).max)
     last = np.full(len(trace.tracks), np.iinfo(np.int64).min)
     slices, instants = trace.slices, trace.instants
@@ -164,11 +165,11 @@ def _extents(trace: Trace) -> tuple[I64, I64]:
 
 @dataclass(slots=True)
 class _Lanes:
-    """How the slices of one track are to be drawn. There may be millions of them: no object is made for any.
+    """The layout of the slices of one track, as columns: there may be millions of slices.
 
     Attributes:
-        lane: for each slice its lane, 0 being the track itself.
-        marks: for each slice whether it was cut, or moved because it crosses another one, or for its depth.
+        lane: the lane of each slice; 0 is the track itself.
+        marks: whether each slice was trimmed, moved to a lane because it crosses another one, or moved for its depth.
     """
 
     lane: I32
@@ -176,7 +177,7 @@ class _Lanes:
 
 
 class _Trimmed(NamedTuple):
-    """What was cut on one track: from one slice at most so much (ns), from which one, from how many."""
+    """The trimmed slices of one track: the largest change (ns), the slice of that one, and their number."""
 
     most: int
     row: int
@@ -194,7 +195,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
     trimmed: list[_Trimmed] = []
     for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
         if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
-            continue  # one after the other: nothing can cross
+            continue  # disjoint, so that none can cross
         if _nests(slices, ends, begin, end):
             continue
         if changed is None:
@@ -217,12 +218,12 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
 
 
 def _trimmed_ns(clock: ClockDomain) -> int:
-    """Return how large an overlap is trimmed away on a clock, ns."""
+    """Return the largest overlap that is trimmed on a clock, ns."""
     return 0 if clock.exact_durations else clock.resolution_ns
 
 
 def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
-    """Return whether the slices of one track, in order (begin, longer first), nest, not too deep."""
+    """Return whether the slices of one track, rows begin to end in layout order, nest within MAX_DEPTH."""
     nesting = kernel.module("nesting")
     if nesting is not None:
         tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
@@ -241,9 +242,9 @@ def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _L
     """Return the lanes of the slices of one track.
 
     Args:
-        earliest_ts: their starts, ns.
-        new_ts, new_ends: their starts and ends, which are changed where they are trimmed.
-        resolution: how large an overlap is trimmed away, ns.
+        earliest_ts: their starts, ns, sorted.
+        new_ts, new_ends: their starts and ends, ns, changed in place where slices are trimmed.
+        resolution: the largest overlap that is trimmed, ns.
     """
     lanes = _Lanes(np.zeros(len(new_ts), np.int32), np.zeros(len(new_ts), np.uint8))
     earliest, starts, ends = earliest_ts.data, new_ts.data, new_ends.data
@@ -256,7 +257,7 @@ def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _L
             ends[index] = around
             marks[index] |= _CUT
         elif ends[index] > around and around - earliest[index] <= resolution:
-            starts[index] = around  # its turn comes again, in the order of the new start
+            starts[index] = around  # handled again in the order of its new start
             marks[index] |= _CUT
             heapq.heappush(delayed, (around, -ends[index], index))
             continue
@@ -267,7 +268,7 @@ def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _L
 
 
 def _in_order(starts: memoryview, ends: memoryview, delayed: list[tuple[int, int, int]]) -> Iterator[int]:
-    """Yield the positions of the slices, sorted by start and longer first, with the delayed ones in their place."""
+    """Yield the positions of the slices by start, longer first; a delayed slice comes at its new start."""
     for index in range(len(starts)):
         while delayed and delayed[0] <= (starts[index], -ends[index], index):
             yield heapq.heappop(delayed)[2]
@@ -277,19 +278,19 @@ def _in_order(starts: memoryview, ends: memoryview, delayed: list[tuple[int, int
 
 
 class _OpenSlices:
-    """The slices that are open on each lane, and, in logarithmic time, the first lane on which another one fits.
+    """The open slices of each lane. Finds the first lane on which a slice fits in logarithmic time.
 
-    The tree is an array: the children of node n are 2n and 2n + 1, the last half of it are the lanes. A node holds the
+    The tree is an array: the children of node n are 2n and 2n + 1, and the second half are the lanes. A node holds the
     latest end that a slice may have on any lane below it.
     """
 
     def __init__(self) -> None:
         self._ends: list[list[int]] = [[]]
         self._latest = [_FREE, _FREE]
-        self._closing: list[tuple[int, int]] = []  # (end, lane) of all open slices, the next to end first
+        self._closing: list[tuple[int, int]] = []  # a heap of (end, lane) of all open slices
 
     def around(self, ts: int) -> int:
-        """End what ends until `ts`; the end of the innermost slice on the first lane."""
+        """Close the slices that end by `ts` (ns); return the end of the innermost slice on the first lane."""
         closing = self._closing
         while closing and closing[0][0] <= ts:
             lane = heapq.heappop(closing)[1]
@@ -298,7 +299,7 @@ class _OpenSlices:
         return self._ends[0][-1] if self._ends[0] else _FREE
 
     def place(self, end: int) -> int:
-        """Open a slice on the first lane on which it nests or follows."""
+        """Open a slice on the first lane on which it nests or is disjoint; return the lane."""
         if self._latest[1] < end:
             self._grow()
         latest, node = self._latest, 1
@@ -338,7 +339,7 @@ def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None
 
 
 def _report_trimmed(tracks: list[_Trimmed], trace: Trace, found: Diagnostics) -> None:
-    """Report the worst case first, so that its place is kept however many tracks there are."""
+    """Report trimmed slices, the largest change first, so that its place is kept."""
     for most, row, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
         found.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
 
@@ -349,7 +350,7 @@ def _place(trace: Trace, row: int) -> str:
 
 
 def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
-    """Add lanes for a track, as children of a thread or process, else as siblings; return their numbers."""
+    """Add lanes to a track, as children of a thread or process, else as siblings; return their numbers."""
     track = tracks[number]
     is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
     lane = replace(
@@ -378,11 +379,11 @@ def _report_unused_tracks(trace: Trace, found: Diagnostics) -> None:
 
 
 def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Return which tracks have events, or descendants that have."""
+    """Return a mask of the tracks that have events or descendants with events."""
     used = np.zeros(len(trace.tracks), bool)
     for _, table in trace.timed_tables():
         used[table.track] = True
-    for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children, tracks before lanes
+    for number in range(len(trace.tracks) - 1, -1, -1):  # parents come before their children, tracks before their lanes
         track = trace.tracks[number]
         for needed in (track.parent, track.lane_of):
             if used[number] and needed != NO_TRACK:
@@ -391,7 +392,7 @@ def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
 
 
 def drop_unused_tracks(trace: Trace) -> Trace:
-    """Return the trace without tracks that neither have events nor descendants that have."""
+    """Return the trace without the tracks that have neither events nor descendants with events."""
     used = _used_tracks(trace)
     if used.all():
         return trace
@@ -412,9 +413,9 @@ def drop_unused_tracks(trace: Trace) -> Trace:
 
 
 def renumbered(trace: Trace, order: list[int]) -> Trace:
-    """Return the trace with its tracks in another order, in which parents stand before their children.
+    """Return the trace with its tracks in another order, in which parents come before their children.
 
-    The events keep theirs: `sort_events` puts them in the new order of the tracks.
+    Events are not sorted: call `sort_events` after it.
     """
     if order == list(range(len(trace.tracks))):
         return trace

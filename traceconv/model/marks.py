@@ -1,6 +1,6 @@
-"""What a format says of the slices and flows in its files, for those who put several files together.
+"""Declarations of a format about its slices and flows, for alignment, merging and reports.
 
-An importer declares it as `marks`. Alignment reads it from the input, and knows no format by name.
+An importer declares them as `marks`. Alignment reads them from the input, and knows no format by name.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from msgspec import Struct
 
 
 class LaunchMarks(Struct, frozen=True):
-    """How calls of a host are told that ask a device for work, and how that work is told.
+    """How to recognise host calls that launch device work, and this work.
 
     Attributes:
-        calls: the categories of the slices of calls. A call of a runtime may call a driver under the same id: the
-            first category that has an id has it.
-        work: the categories of the slices of the work.
-        ids: the args that hold the id that a call and its work share.
-        copies_work: those categories of the work that move or set memory and compute nothing.
-        communication: a pattern of the names of work that exchanges data with other ranks.
-        failed: the arg that is not 0 where a call failed, so that it launched nothing; "" if there is none.
-        waits: a pattern of the names of calls that return when all is done that the device was asked for. Those that
-            wait for one stream do not say for which.
-        copies: a pattern of the names of calls that return when their copy is done, if it goes to the host.
+        calls: the categories of the slices of calls. A runtime call may call a driver with the same id: then the call
+            of the first of these categories counts.
+        work: the categories of the slices of device work.
+        ids: the args that hold the correlation id of a call and its work.
+        copies_work: the categories of work that only moves or sets memory.
+        communication: a pattern of the names of work that exchanges data between ranks.
+        failed: the arg that is not 0 if a call failed and launched nothing; "" if there is none.
+        waits: a pattern of the names of calls that return when all work of the device is done. Calls that wait for one
+            stream are not among them, since the files do not state the stream.
+        copies: a pattern of the names of calls that return when their copy to the host is done.
         to_host: a pattern of the names of copies that go to the host.
     """
 
@@ -39,16 +39,16 @@ class LaunchMarks(Struct, frozen=True):
 
 
 class PrimitiveMarks(Struct, frozen=True):
-    """How calls of primitives of a library are told, each of which has several implementations.
+    """How to recognise calls of the primitives of a library, each of which has several implementations.
 
     Attributes:
         calls: the categories of the slices (and, where no duration is stated, instants) of calls. The name is the kind.
         implementation: the arg that names the implementation.
-        reference: a pattern found in the names of implementations that are plain code, kept to compare with.
-        reorders: a pattern of the kinds that only move data from one layout to another.
-        gflop: the arg with what a call computes, 10^9 operations, where the shape of the problem tells it.
-        formula: how that is counted, in words.
-        size: the arg with how many bytes a call reads and writes, where the shape and the data types tell it.
+        reference: a pattern in the names of reference implementations, which are not optimised.
+        reorders: a pattern of the kinds that only change the memory layout of data.
+        gflop: the arg with the operations of a call, in 10^9, where they follow from the problem.
+        formula: how these are counted, in words.
+        size: the arg with the bytes that a call reads and writes, where they follow from shapes and data types.
     """
 
     calls: tuple[str, ...]
@@ -63,14 +63,14 @@ class PrimitiveMarks(Struct, frozen=True):
 
 
 class CountMarks(Struct, frozen=True):
-    """How counts are told that a tool took of slices one by one, or of rows of a table without a timeline.
+    """How to recognise hardware counts of single slices, or of rows of a table without times.
 
     Attributes:
-        categories: of the slices and rows that have counts.
-        names: a pattern of the args that are counts, under the names of the events. Averages and shares are none.
-        inside: the arg whose members the counts are; "" if they are args themselves.
-        layer: the arg that names what was counted in, where the name of a row is that of the event; else "".
-        rows_are_calls: whether each row without times is about one call; else they may add up several.
+        categories: the categories of the slices and rows that have counts.
+        names: a pattern of the args that are counts, named by the counted event. Averages and shares are not counts.
+        inside: the arg that holds the counts as members; "" if they are args themselves.
+        layer: the arg that names the code that was counted, where rows are named by the event; else "".
+        rows_are_calls: whether each row without times is about one call; else a row may sum up several.
     """
 
     categories: tuple[str, ...]
@@ -81,12 +81,12 @@ class CountMarks(Struct, frozen=True):
 
 
 class TotalsMarks(Struct, frozen=True):
-    """How a table that a tool prints tells what it adds up by name; its rows are instants.
+    """How to read a table of sums by name; its rows are instants.
 
     Attributes:
         calls: the arg with the number of calls.
-        totals: the args with what they take together: of the host, of a device.
-        unit_ns: what these count.
+        totals: the args with the total time of the calls: on the host, on a device.
+        unit_ns: the unit of these, ns.
     """
 
     calls: str
@@ -95,29 +95,30 @@ class TotalsMarks(Struct, frozen=True):
 
 
 class FormatMarks(Struct, frozen=True):
-    """What a format says of all its files.
+    """The declarations of a format about all its files.
 
     Attributes:
-        launches: how launches of device work are told; None if there are none.
-        launch_flows: names or categories of flows from a call to the work that it launched, as a pattern.
-        receive_flows: names or categories of flows from a send to its receive, as a pattern.
-        any_tool: whether different tools write it, so that two files of one process may hold the same events.
-        reads_clocks: whether a file holds readings of the clocks of its machine, taken around what is recorded.
-        libraries: a pattern of the files whose code does what is recorded, as call stacks name them: a profiler that
-            samples the stacks sees the same work there. "" if that is not known.
+        launches: how to recognise launches of device work; None if there are none.
+        launch_flows: a pattern of the names or categories of flows from a call to the work that it launched.
+        receive_flows: a pattern of the names or categories of flows from a send to its receive.
+        any_tool: whether different tools write the format, so that two files of one process may hold the same events.
+        reads_clocks: whether a file holds readings of the clocks of its machine, taken around the recording.
+        libraries: a pattern of the library files that do the recorded work, as call stacks name them: samples in these
+            files are of the same work. "" if not known.
         steps: a pattern of the names of slices that last one iteration: a training step, a run of a model. "" if the
             format marks none.
-        asides: categories of slices that repeat others or describe the recording itself, such as the ranges of the host
-            drawn once more on the device. They are drawn, and counted in no table.
-        memory: a pattern of the names of counters that tell how many bytes of memory are held; "" if there are none.
-        primitives: how calls of primitives of a library are told; None if there are none.
-        totals: how rows of sums are told, if the file is a table of those.
-        interval_counts: a pattern of the names of counters whose value is a count of events up to the next value; "" if
-            there are none.
-        interval_threads: a pattern of the names of tracks whose counters count in one thread only, with the groups
-            `name` and `tid`.
-        counts: how counts of slices are told; None if there are none.
-        is_output: whether traceconv wrote it: it keeps neither the ranks of its inputs nor the groups of collectives.
+        asides: categories of slices that repeat others or describe the recording itself, such as host ranges repeated
+            on the device. They are drawn, but no table counts them.
+        memory: a pattern of the names of counters of allocated memory, in bytes; "" if there are none.
+        primitives: how to recognise calls of primitives; None if there are none.
+        totals: how to read rows of sums; None if the file is not a table of sums.
+        interval_counts: a pattern of the names of counters whose values are event counts of the interval up to the next
+            value; "" if there are none.
+        interval_threads: a pattern, with groups `name` and `tid`, of the tracks whose counters count in one thread
+            only.
+        counts: how to recognise hardware counts of slices; None if there are none.
+        is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
+            lost.
     """
 
     launches: LaunchMarks | None = None
@@ -152,14 +153,14 @@ GPU_LAUNCHES: Final = LaunchMarks(
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",
     to_host=r"DtoH|DEVICE_TO_HOST",
 )
-#: What launches of a GPU are drawn as: "launch" of databases and ONNX Runtime, "ac2g" and its kin of Kineto.
+#: The names of launch flows: "launch" of databases and ONNX Runtime, "ac2g" and the like of Kineto.
 GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"
 
-#: Of a GPU's profiler.
+#: For profilers of GPUs.
 GPU_MARKS: Final = FormatMarks(
     GPU_LAUNCHES,
     launch_flows=GPU_FLOWS,
     memory=r"Allocated memory \(.*\)|Allocated .* memory",
 )
-#: Of a format that any tool writes, with whatever names it likes.
+#: For a format that any tool writes, with names of its choice.
 ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True)

@@ -1,4 +1,4 @@
-"""Passes over columns that take little memory beside them, however many rows there are."""
+"""Sort and scan columns in chunks, with little memory beside them."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: So many rows at a time.
+#: The rows of a chunk.
 _CHUNK = 1 << 18
 _SMALL, _RADIX = 1 << 31, 1 << 16
 
-#: The rows of a column in another order, in 4 bytes each if that is enough.
+#: The row numbers of a column in another order, in 4 bytes each if that is enough.
 Order = npt.NDArray[Any]
 
 
 def chunks(count: int) -> Iterator[slice]:
-    """Return the rows of a column, some at a time."""
+    """Yield consecutive ranges of rows that cover a column of `count` rows."""
     return (slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
 
 
 def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
-    """Return the order of rows by several columns of numbers; those of 32 bits hold none below 0.
+    """Return the stable order of rows by several columns; numbers of 32 bits must not be negative.
 
-    What `np.lexsort` gives, in a third of the memory, and sooner where columns are in order already.
+    The result is that of `np.lexsort`, with a third of the memory, and faster where columns are sorted already.
 
     Args:
-        keys: the columns; the last one decides first.
-        forget: lets memory go that holds what was read of them.
+        keys: the columns; the last one is the primary key.
+        forget: drops the resident pages of columns in files.
     """
     order: Order | None = None
     for key in keys:
@@ -50,7 +50,7 @@ def _ascends(values: npt.NDArray[Any]) -> bool:
 
 
 def overlapping_chunks(count: int) -> Iterator[slice]:
-    """Yield chunks that begin with the last row of the one before."""
+    """Yield ranges of rows as `chunks` does, each with the last row of the range before it."""
     return (slice(max(rows.start - 1, 0), rows.stop) for rows in chunks(count))
 
 
@@ -59,7 +59,7 @@ def _small(order: npt.NDArray[np.int64]) -> Order:
 
 
 def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
-    """Return the values in an order; numpy alone would make a copy of the order, in 8 bytes a row."""
+    """Return `values[order]` in chunks; numpy would convert the whole order to 8 bytes a row first."""
     found = np.empty(len(order), values.dtype)
     for rows in chunks(len(order)):
         found[rows] = values[order[rows]]
@@ -67,12 +67,12 @@ def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
 
 
 def is_as_it_was(order: Order) -> bool:
-    """Return whether an order changes nothing."""
+    """Return whether an order is the identity."""
     return all(bool(np.all(order[rows] == np.arange(rows.start, rows.stop))) for rows in chunks(len(order)))
 
 
 def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return for each row in an order but the last one, whether the next one is equal to it in all columns."""
+    """Return, for each row of an order but the last one, whether the next row equals it in all columns."""
     found = np.ones(max(len(order) - 1, 0), bool)
     for rows in overlapping_chunks(len(order)):
         at = order[rows]

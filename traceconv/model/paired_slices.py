@@ -1,4 +1,4 @@
-"""The slices whose begins and ends an input holds as separate events."""
+"""Add the slices of an input whose starts and ends are separate events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceconv.model.tables import Tables
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, SourceInfo
 
-_MANY = 64  # from so many slices on, columns are cheaper than one by one
+_MANY = 64  # from this many slices on, columns are cheaper than single calls
 _CHUNK = 1 << 13
 
 UNBEGUN_END = declare(
@@ -33,7 +33,7 @@ MISNAMED_END = declare(
 
 
 class PairedSlices:
-    """Turns the starts and ends that an input had so far into slices."""
+    """Pairs the starts and ends of a builder, and adds the slices to it."""
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
@@ -46,7 +46,7 @@ class PairedSlices:
         """Add all slices."""
         marks = self._marks
         begin, end, misnamed = marks.pairs()
-        # Whole pairs go in together.
+        # Complete pairs are added together.
         is_plain = np.zeros(len(begin), bool)
         if self._is_short:
             lengths = np.frombuffer(marks.args_len, np.int32)
@@ -77,7 +77,7 @@ class PairedSlices:
         self._info.balance.merged["ends joined to their start"] += 1
 
     def _whole(self, begins: I64, ends: I64) -> None:
-        """Add the slices of whole pairs, all at once if there are many."""
+        """Add the slices of complete pairs, as columns if there are many."""
         marks = self._marks
         if len(begins) < _MANY:
             for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
@@ -92,7 +92,7 @@ class PairedSlices:
             self._info.balance.merged["ends joined to their start"] += len(begins)
 
     def _slice(self, begin: int, end_ts: int, more_args: bytes) -> None:
-        """Add the slice of a start, whose args are among those of the trace already."""
+        """Add the slice of a start, with its args, which the trace holds already, and those of its end."""
         marks, tables = self._marks, self._tables
         ts, dur, at = marks.ts[begin], end_ts - marks.ts[begin], marks.at[begin]
         place = marks.args_at[begin], marks.args_len[begin]

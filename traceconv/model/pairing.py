@@ -1,11 +1,10 @@
-"""Begins and ends that arrive as separate events become slices.
+"""Pair starts and ends that are separate events.
 
-Writers do not promise order, so pairing waits until everything is known and goes through each track in order of time
-(events of the same time in their order in the input: by the number of the event or line). An end with a name closes
-the innermost open slice of that name and leaves the others open: two slices that cross keep their true lengths, and
-lanes draw them apart.
+Files are not sorted by time in general, so pairing starts after the last event, and goes through each track by time, at
+equal times by the number of the event or line. An end with a name closes the innermost open slice of that name and
+leaves the others open: two slices that cross keep their durations, and are drawn on two lanes.
 
-Traces may hold millions of these events: they are kept in columns, as numbers, and no object is made for any of them.
+Traces may hold millions of these events: they are kept in columns, without an object for each.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from traceconv.model.ordering import chunks, stable_order
 from traceconv.model.trace import I32, I64, U8
 
 _UNNAMED = 0  # the interned string ""
-#: So many marks are Python integers at a time.
+#: At most this many marks are Python integers at a time.
 _CHUNK = 1 << 13
 _TYPES: dict[str, Any] = {
     "track": np.int32,
@@ -39,10 +38,10 @@ _TYPES: dict[str, Any] = {
 
 
 class Pairs(NamedTuple):
-    """Begins with their ends, by their rows; one of the two may be missing, which is -1.
+    """Pairs of a start and an end, as rows of `Marks`; -1 where one of the two is missing.
 
     Attributes:
-        misnamed: whether the end names another slice than the one that it was taken to close.
+        misnamed: whether the name of the end differs from that of its start.
     """
 
     begin: I64
@@ -51,13 +50,13 @@ class Pairs(NamedTuple):
 
 
 class Marks:
-    """The starts and ends of all tracks, in the order of the input: one row for each.
+    """The starts and ends of all tracks in input order, one row each.
 
     Attributes:
-        columns: what was added, until `settle`.
-        track, ts, at: from `settle` on, as the importer gave them; ts in ns.
-        name, category: likewise, interned strings.
-        args_at, args_len: likewise, where the args are among those of the trace.
+        columns: the growing columns, until `settle`.
+        track, ts, at: set by `settle`: the track, the time in ns, and the number of the event or line.
+        name, category: set by `settle`: interned strings.
+        args_at, args_len: set by `settle`: the position of the args in those of the trace.
     """
 
     track: memoryview
@@ -79,10 +78,10 @@ class Marks:
     def add(
         self, track: int, ts: int, is_begin: bool, name: int, category: int, args: tuple[int, int], at: int
     ) -> None:
-        """Add a mark, in the order of the input; `args` tells where they are kept, and their length.
+        """Add a mark, in input order; `args` holds the position and length of its args.
 
         Raises:
-            TypeError: for a time that is not an integer.
+            TypeError: the time is not an integer.
         """
         columns = self.columns
         columns["ts"].append(ts)
@@ -97,7 +96,7 @@ class Marks:
     def extend(
         self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
     ) -> None:
-        """Add many marks, in the order of the input."""
+        """Add many marks, in input order."""
         columns = self.columns
         columns["ts"].put(ts)
         columns["track"].put(track)
@@ -109,7 +108,7 @@ class Marks:
         columns["args_len"].put(args_len)
 
     def settle(self) -> None:
-        """Take all marks as added: they can be read from here on."""
+        """Finish adding: the columns can be read from here on."""
         columns = list(self.columns.values())
         arrays, self._mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
         found = {name: values.data for name, values in zip(self.columns, arrays, strict=True)}
@@ -118,12 +117,12 @@ class Marks:
         self.args_at, self.args_len = found["args_at"], found["args_len"]
 
     def forget(self) -> None:
-        """Let memory go that holds what was read of them, if they are in a file."""
+        """Drop the resident pages of columns in files."""
         for mapping in self._mappings:
             forget(mapping)
 
     def plain_pairs(self, begin: I64, end: I64) -> tuple[npt.NDArray[Any], ...]:
-        """Return the slices of whole pairs: the columns of their table."""
+        """Return the columns of the slices of complete pairs."""
         ts = np.frombuffer(self.ts, np.int64)
         return (
             ts[begin],
@@ -137,12 +136,12 @@ class Marks:
         )
 
     def span(self) -> tuple[int, ...]:
-        """Return the first and the last instant of all marks in ns, before `settle`; empty without marks."""
+        """Return the first and the last time (ns) of all marks, before `settle`; empty without marks."""
         times = self.columns["ts"].numbers() if len(self) else ()
         return (int(np.min(times)), int(np.max(times))) if len(times) else ()
 
     def pairs(self) -> Pairs:
-        """Return all pairs, track by track, in the order of their ends; then those that never end, outermost first."""
+        """Return all pairs, by track and in the order of ends; then the starts without an end, outermost first."""
         columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
         names = np.frombuffer(self.name, np.int32)
         keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
@@ -164,18 +163,18 @@ class Marks:
 
 
 def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
-    """Join each end with its start: the innermost open one of that name, or else the innermost one.
+    """Pair each end with the innermost open start of its name, or else with the innermost one.
 
     Args:
-        order: the rows of the other columns, track by track and in order of time.
-        track, is_begin, name: the starts and ends.
+        order: the rows of the other columns, by track and time.
+        track, is_begin, name: the columns of the marks.
 
     Returns:
-        The rows of each pair, see `Marks.pairs`; -1 stands for what is missing.
+        The rows of the start and the end of each pair, see `Marks.pairs`; -1 where one is missing.
     """
     begins, ends, track_before = array("q"), array("q"), -1
-    # Open slices from the outermost on: their rows, -1 for one that ended before those inside of it, their names, and
-    # for each the place of the next one further out with the same name.
+    # The stack of open slices, outermost first: their rows (-1 for one that ended before those inside of it), their
+    # names, and for each the position of the next outer one with the same name.
     opened, own_names, outer = array("q"), array("i"), array("q")
     innermost: dict[int, int] = {}
     for start in range(0, len(order), _CHUNK):
@@ -208,7 +207,7 @@ def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) ->
 
 
 def _put_rest(opened: array[int], begins: array[int], ends: array[int]) -> None:
-    """Add the slices that never end."""
+    """Add the starts without an end."""
     rest = [row for row in opened if row >= 0]
     begins.extend(rest)
     ends.extend([-1] * len(rest))

@@ -1,4 +1,4 @@
-"""Cuts names and leaves out args that are longer than any recording has them: viewers would break on them."""
+"""Cut names, and drop args, that are longer than in any real recording: viewers would fail on them."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def shorten(trace: Trace, length: int) -> Trace:
     """Return the trace of one input with its names cut, and without args that are too long; both are counted.
 
     Args:
-        trace: is used up.
-        length: how many bytes a name or an arg may have.
+        trace: the trace, which is consumed.
+        length: the most bytes of a name or an arg.
     """
     _shorten_args(trace, length)
     names = chain(trace.strings, (track.name for track in trace.tracks), (frame.name for frame in trace.frames))
@@ -45,12 +45,12 @@ def shorten(trace: Trace, length: int) -> Trace:
 
 
 def _is_long(text: str, length: int) -> bool:
-    """Return whether a text has more bytes of UTF-8; almost none is near to that."""
+    """Return whether a text has more than `length` bytes in UTF-8; fast, since almost all are far shorter."""
     return 4 * len(text) > length and len(_utf8(text)) > length
 
 
 def _cut(text: str, length: int) -> str:
-    """Return the whole characters at the start of a text that have no more bytes than that."""
+    """Return the longest prefix of a text that has at most `length` bytes in UTF-8."""
     return _utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
 
 

@@ -19,17 +19,17 @@ from traceconv.model.trace import Trace
 
 
 def as_shown(trace: Trace) -> Trace:
-    """Return the trace with the names that pictures show: calls of primitives say their problem and implementation."""
+    """Return the trace with the names for pictures: calls of primitives include their problem and implementation."""
     return _renamed(trace, lambda name, told: f"{name} {told}")
 
 
 def as_recorded(trace: Trace) -> Trace:
-    """Return a trace that was read from a picture of ours with the names that `as_shown` was given."""
+    """Undo `as_shown` for a trace that was read from an output of traceconv."""
     return _renamed(trace, lambda name, told: name.removesuffix(f" {told}"))
 
 
 def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
-    """Return the trace with other names of calls of primitives, made of each name and what the args tell of it."""
+    """Return the trace with `rename(name, suffix)` as names of calls of primitives; the suffix comes from the args."""
     marks = [source.marks.primitives for source in trace.sources]
     if not any(marks):
         return trace
@@ -58,7 +58,7 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
 
 
 def _distinct(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return the first row of each combination of values, in order of the rows, and for each row the number of its own.
+    """Return the first row of each distinct combination of values, and for each row the number of its combination.
 
     `np.unique` would do, but it loads numpy's masked arrays, which costs more than a small conversion.
     """
@@ -72,7 +72,7 @@ def _distinct(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDA
 
 
 class _Telling:
-    """Makes names of calls of primitives."""
+    """Builds the names of calls of primitives."""
 
     def __init__(self, marks: PrimitiveMarks) -> None:
         renamed = {"problem": marks.problem, "implementation": marks.implementation}
@@ -81,18 +81,18 @@ class _Telling:
         self._sizes = re.compile(marks.sizes).findall
 
     def parts(self, args: memoryview) -> tuple[bytes, bytes]:
-        """Return the problem and the implementation in the args of a call as JSON; b"" for what they do not tell."""
+        """Return the problem and the implementation from the args of a call, as JSON values; b"" for a missing one."""
         found: Any = self._decode(args)
         return bytes(found.problem), bytes(found.implementation)
 
     def renamed(self, rename: Callable[[str, str], str], name: str, *parts: bytes) -> str:
-        """Return the other name of a call with a problem and an implementation, the same where both are unknown."""
+        """Return the new name of a call with this problem and implementation; the old one if both are unknown."""
         problem, implementation = map(_text, parts)
         told = " ".join(filter(None, ("x".join(self._sizes(problem)) or problem, implementation)))
         return rename(name, told) if told else name
 
 
 def _text(value: bytes) -> str:
-    """Return a text of JSON, "" for anything else."""
+    """Return the text that a JSON value holds, "" if it is not a string."""
     found = msgspec.json.decode(value) if value else ""
     return found if isinstance(found, str) else ""

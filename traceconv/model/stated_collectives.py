@@ -1,7 +1,7 @@
-"""The collectives of an input in columns: which slices they are, what is done, by whom, its number, and with how much.
+"""The collectives that an input states: their slices, operation, group, sequence number and sizes.
 
-Importers declare where their format states it (`traceconv.model.collectives`); here it is read, so that nobody else
-needs to know a format.
+Importers declare the keys (`traceconv.model.collectives`); this module reads them, so that no other needs to know
+formats.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from traceconv.model.collectives import (
 if TYPE_CHECKING:
     from traceconv.model.trace import I64, Trace
 
-#: For the memory that it takes: so many slices are looked through at once.
+#: The slices that are searched at a time, which bounds memory.
 _AT_ONCE = 1 << 18
-#: Numbers that are larger are not counted by anybody.
+#: Larger numbers are not sequence numbers.
 _MOST = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class GroupStated:
-    """A group as a process states it: its ranks, None if it does not; what it is for; its name in this process."""
+    """A group as a process states it: its ranks or None, its purpose, its name in this process."""
 
     ranks: Group | None
     about: str
@@ -44,10 +44,10 @@ class GroupStated:
 
 
 class Side(IntEnum):
-    """Which end of a slice counts.
+    """The ends of a slice that bound other ranks.
 
-    Both, where a rank leaves only after all others have entered, and they likewise; or its start alone, since others
-    wait for it; or its end alone, since it waits for others.
+    Both, if every rank leaves only after all others have entered. The start alone, if others wait for this rank. The
+    end alone, if this rank waits for others.
     """
 
     BOTH = 0
@@ -57,17 +57,18 @@ class Side(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatedCollective:
-    """What name and args of a slice tell of a collective.
+    """A collective, as the name and args of a slice state it.
 
     Attributes:
-        row: of the slice.
-        kind: what is done, such as "all_reduce".
-        group: who takes part, an index into `StatedCollectives.groups`.
-        sizes: the name of the slice, and how much of what is exchanged.
-        seq: its number in the group, -1 for none, or for one that the process states more than once: kernels that
-            replay a CUDA graph repeat that of the capture. Of a message that among all that went the same way.
-        side: what counts of it.
-        ends: the rank of the root; of a message those that it comes from and goes to.
+        row: the row of the slice.
+        kind: the operation, such as "all_reduce".
+        group: the members, an index into `StatedCollectives.groups`.
+        sizes: the name of the slice, and the amount and type of the exchanged data.
+        seq: its sequence number in the group; of a message the number among those with the same sender and receiver. -1
+            for none, or if the process states it more than once: replays of a CUDA graph repeat the number of the
+            capture.
+        side: the ends that bound other ranks.
+        ends: the rank of the root; of a message the ranks of sender and receiver.
     """
 
     row: int
@@ -84,8 +85,8 @@ class StatedCollectives:
     """The collectives of an input, in order of their slices.
 
     Attributes:
-        each: those of which it is known what is done.
-        groups: the groups of all that are declared, each once.
+        each: the collectives with a known operation.
+        groups: the distinct groups of all declared collectives.
     """
 
     each: list[StatedCollective]
@@ -93,7 +94,7 @@ class StatedCollectives:
 
 
 def stated_collectives(trace: Trace) -> StatedCollectives:
-    """Return the collectives of an input; none of an input that declares none, or of a trace of several inputs."""
+    """Return the collectives of an input; none if it declares none, or for a trace of several inputs."""
     declared = trace.collectives
     if declared is None:
         return StatedCollectives([], [])
@@ -105,10 +106,11 @@ def stated_collectives(trace: Trace) -> StatedCollectives:
 
 
 def _with_messages_numbered(each: Sequence[StatedCollective]) -> list[StatedCollective]:
-    """Return the collectives; messages have numbers among those that went the same way.
+    """Number the messages among those with the same sender and receiver.
 
-    A process counts the messages of a group to and from all others together, so that the number of a message tells
-    which one it is only where all are recorded, from the first on: they arrive in the order in which they were sent.
+    A process counts its messages to and from all others of a group together, so the stated numbers differ between
+    sender and receiver. The number here identifies a message if all messages are recorded from the first one on, since
+    they arrive in the order in which they were sent.
     """
     seqs: defaultdict[int, list[int]] = defaultdict(list)
     for one in each:
@@ -124,7 +126,7 @@ def _with_messages_numbered(each: Sequence[StatedCollective]) -> list[StatedColl
 
 
 def _rows(trace: Trace, declared: Iterable[tuple[int, int]]) -> I64:
-    """Return which slices have one of these names and categories, looked for a part at a time: there may be many."""
+    """Return the rows of the slices with one of these names and categories, searched in chunks."""
     slices, count = trace.slices, len(trace.strings)
     wanted = [name * count + category for name, category in declared]
     found = [np.zeros(0, np.int64)]
@@ -136,9 +138,9 @@ def _rows(trace: Trace, declared: Iterable[tuple[int, int]]) -> I64:
 
 
 def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int]) -> Iterator[StatedCollective]:
-    """Yield what is known of each slice that is declared, and number the groups.
+    """Yield the collective of each declared slice, and number the groups.
 
-    Of a category of which some slices tell their group, those that do not may be of any.
+    If some slices of a category state their group, the group of those that do not is unknown.
     """
     rows = _rows(trace, declared.kinds)
     decode = _decoder(declared.args)
@@ -165,15 +167,15 @@ def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int])
 
 
 def _kind(declared: Collectives, code: tuple[int, int], args: Mapping[str, Any]) -> str:
-    """Return what a slice does, "" if it is not known: also if name and args differ, and it may not wait for all."""
+    """Return the operation of a slice; "" if it is not known, or if name and args contradict each other."""
     named, said = declared.kinds[code], declared.said.get(str(args.get("kind", "")), "")
     return "" if named in ONE_SIDED and said != named else named or said
 
 
 def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:
-    """Return for the number of each call, as far as it is known, the rank of its root.
+    """Return the rank of the root by the number of the call, where it is known.
 
-    That is the one of so many in its group: the ranks have to be listed, in the order of their numbers there.
+    A call states the number of its root in the group, so the ranks of the group must be listed in order.
     """
     args, slices = declared.args, trace.slices
     decode = _decoder(CollectiveArgs(ranks=args.ranks, call=args.call, root=args.root))
@@ -188,7 +190,7 @@ def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:
 
 
 def _ends(kind: str, args: Mapping[str, Any], roots: Mapping[int, int], rank: int | None) -> tuple[Side, Group]:
-    """Return what counts of an operation that bounds one side, and its ends; no ends where these are not known."""
+    """Return the side that an operation with a root bounds, and its ends; no ends where they are not known."""
     if rank is None or kind not in ONE_SIDED:
         return Side.BOTH, ()
     if kind in MESSAGES:
@@ -201,7 +203,7 @@ def _ends(kind: str, args: Mapping[str, Any], roots: Mapping[int, int], rank: in
 
 
 def _number(value: Any) -> int:
-    """Return a number of an arg, -1 if it is none that anybody counts."""
+    """Return the sequence number in an arg, -1 if it is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else -1
 
 
@@ -210,7 +212,7 @@ def _tells(args: Mapping[str, Any]) -> bool:
 
 
 def _decoder(args: CollectiveArgs) -> Callable[[bytes], dict[str, Any]]:
-    """Return what decodes args to the members that matter, by what they are called here."""
+    """Return a function that decodes args to a dict of the declared members, by their names in `CollectiveArgs`."""
     names = {"kind": args.kind, "ranks": args.ranks, "group": args.group, "about": args.about, "seq": args.seq}
     names |= {"source": args.source, "target": args.target, "call": args.call, "root": args.root}
     names |= {"group_size": args.group_size} | {f"size{number}": size for number, size in enumerate(args.sizes)}

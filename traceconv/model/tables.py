@@ -1,4 +1,4 @@
-"""The tables of a trace in the making: their columns, and the strings and args that these refer to."""
+"""The growing tables of a trace: their columns, and the strings and args that these refer to."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from traceconv.model.trace import TABLES, TIMED, Args, Instants, SliceId, column
 from traceconv.model.tracks import Tracks
 
 _PART_BYTES = 4 << 20
-#: Of args that came one at a time, so many are looked for when others come, of at most so many bytes.
+#: Single args are compared with this many recent ones, if they have at most this many bytes, to be kept once.
 _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
-#: So many rows at least: there may be thousands of small inputs, and each file takes an open file of the process.
+#: Fewer rows are never spilled: there may be thousands of small inputs, and each file counts as an open one.
 _WORTH_A_FILE = 1 << 12
-#: What a text, a track and a row that an importer keeps take, about.
+#: The approximate bytes of a string, a track, and a row that an importer keeps.
 _TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
-#: After so many more rows it is looked at whether they still fit into memory.
+#: The rows between two checks of the memory.
 _ROWS_BETWEEN_LOOKS = 1 << 14
 
 
 class Enough(Exception):
-    """An importer has read as many rows as were asked for."""
+    """Raised when an importer has read as many rows as `Tables.stop_at` asked for."""
 
 
 class Tables:
-    """The rows of one input. What does not fit into memory goes to temporary files.
+    """The rows of one input, spilled to temporary files when memory is short.
 
     Attributes:
-        columns: by table and name.
-        tracks: those declared so far.
-        marks: the starts and ends that are not slices yet.
-        slice_count: how many slices there are so far; the next one gets this id.
+        columns: the columns by table and name.
+        tracks: the tracks declared so far.
+        marks: the starts and ends that are not paired yet.
+        slice_count: the number of slices so far, and the id of the next one.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -61,7 +61,7 @@ class Tables:
         self._most_rows = 0
 
     def string(self, text: str) -> int:
-        """Return the index of an interned string."""
+        """Intern a string, and return its index."""
         index = self._strings.get(text)
         if index is None:
             index = self._strings[text] = len(self._strings)
@@ -72,7 +72,7 @@ class Tables:
         return list(self._strings)
 
     def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
-        """Add an instant, or all of a slice but its length; `args` tells where they are kept, and their length."""
+        """Add an instant, or a slice without its duration; `args` holds the position and length of its args."""
         to_ts, to_track, to_name, to_category, to_args_at, to_args_len, to_origin = self._named[table]
         to_ts.append(ts)
         to_track.append(track)
@@ -93,11 +93,11 @@ class Tables:
         return SliceId(self.slice_count - 1)
 
     def stop_at(self, rows: int) -> None:
-        """Raise Enough as soon as so many rows were added."""
+        """Make the tables raise `Enough` once they have this many rows."""
         self._look_at = self._most_rows = rows
 
     def added(self, rows: int) -> None:
-        """Count rows that were added. What does not fit into memory goes to a file."""
+        """Count added rows, and spill columns if memory is short."""
         self._rows += rows
         if self._rows >= self._look_at:
             if self._most_rows:
@@ -107,7 +107,7 @@ class Tables:
             self._spill_columns_if_short()
 
     def _tell_size(self) -> None:
-        """Let the memory know what is kept beside the args."""
+        """Report the size of the columns to `Memory`."""
         columns = sum(column.nbytes for column in [*self._all_columns(), *self.marks.columns.values()])
         texts = _TEXT_BYTES * len(self._strings) + _TRACK_BYTES * len(self.tracks)
         self._args_parts.rows = self._rows + self._waiting
@@ -119,9 +119,9 @@ class Tables:
                 column.spill()
 
     def keep_args(self, args: AnyArgs) -> tuple[int, int]:
-        """Keep the args of one or several events: where, and how long they are.
+        """Keep the args of one or several events; return their position and length.
 
-        Those that were kept lately are not kept again: a program does few different things many times.
+        Args equal to recent ones are kept once: programs repeat few different operations.
         """
         args = as_bytes(args)
         place = self._recent_args.get(args)
@@ -137,14 +137,14 @@ class Tables:
         return place
 
     def args_part(self, part: bytes | bytearray, waiting: int = 0) -> int:
-        """Keep the args of many events as they are, without copying what is there; where they begin.
+        """Keep the args of many events without a copy; return the position of the first byte.
 
         Args:
             part: JSON objects, one behind the other.
-            waiting: how many rows the importer itself still keeps.
+            waiting: how many rows the importer itself holds, for the memory budget.
 
         Raises:
-            OutputError: they do not fit into memory, and cannot be written to a temporary file.
+            OutputError: memory is short, and the temporary file cannot be written.
         """
         self._waiting = waiting
         self._tell_size()
@@ -156,41 +156,41 @@ class Tables:
         return self._args_before - len(part)
 
     def kept_args(self) -> Args:
-        """Return all args so far, to be read while others are added."""
+        """Return all args so far; others may be added meanwhile."""
         self.args_part(b"")
         return Args(self._args_parts.so_far())
 
     def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
-        """Append to all columns, in their order; the last of them says how many rows these are."""
+        """Append rows, given as values of all columns in their order."""
         for column, added in zip(self.columns[table].values(), values, strict=True):
             column.put(added)
         self.slice_count += len(values[-1]) if table == "slices" else 0
         self.added(len(values[-1]))
 
     def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
-        """Return some columns of the slices so far, not copied, to be read only.
+        """Return columns of the slices so far, without a copy, to be read only.
 
-        No slice may be added while they are in use.
+        No slice may be added while the result is in use.
 
         Raises:
-            OutputError: they are in a temporary file that cannot be written.
+            OutputError: the columns are in a temporary file that cannot be written.
         """
         return [self.columns["slices"][name].numbers() for name in names]
 
     def _exceeds_memory(self) -> bool:
-        """Return whether the columns have to go to a file."""
+        """Return whether the columns have to be spilled."""
         return self._rows >= _WORTH_A_FILE and self._memory.is_short_for_columns()
 
     def _all_columns(self) -> list[Column]:
         return [column for columns in self.columns.values() for column in columns.values()]
 
     def first_ts(self) -> int:
-        """Return the first instant seen so far, ns; 0 when there is none."""
+        """Return the first time so far, ns; 0 without events."""
         earliest = [int(np.min(table["ts"].numbers())) for table in self._timed_tables()]
         return min([*earliest, *self.marks.span()], default=0)
 
     def last_ts(self) -> int:
-        """Return the last instant seen so far, ns; 0 when there is none."""
+        """Return the last time so far, ns; 0 without events."""
         slices = self.columns["slices"]
         latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
         if len(slices["ts"]):
@@ -203,7 +203,7 @@ class Tables:
         return [table for table in tables if len(table["ts"])]
 
     def take_marks(self) -> Marks:
-        """Return the starts and ends so far, which are none of the rows any more."""
+        """Remove and return the starts and ends so far."""
         marks, self.marks = self.marks, Marks()
         self._rows -= len(marks)
         self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
@@ -211,15 +211,12 @@ class Tables:
         return marks
 
     def take_args(self) -> Args:
-        """Return all args, which alone holds them from here on."""
+        """Remove and return all args."""
         self.args_part(b"")
         return Args(self._args_parts.take())
 
     def take_columns(self) -> tuple[dict[str, Any], tuple[mmap.mmap, ...]]:
-        """Return the finished tables, which alone hold their columns from here on.
-
-        And the files that they are in, if any.
-        """
+        """Remove and return the finished tables, and the mappings of the files that their columns are in."""
         columns = self._all_columns()
         in_file = self._exceeds_memory() or any(column.is_spilled for column in columns)
         arrays, mappings = finished(columns, in_file=in_file)

@@ -1,7 +1,7 @@
 """Exact times: decimal text to integer nanoseconds, and back.
 
-Never through a float: an epoch time in microseconds needs 51 bits before the first decimal, so a double keeps a
-quarter of a microsecond at best.
+Never through a float: an epoch time in microseconds needs 51 bits before the decimal point, so a double has a
+resolution of a quarter of a microsecond.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import re
 #: Powers of ten that turn a unit into nanoseconds.
 NS, US, MS, S = 0, 3, 6, 9
 
-#: Times beyond this are refused: far outside of any clock (146 years). The whole span, from minus to plus this limit,
-#: is below 2**63 by more than 1 µs: the difference of any two times fits into an int64, also where a writer moves the
-#: first one to 0, be it by whole µs.
+#: Times beyond this limit (146 years) are refused: no clock counts so far. Twice the limit is below 2**63 by more than
+#: 1 µs: the difference of any two times fits into an int64, also where a writer moves the first one to 0 by whole µs.
 LIMIT_NS = 2**62 // 1000 * 1000
 
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
-_MAX_EXPONENT = 18  # of units: what is counted in larger ones is not a time
+_MAX_EXPONENT = 18  # larger units are not units of time
 _DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
 _UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
@@ -27,7 +26,7 @@ _UNITS = {"ns": (1, NS), "us": (1, US), "µs": (1, US), "ms": (1, MS), "s": (1, 
 
 
 def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
-    """Return the nanoseconds of a decimal number that counts units of factor * 10**exponent ns.
+    """Return the ns of a decimal number in units of factor * 10**exponent ns.
 
     Digits below a nanosecond are rounded half up (away from zero). Raises ValueError for anything that is not a
     plain finite decimal number, and for times beyond ±LIMIT_NS; TypeError where 10**6 stands for MS.
@@ -51,7 +50,7 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
 
 
 def _scaled(digits: bytes, scale: int) -> int | None:
-    """Return digits * 10**scale, rounded half up; None when it is out of range (found without big arithmetic)."""
+    """Return digits * 10**scale, rounded half up; None if it is out of range, which is found without big integers."""
     if not digits or len(digits) + scale < 0:
         return 0
     if len(digits) + scale > _MAX_DIGITS:
@@ -70,9 +69,9 @@ def _shown(text: bytes) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
+    """Return the ns of a signed duration with a unit, such as "+1.5ms", "-20us", "1795245457.236s".
 
-    Raises ValueError when the unit is missing or the number is none.
+    Raises ValueError if the unit is missing or the number is invalid.
     """
     match = _DURATION.fullmatch(text)
     if match is None:
@@ -82,9 +81,9 @@ def parse_duration(text: str) -> int:
 
 
 def step_of(text: str, ns: int) -> int:
-    """Return what the last digit of a duration counts, ns.
+    """Return the value of one unit in the last digit of a duration, ns.
 
-    Zero is exact: a clock begins there, or a file stays in place.
+    A duration of zero is exact: it means the zero of a clock, or no offset.
     """
     match = _DIGITS.match(text.strip())
     if match is None or not ns:
@@ -95,14 +94,14 @@ def step_of(text: str, ns: int) -> int:
 
 
 def format_us(ns: int) -> str:
-    """Return microseconds with exactly as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
+    """Return a time (ns) in microseconds, with as many decimals as needed: 1500 -> "1.5", 2000 -> "2"."""
     sign = "-" if ns < 0 else ""
     whole, rest = divmod(abs(ns), 1000)
     return f"{sign}{whole}.{rest:03d}".rstrip("0") if rest else f"{sign}{whole}"
 
 
 def format_time(ns: int) -> str:
-    """Return a time for people: the unit is chosen so that the number is short and still exact."""
+    """Return a time (ns) for people, exact, in the unit that makes the number short."""
     for unit, size in _UNITS_DOWN:
         if abs(ns) >= size:
             whole, rest = divmod(abs(ns), size)
@@ -112,12 +111,12 @@ def format_time(ns: int) -> str:
 
 
 def format_option(ns: int) -> str:
-    """Return a time as options take it, signed and exact: "+1.5ms", "-20us", "+1795242185.473424266s"."""
+    """Return a time (ns) in the form of options, signed and exact: "+1.5ms", "-20us", "+1795242185.473424266s"."""
     return f"{'+' if ns >= 0 else ''}{format_time(ns)}".replace(" ", "").replace("µ", "u")
 
 
 def format_short(ns: float) -> str:
-    """Return a time for people who want three digits of it: "71.5 ms"."""
+    """Return a time (ns) for people, in three digits: "71.5 ms"."""
     size, unit = next(((size, unit) for unit, size in _UNITS_DOWN if abs(ns) >= size), (1, "ns"))
     value = ns / size
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
@@ -126,7 +125,7 @@ def format_short(ns: float) -> str:
 
 
 def format_long(ns: int) -> str:
-    """Return a time for people, which may be hours: "1 h 22 min", "3 d 4 h"; below two minutes three digits of it."""
+    """Return a time (ns) for people that may be hours: "1 h 22 min", "3 d 4 h"; below two minutes in three digits."""
     minutes, hours, days = ns // (60 * 10**9), ns // (3600 * 10**9), ns // (86400 * 10**9)
     if minutes < 2:
         return format_short(ns)
@@ -135,15 +134,15 @@ def format_long(ns: int) -> str:
 
 
 def earlier_or_later(ns: int) -> str:
-    """Return a move in time, for people: "1.5 ms later"."""
+    """Return an offset (ns) for people: "1.5 ms later"."""
     return f"{format_short(abs(ns))} {'earlier' if ns < 0 else 'later'}"
 
 
 def format_bound(ns: int | None) -> str:
-    """Return how far off a time can be, for people."""
+    """Return a bound (ns) for people: "±1.5 µs"."""
     return "not known" if ns is None else f"±{format_time(ns)}"
 
 
 def format_drift(ppm: float) -> str:
-    """Return how much faster a clock runs, for people."""
+    """Return a drift (ppm) for people."""
     return f"{ppm:+.3f} ppm"

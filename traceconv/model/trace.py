@@ -1,8 +1,8 @@
 """The trace in memory: one table per concept, one column per field, strings interned, args undecoded.
 
-Version 1 of the representation. A row refers to its track, name and category by small integers. Args are the bytes of
-a JSON object, kept as they came; whoever needs them decoded does it once, when writing. Each row knows its origin: the
-number of the event, line or row in the input that its track belongs to.
+A row refers to its track, name and category by small integers. Args are the bytes of a JSON object, as the importer
+passed them; they are decoded only where they are needed. Each row has an origin: the number of the event, line or row
+in the input that its track belongs to.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NO_CPU = -1
 
 
 class Level(enum.IntEnum):
-    """How grave a log entry is; the numbers are those of Android's and Perfetto's log priorities."""
+    """The level of a log entry; the numbers are those of Android's and Perfetto's log priorities."""
 
     VERBOSE = 2
     DEBUG = 3
@@ -54,10 +54,10 @@ class Level(enum.IntEnum):
 
 
 class TrackKind(enum.IntEnum):
-    """What a track stands for.
+    """The kind of a track.
 
-    PROCESS and THREAD are things of the operating system, COUNTER holds values, TRACK is anything else: a device
-    queue, a lane, a group of tracks.
+    PROCESS and THREAD are those of the operating system, COUNTER holds values, TRACK is anything else: a device queue,
+    a lane, a group of tracks.
     """
 
     PROCESS = 0
@@ -68,14 +68,14 @@ class TrackKind(enum.IntEnum):
 
 @dataclass(slots=True)
 class Track:
-    """Where events are drawn.
+    """A row of the timeline, or a group of rows.
 
     Attributes:
-        kind: what it stands for.
-        name: as shown; "" for a process or thread without a known name.
+        kind: process, thread, counter, or anything else.
+        name: the name, "" if that of a process or thread is not known.
         parent: the track that it belongs to, declared before it; NO_TRACK at the top.
-        pid: PROCESS only: the number that the operating system gave, None when there is none.
-        tid: THREAD only: likewise.
+        pid: PROCESS only: the number of the operating system, None if there is none.
+        tid: THREAD only: the number of the operating system, None if there is none.
         unit: COUNTER only: "bytes", "count", ...
         description: help text, shown beside the track.
         rank: position among its siblings; smaller is higher, None comes last in order of creation.
@@ -83,10 +83,10 @@ class Track:
         clock: the domain of the times on it, an index into Trace.clocks.
         source: the input that it comes from, an index into Trace.sources.
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
-        shares_lanes: whether the whole track may be laid on one lane with others of the same name and parent, where
-            they do not overlap in time (one track for each id of an asynchronous operation).
-        unknown: PROCESS only: it stands for the processes of its threads, which the input does not tell.
-        shown: the name in pictures, where the name alone does not tell; "" for the name.
+        shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
+            overlap it in time (used for asynchronous operations, which have a track for each id).
+        unknown: PROCESS only: whether it stands for the unknown processes of its threads.
+        shown: the name in pictures, if it differs; "" for `name`.
     """
 
     kind: TrackKind
@@ -135,9 +135,9 @@ class Instants:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Sampled values; each holds until the next one of its track.
+    """Counter values; each holds until the next one of its track.
 
-    `integer` is exact where `is_integer` is 1; `value` always holds the nearest double.
+    Where `is_integer` is 1, `integer` is the exact value; `value` always holds the nearest double.
     """
 
     ts: I64
@@ -150,7 +150,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Flows between two slices, given as rows of the slices table."""
+    """Flows between two slices, which are rows of the slices table."""
 
     from_slice: I64
     to_slice: I64
@@ -163,7 +163,7 @@ class Flows:
 class Samples:
     """Call stacks of a thread at points in time.
 
-    `stack` is the innermost frame in Trace.frames, -1 for none; `cpu` is the number of the CPU, NO_CPU if nobody knows.
+    `stack` is the innermost frame in Trace.frames, -1 for none; `cpu` is the number of the CPU, NO_CPU if not known.
     """
 
     ts: I64
@@ -177,7 +177,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """Entries of a log of a thread; `source` says where in the program they were written, "" if unknown."""
+    """Log entries; `source` is the place in the program that wrote the entry, "" if not known."""
 
     ts: I64
     track: I32
@@ -206,7 +206,7 @@ TABLES = {
     "samples": Samples,
     "logs": Logs,
 }
-#: The tables whose rows have a time and stand on a track.
+#: The tables whose rows have a time and a track.
 TIMED = ("slices", "instants", "counters", "samples", "logs")
 #: The columns that hold interned strings.
 TEXTS = ("name", "category", "text", "source")
@@ -230,14 +230,14 @@ def empty(table: type[Table]) -> Table:
 
 
 def take(table: Table, rows: npt.NDArray[Any]) -> Table:
-    """Return the chosen rows, in that order."""
+    """Return the given rows of a table, in that order."""
     return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
 
 
 def occurring(numbers: npt.NDArray[Any]) -> list[int]:
-    """Return the numbers that occur, each once and in order; for places in tables, so none is negative.
+    """Return the distinct numbers in ascending order; none may be negative.
 
-    `np.unique` would do, but it sorts them all, and loads numpy's masked arrays, which costs more than a small
+    `np.unique` would do, but it sorts all numbers and loads numpy's masked arrays, which takes longer than a small
     conversion.
     """
     occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
@@ -247,14 +247,14 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     return found
 
 
-#: After so many looks at args that lie in files, these are let go: each may have brought in 64 KiB.
+#: After this many reads of args in files, their resident pages are dropped: each read may load 64 KiB.
 _MANY_LOOKS = 256
-#: So many args of at most so many bytes are joined at a time: each of their bytes takes some dozens meanwhile.
+#: The number and size of args that are joined at a time: each of their bytes takes dozens of bytes meanwhile.
 _JOINED, _LONGEST_JOINED = 1 << 13, 1 << 9
 
 
 class Args:
-    """The bytes of all args, in parts, in memory or in files; a row locates its own by start and length."""
+    """The bytes of all args, in parts in memory or in files; a row locates its args by position and length."""
 
     def __init__(self, parts: Sequence[bytes | bytearray | mmap.mmap] = ()) -> None:
         self.parts = [part for part in parts if len(part)]
@@ -269,7 +269,7 @@ class Args:
         return self._starts[-1]
 
     def view(self, at: int, length: int) -> memoryview:
-        """Return the bytes of one JSON object, not copied; empty when the length is 0."""
+        """Return the bytes of one JSON object without a copy; empty if the length is 0."""
         part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
         start = at - self._starts[part]
         if self._mappings:
@@ -279,7 +279,7 @@ class Args:
         return self._views[part][start : start + length]
 
     def joined(self, at: I64, length: I64) -> npt.NDArray[np.uint8]:
-        """Return the bytes of many JSON objects, one behind the other, without a Python object for each short one."""
+        """Return the concatenated bytes of many JSON objects, without a Python object for each short one."""
         result = np.empty(int(np.sum(length)), np.uint8)
         to = np.cumsum(length) - length
         part_of = np.where(length > 0, np.searchsorted(self._starts, at, "right") - 1, 0)
@@ -299,20 +299,20 @@ class Args:
         return result
 
     def forget(self) -> None:
-        """Let memory go that holds what was read out of files; whoever reads the parts themselves says it."""
+        """Drop the resident pages of args in files; to be called after reading `parts` directly."""
         for mapping in self._mappings:
             forget(mapping)
 
     def get(self, at: int, length: int) -> bytes:
-        """Return the bytes of one JSON object; empty when the length is 0."""
+        """Return a copy of the bytes of one JSON object; empty if the length is 0."""
         return bytes(self.view(at, length))
 
 
 class Layer(enum.IntEnum):
-    """Where in a stack of software the slices of a format were written down, from the outermost in.
+    """The layer of the software stack that the slices of a format are recorded in, outermost first.
 
-    A slice of a framework lasts while the library below it works, on the thread that called it. Work of a device runs
-    when its queue comes to it, in no call of the host for certain.
+    A slice of a framework contains the calls of the library below it, on the same thread. Device work runs when its
+    queue reaches it, and lies inside no host call for certain.
     """
 
     FRAMEWORK = 1
@@ -322,27 +322,28 @@ class Layer(enum.IntEnum):
 
 @dataclass(slots=True)
 class SourceInfo:
-    """One input of a trace, and what became of it.
+    """One input of a trace, with its balance and diagnostics.
 
     Attributes:
         name: the file as the user named it, without folders.
         format: the name of the importer.
-        unit: what `origin` counts: "event", "line", "row".
-        notes: sentences about the input for the user, such as what a time was assumed to be.
-        belongs_to: names of the formats whose inputs these totals may be about, if the input holds totals only.
-        join_category: the category of the slices there that the rows describe one by one, "" if they are sums.
-        runs_in: names of the formats in whose processes its writer can run, if it does not say in which process it ran.
+        unit: the unit of `origin`: "event", "line", "row".
+        notes: sentences about the input for the user, such as an assumption about its times.
+        belongs_to: if the input holds totals only: the formats of the recordings that these may sum up.
+        join_category: the category of the slices of that recording that the rows describe one by one; "" if rows are
+            sums.
+        runs_in: if the input states no process: the formats that record processes in which its recorder can run.
         real_ids: whether pids and tids are those of the operating system.
-        several_at_once: whether one process can have several such recordings of the same time: logs, and tools
-            that watch processes from outside.
-        boot_id: what the system calls the boot of the machine that it was recorded in, "" if it does not say.
-        rank: the number in its job of the process that it records, from 0; None if the input states none, or several.
-        world_size: how many processes that job has; None if the input does not say.
-        layer: where its slices were written down; None if the format does not say.
-        marks: what its format says of slices and flows.
-        sampled: the names of its samples, in a trace of several inputs: those may stand on threads of other ones.
-        path: the file as the user named it, with folders, for commands in hints; "" if it is the name.
-        digest: a hash of what the input holds, unpacked; b"" if no other input begins in the same way.
+        several_at_once: whether a process can have several such recordings at the same time, such as logs, or those of
+            tools outside the process.
+        boot_id: the boot session that it was recorded in, as the system names it; "" if not stated.
+        rank: the rank of the recorded process in its job, from 0; None if the input states none or several.
+        world_size: the number of processes of that job; None if not stated.
+        layer: the layer that its slices are recorded in; None if the format does not declare one.
+        marks: the declarations of its format about slices and flows.
+        sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
+        path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
+        digest: a hash of the unpacked content; b"" if no other input has the same start.
     """
 
     name: str
@@ -377,10 +378,10 @@ class SourceInfo:
 
         Args:
             code: what happened.
-            at: the number of the event or line, or a place in words.
+            at: the number of the event or line, or a position in words.
             detail: what exactly was found.
             count: how many occurrences this is.
-            skipped: how many events do not reach the trace because of it, which the balance does not count yet.
+            skipped: how many events do not reach the trace because of it; the caller counts them in the balance.
         """
         if isinstance(at, int) and self.diagnostics.count_late(code, count, at, skipped):
             return
@@ -390,7 +391,7 @@ class SourceInfo:
         self.diagnostics.add(code, f"{place}: {detail}" if detail else place, count, number, skipped)
 
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
-        """Count a problem because of which events do not reach the trace; the arguments are those of `problem`."""
+        """Count a problem, and in the balance the events that do not reach the trace because of it; see `problem`."""
         self.problem(code, at, detail, count, count)
         self.balance.skipped[code.skipped] += count
 
@@ -407,12 +408,12 @@ _MOST_NAMES = 3
 
 @dataclass(slots=True)
 class Trace:
-    """Everything that one or several inputs said, in columns.
+    """The events of one or several inputs, in columns.
 
     Attributes:
-        mappings: of the files that columns lie in, if they do.
-        collectives: which slices of an input are collectives; None without any, and in a trace of several inputs.
-        left_out: the files beside the inputs, in folders and archives, that were not read, with the reason.
+        mappings: the mapped temporary files of the columns, if they are in files.
+        collectives: the declared collectives of an input; None without any, and in a trace of several inputs.
+        left_out: the files of folders and archives that were not read, with the reason.
     """
 
     sources: list[SourceInfo]
@@ -467,12 +468,12 @@ class Trace:
 
     @property
     def host(self) -> str:
-        """The host that the input says it is of, "" if it states none."""
+        """The host that the input states, "" if it states none."""
         stated = (domain.host for domain in [*self.clocks, *(snap.other for snap in self.snapshots)])
         return next(filter(None, stated), "")
 
     def place(self, track: int, origin: int) -> str:
-        """Return where a row comes from, for messages: "profile.json:event 12"."""
+        """Return the position of a row in its input, for messages: "profile.json:event 12"."""
         source = self.sources[self.tracks[track].source]
         return f"{source.name}:{source.unit} {origin}"
 
@@ -488,11 +489,11 @@ class Trace:
         }
 
     def timed_tables(self) -> Iterator[tuple[str, Any]]:
-        """Return the tables whose rows have a time and stand on a track, by name."""
+        """Return the tables whose rows have a time and a track, by name."""
         return ((name, getattr(self, name)) for name in TIMED)
 
     def span(self) -> tuple[int, int] | None:
-        """Return the first and the last instant of all events in ns, or None when there is no event."""
+        """Return the first and the last time of all events, ns; None without events."""
         firsts, lasts = [], []
         for name, table in self.timed_tables():
             for rows in chunks(len(table.ts)):
@@ -502,9 +503,9 @@ class Trace:
         return (min(firsts), max(lasts)) if firsts else None
 
     def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
-        """Return for each track with events in the given tables the first and the last instant of these, ns.
+        """Return the first and the last time (ns) of the events in the given tables, by track.
 
-        The trace is laid out: each table is sorted by track and time.
+        The trace must be laid out: each table sorted by track and time.
         """
         found: dict[int, tuple[int, int]] = {}
         for name in tables:
@@ -520,11 +521,11 @@ class Trace:
         return found
 
     def forget(self) -> None:
-        """Let memory go that holds what was read out of files; it comes back when it is looked at."""
+        """Drop the resident pages of columns and args in files; the next access loads them again."""
         self.args.forget()
         for mapping in self.mappings:
             forget(mapping)
 
     def with_tables(self, **tables: Any) -> Trace:
-        """Return a copy that shares everything but the given fields."""
+        """Return a shallow copy with the given fields replaced."""
         return replace(self, **tables)

@@ -1,4 +1,4 @@
-"""Many tracks in little memory: a trace may have one for each of millions of events."""
+"""A compact sequence of tracks: a trace may have millions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROCESS = int(TrackKind.PROCESS)
 
 
 class Tracks(Sequence[Track]):
-    """Tracks by number: what most have is in columns, those that have more or may be changed are objects."""
+    """Tracks by number: usual ones are rows of columns, those with other attributes or with changes are objects."""
 
     def __init__(self, tracks: Iterable[Track] = ()) -> None:
         self._kinds = bytearray()
@@ -27,7 +27,7 @@ class Tracks(Sequence[Track]):
             self.append(track)
 
     def append(self, track: Track) -> None:
-        """Add a track. It is copied: only `own` gives one whose changes count."""
+        """Add a copy of a track; to change it later, use `own`."""
         number = track.pid if track.kind is TrackKind.PROCESS else track.tid
         if number is None or not _NO_NUMBER < number <= -(_NO_NUMBER + 1):
             number = _NO_NUMBER
@@ -42,7 +42,7 @@ class Tracks(Sequence[Track]):
             self._objects[len(self) - 1] = track
 
     def own(self, index: int) -> Track:
-        """Return a track that may be changed."""
+        """Return a track by number, as an object whose changes are kept."""
         return self._objects.setdefault(index, self[index])
 
     def _of_columns(self, index: int) -> Track:

@@ -1,4 +1,4 @@
-"""What must hold for every trace, whoever made it. A violation is a bug of the importer or of traceconv."""
+"""Check the rules that hold for every trace. A violation is a bug of the importer or of traceconv."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEEP = 1 << 10
 
 
 class InvalidTrace(AssertionError):
-    """A trace breaks a rule of the representation; the argument says which."""
+    """A trace breaks a rule of the representation, which the argument names."""
 
 
 def validate(trace: Trace) -> None:
@@ -39,7 +39,7 @@ def validate(trace: Trace) -> None:
 
 
 def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], tuple[str, ...]]]:
-    """Yield what must hold for the rows of a table: in words, as a function of some columns, and their names."""
+    """Yield the rules for the rows of a table: the rule in words, a function of columns, and the names of these."""
     if name in TIMED:
         yield f"{name}: track out of range", _in_range(len(trace.tracks)), ("track",)
         yield f"{name}: not sorted by track and time", _sorted, ("track", "ts")
@@ -64,7 +64,7 @@ def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], t
 
 
 def _require_of_rows(rule: str, holds: Callable[..., Any], columns: Sequence[Any]) -> None:
-    """Check a rule for some rows at a time; of two neighbours, also where one chunk ends and the next one begins."""
+    """Check a rule in chunks of rows; chunks overlap by one row for rules about neighbours. Raises InvalidTrace."""
     for rows in overlapping_chunks(len(columns[0])):
         found = holds(*(column[rows] for column in columns))
         if not np.all(found):
@@ -115,7 +115,7 @@ def _check_tracks(trace: Trace) -> None:
 
 
 def _nest_surely(slices: Slices, ends: I64) -> bool:
-    """Return whether all slices nest, no deeper than the kernel looks; without a kernel, nobody knows."""
+    """Return True if the compiled kernel finds that all slices nest; False if not, or without the kernel."""
     nesting = kernel.module("nesting")
     if nesting is None:
         return False
@@ -125,13 +125,13 @@ def _nest_surely(slices: Slices, ends: I64) -> bool:
 
 
 def _follow(slices: Slices, rows: slice) -> bool:
-    """Return whether each of some slices ends before the next one begins, or is the last one of its track."""
+    """Return whether each slice of these rows ends before the next one starts, or is the last one of its track."""
     track, ts, dur = slices.track[rows], slices.ts[rows], slices.dur[rows]
     return bool(np.all((track[1:] > track[:-1]) | (ts[1:] >= ts[:-1] + dur[:-1])))
 
 
 def _check_nesting(trace: Trace) -> None:
-    """Check that each slice ends no later than the slice around it."""
+    """Check that each slice ends no later than the slice around it. Raises InvalidTrace."""
     slices = trace.slices
     if all(_follow(slices, rows) for rows in overlapping_chunks(len(slices.ts))):
         return

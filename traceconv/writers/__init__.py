@@ -1,8 +1,8 @@
-"""Writers: a laid-out trace to the bytes of a file.
+"""Write a laid-out trace to a file.
 
-A trace is laid out when all tracks use the clock `trace.clocks[0]`, slices are sorted by (track, ts, -dur, order of
-input) and nest, and the other tables are sorted by (track, ts). A writer changes nothing of it, and the same trace
-always becomes the same bytes.
+A trace is laid out if all tracks use the clock `trace.clocks[0]`, slices are sorted by (track, ts, -dur, input order)
+and nest, and the other tables are sorted by (track, ts). A writer does not change the trace, and equal traces give
+equal bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class WriteCounts(Struct, frozen=True):
-    """How many rows of each table were written."""
+    """The number of rows written of each table."""
 
     slices: int = 0
     instants: int = 0
@@ -31,12 +31,12 @@ class WriteCounts(Struct, frozen=True):
 
 
 class Writer(Protocol):
-    """A format that goes out.
+    """An output format.
 
     Attributes:
         name: lowercase, unique, stable.
-        suffixes: how file names of this format end, the usual one first.
-        binary: whether the output is not text, so that it does not belong on a terminal.
+        suffixes: the file name endings, the usual one first.
+        binary: whether the output is not text, and not for a terminal.
     """
 
     name: ClassVar[str]
@@ -47,13 +47,13 @@ class Writer(Protocol):
         """Write the whole trace."""
 
     def notes(self, trace: Trace) -> list[str]:
-        """Return what of the trace is in the file but not seen in Perfetto, in sentences for the user."""
+        """Return sentences for the user about data that is in the file, but that Perfetto does not show."""
 
 
 def writers() -> Iterator[type[Writer]]:
     """Yield all writers.
 
-    Each is loaded when its turn comes, so that a conversion does not pay for those after its own.
+    Each is loaded when it is yielded, so that a conversion does not load those after its own.
     """
     from traceconv.families.perfetto.writer import PerfettoProto
 
@@ -63,15 +63,15 @@ def writers() -> Iterator[type[Writer]]:
     yield ChromeJson
 
 
-#: What the output formats are called besides.
+#: Other names of the output formats.
 ALIASES = {"pftrace": "perfetto", "proto": "perfetto", "json": "chrome-json", "chrome": "chrome-json"}
 
 
 def writer_named(name: str, *, compress: bool = False) -> Writer:
-    """Return the writer of that name or alias, which may compress.
+    """Return the writer of a name or alias; with `compress`, its output is compressed.
 
     Raises:
-        UsageError: there is none; the hint lists the names.
+        UsageError: the name is unknown; the hint lists the names.
     """
     for cls in writers():
         if ALIASES.get(name.lower(), name.lower()) == cls.name:
@@ -85,10 +85,10 @@ def writer_named(name: str, *, compress: bool = False) -> Writer:
 
 
 def writer_for_path(path: str | os.PathLike[str]) -> Writer:
-    """Return the writer for files with such an ending.
+    """Return the writer for the ending of a path.
 
     Raises:
-        UsageError: there is none; the hint lists the endings.
+        UsageError: the ending is unknown; the hint lists the endings.
     """
     for cls in writers():
         if os.fspath(path).lower().endswith(cls.suffixes):

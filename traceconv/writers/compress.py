@@ -1,4 +1,4 @@
-"""Gzip around an output."""
+"""Compress an output with gzip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 
 @contextlib.contextmanager
 def compressed(sink: BinaryIO, wanted: bool) -> Iterator[BinaryIO]:
-    """Yield the sink itself, or one that compresses into it; no name and no time go into the header."""
+    """Yield the sink, or one that compresses into it reproducibly: without name and time in the header."""
     if not wanted:
         yield sink
         return

@@ -1,10 +1,10 @@
-"""Numbers and names of processes and threads, the same ones for all writers.
+"""Choose pids, tids and names of processes and threads, the same for all writers.
 
-A pid or tid of the operating system is kept where viewers can show it: from 1 to 2**31 - 1, a pid once in the trace,
-a tid once in its process. All others are replaced by numbers above the largest pid of Linux (2**22), in the order of
-the tracks; the original number then stands in the name. Where there is neither number nor name, the name is "process"
-or "thread": viewers would show no title, or the number that replaces it. Chrome JSON knows only processes and threads,
-so that there each other track gets such a number too.
+A pid or tid of the input is kept where viewers can show it: from 1 to 2**31 - 1, a pid once in the trace, a tid once in
+its process. All others are replaced by numbers above the largest pid of Linux (2**22), in track order; the original
+number is put into the name. A track with neither number nor name is named "process" or "thread", since viewers would
+show no title, or the replacement. Chrome JSON has processes and threads only: there each other track gets such a
+number, too.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ _MAX_NUMBER = 2**31 - 1
 
 @dataclass(slots=True)
 class Identity:
-    """How a track is known to viewers.
+    """The process, numbers and name of a track for viewers.
 
     Attributes:
-        process: the process that it belongs to (its own index for a process); where there is none, the top track.
+        process: the process that it belongs to (its own index for a process); without one, its topmost track.
         pid: the number of that process.
         tid: the number of the track as a thread; 0 for a counter.
-        name: its name, with the original number if that had to be replaced; "" only beside a number of its own,
-            or for other tracks.
-        native: whether it can be a process or thread with a number of its own (PROCESS, THREAD only); where the
-            input knows no number and nothing needs one, the track is better shown without.
-        parent: the track that it is shown inside of: a lane stands beside its main track, or inside it where that is
-            native.
-        position: its place among its siblings, from 0.
+        name: its name, with the original number if that was replaced; "" only for a track with a number of its own, or
+            that is not a process or thread.
+        native: PROCESS and THREAD only: whether to write it as a process or thread with a number. A track without a
+            number in the input, and without events that need one, is written without.
+        parent: the track that it is shown inside of; a lane is beside its main track, or inside it if that is native.
+        position: its position among its siblings, from 0.
     """
 
     process: int
@@ -75,7 +74,7 @@ def _process_of(trace: Trace, found: list[Identity], index: int) -> int:
 
 
 class _Numbers:
-    """Numbers that no process or thread of the trace has."""
+    """A generator of numbers that no process or thread of the trace has."""
 
     def __init__(self, tracks: Sequence[Track]) -> None:
         self._taken = {number for track in tracks for number in (track.pid, track.tid) if number is not None}
@@ -129,7 +128,7 @@ def _with_original(name: str, kind: str, number: int | None) -> str:
 
 
 def _mark_natives(trace: Trace, found: list[Identity]) -> None:
-    # Perfetto takes call stacks and log entries of threads only.
+    # Perfetto accepts call stacks and log entries of threads only.
     threads = {*occurring(trace.samples.track), *occurring(trace.logs.track)}
     for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
         own = track.lane_of == NO_TRACK
@@ -147,11 +146,11 @@ def _place(trace: Trace, found: list[Identity]) -> None:
         if track.rank is not None or track.lane_of != NO_TRACK
     }
     siblings: dict[int, list[int]] = defaultdict(list)
-    counts = array("i", bytes(4 * (len(found) + 1)))  # by parent; NO_TRACK is the last place
+    counts = array("i", bytes(4 * (len(found) + 1)))  # by parent; the last one is for NO_TRACK
     for index, identity in enumerate(found):
         if identity.parent in ranked:
             siblings[identity.parent].append(index)
-        else:  # in order of creation
+        else:  # in creation order
             identity.position = counts[identity.parent]
             counts[identity.parent] += 1
     for indexes in siblings.values():
@@ -168,7 +167,7 @@ def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
 
 
 def groups_above(trace: Trace, process: int) -> list[str]:
-    """Return the names of the tracks that a process is inside of, outermost first; viewers have no place for them."""
+    """Return the names of the tracks around a process, outermost first, which viewers cannot show."""
     names = []
     at = trace.tracks[process].parent
     while at != NO_TRACK:
@@ -178,7 +177,7 @@ def groups_above(trace: Trace, process: int) -> list[str]:
 
 
 def path_below_process(trace: Trace, found: list[Identity], index: int) -> str:
-    """Return the names of a track and of the tracks between it and its process, joined by " / "."""
+    """Return the names of the tracks from below the process of a track down to it, joined by " / "."""
     names: list[str] = []
     at = index if trace.tracks[index].lane_of == NO_TRACK else int(trace.tracks[index].lane_of)
     while at != found[index].process:

@@ -1,4 +1,4 @@
-"""What a writer says about the trace as a whole."""
+"""The metadata of the trace that all writers write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from traceconv.model.trace import Trace
 
 
 def recording_metadata(trace: Trace) -> dict[str, Any]:
-    """Return the tool, the clock, the inputs with their notes, what was left out; `Trace.metadata` stands beside it."""
+    """Return the tool, the clock, the inputs with notes, and the files left out, without `Trace.metadata`."""
     return {
         "version": __version__,
         "clock": trace.clocks[0].describe() if trace.clocks else "",

@@ -1,9 +1,9 @@
-"""The order of the events in a file: by time, and at equal times so that nesting comes out right.
+"""Order the events of a file by time, and at equal times so that slices nest.
 
-Intervals are half open. At one instant, per track: ends come first, inner before outer; then begins, outer before
-inner, where a slice of length 0 ends at once; then instants, counters, samples, log entries. Across tracks the order
-does not matter. All tables are sorted by (track, ts, -dur), so the rows of a table are in the right order already, and
-a stable sort by time of these groups one after the other gives the order of the file.
+Intervals are half open. At one time, per track: ends come first, inner before outer; then starts, outer before inner,
+where a slice of duration 0 ends at once; then instants, counters, samples, log entries. Across tracks the order does
+not matter. All tables are sorted by (track, ts, -dur), so the rows of each of these groups are in order, and a stable
+sort by time of the concatenated groups gives the file order.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from msgspec import Struct
 from traceconv.model.trace import I64, Trace
 
 _BLOCK = 16 * 1024
-_WINDOW = 512 * 1024  # entries, about
+_WINDOW = 512 * 1024  # the approximate number of entries of a window
 _MAX_WINDOWS = 256
 _SAMPLED = 64 * 1024
 
 
 class Kind(enum.IntEnum):
-    """What an entry of the file is."""
+    """The kind of an entry of the file."""
 
     END = 0
     BEGIN = 1
@@ -36,21 +36,21 @@ class Kind(enum.IntEnum):
 
 
 class FileOrder(Struct, frozen=True):
-    """All entries of the file, or some: time in ns, kind, and row in the table."""
+    """Entries of the file: time in ns, kind, and row in the table."""
 
     ts: I64
     kind: npt.NDArray[np.uint8]
     row: I64
 
     def of(self, kind: Kind) -> npt.NDArray[Any]:
-        """Return where the entries of a kind are."""
+        """Return the positions of the entries of a kind."""
         return np.flatnonzero(self.kind == kind)
 
 
 def file_order(trace: Trace) -> Iterator[FileOrder]:
-    """Yield the entries for a file with begins and ends, in their order, in chunks that fit into a cache.
+    """Yield the entries of a file with starts and ends, in order, in chunks that fit into a cache.
 
-    There are two entries per slice, and sorting them takes some times their size: it is done for one window of time
+    There are two entries per slice, and sorting takes a multiple of their memory: so it is done for one window of time
     after the other.
     """
     slices = trace.slices
@@ -67,13 +67,13 @@ def file_order(trace: Trace) -> Iterator[FileOrder]:
 
 
 class Windows:
-    """Rows of some columns of times, parted by time; sorting all of them at once takes some times their size.
+    """Rows of columns of times, divided into windows, since sorting all at once takes a multiple of their memory.
 
     Args:
-        columns: starts, or starts and lengths where the ends are meant, in ns.
+        columns: starts in ns; with durations, ends are divided.
 
     Attributes:
-        count: how many windows there are, at most 256.
+        count: the number of windows, at most 256.
     """
 
     def __init__(self, columns: Sequence[tuple[I64, I64 | None]]) -> None:
@@ -82,12 +82,12 @@ class Windows:
         self._windows = [_window_of(bounds, *column) for column in columns]
 
     def rows(self, column: int, window: int) -> I64:
-        """Return the rows of a column that are in a window."""
+        """Return the rows of a column in a window."""
         return np.flatnonzero(self._windows[column] == window)
 
 
 def _bounds(columns: Sequence[tuple[I64, I64 | None]]) -> I64:
-    """Return the times at which the windows begin, after the first one; those of equal time stay in one."""
+    """Return the start times of all windows but the first; rows of equal time are in one window."""
     entries = sum(len(ts) for ts, _ in columns)
     wanted = min(-(-entries // _WINDOW), _MAX_WINDOWS)
     if wanted <= 1:
@@ -99,11 +99,11 @@ def _bounds(columns: Sequence[tuple[I64, I64 | None]]) -> I64:
 
 
 def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDArray[np.uint8], I64]:
-    """Return times, kinds and rows of the entries in a window; a stable sort by time gives their order."""
+    """Return times, kinds and rows of the entries in a window, to be sorted stably by time."""
     slices = trace.slices
     late = windows.rows(1, window)[::-1]
     late = late[slices.dur[late] > 0]
-    # Each start, and after an empty slice its end.
+    # Each start, and directly after it the end of a slice of duration 0.
     begins = windows.rows(0, window)
     begins = np.repeat(begins, 1 + (slices.dur[begins] == 0))
     begin_kinds = np.full(len(begins), Kind.BEGIN, np.uint8)
@@ -120,13 +120,13 @@ def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDAr
 
 
 def _points(trace: Trace) -> dict[Kind, Any]:
-    """Return the tables without lengths, in the order of their entries at equal times."""
+    """Return the tables without durations, in the order of their entries at equal times."""
     tables = trace.instants, trace.counters, trace.samples, trace.logs
     return dict(zip((Kind.INSTANT, Kind.COUNTER, Kind.SAMPLE, Kind.LOG), tables, strict=True))
 
 
 def _window_of(bounds: I64, ts: I64, dur: I64 | None) -> npt.NDArray[np.uint8]:
-    """Return the window of each time, or of each end."""
+    """Return the window of each start, or of each end if `dur` is given."""
     windows = np.zeros(len(ts), np.uint8)
     if len(bounds):
         for start in range(0, len(ts), _BLOCK):

@@ -1,4 +1,4 @@
-"""Where to look first: the window of time in which the work is, where a recording is much longer."""
+"""Choose the window of time to show first, for recordings that are much longer than their work."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from traceconv.model.trace import TIMED, Trace
 
 Span = tuple[int, int]
 
-#: Only a window that leaves out so much of the trace is worth it; what is added to each side of it.
+#: The largest share of the trace that is worth a window; the share of the window added at each side.
 _MOST, _MARGIN = 0.8, 0.02
-#: What is so many times as long as a part of it is much longer.
+#: A ratio of durations from which on one is "much longer".
 _MUCH_LONGER = 1.5
 
 
 def window(trace: Trace) -> Span | None:
-    """Return the start and the end in ns of the time to show first; None where that is the whole trace.
+    """Return start and end (ns) of the window to show first; None for the whole trace.
 
-    It is the time of all slices, samples and log entries: marks and counter values may lie far from the work. Where one
-    of several inputs is much longer than the time that they have in common, it is that time: a start-up that only one
-    of them recorded does not hide the work. Of inputs far from each other it is the time of the longest.
+    It spans all slices, samples and log entries, but not instants and counter values, which may lie far from the work.
+    If an input is much longer than the time that all inputs share, it is the shared time: a start-up that only one of
+    them recorded does not hide the work. For inputs far from each other it is the time of the longest.
     """
     whole = trace.span()
     spans = _near(sorted(_spans(trace)))
@@ -35,9 +35,9 @@ def window(trace: Trace) -> Span | None:
 
 
 def _spans(trace: Trace) -> Iterator[Span]:
-    """Yield the time of each input that says when it worked: no tables of totals."""
+    """Yield the time span of the work of each input, except tables of totals."""
     waiting = {number for number, source in enumerate(trace.sources) if not source.belongs_to}
-    # Samples and log entries of an input may stand on threads of another one, slices do not.
+    # Samples and log entries of an input may be on threads of another one, slices may not.
     of_work = [("slices",), ("samples", "logs")] if len(trace.sources) > 1 else [("slices", "samples", "logs")]
     for tables in (*of_work, TIMED):
         found: dict[int, Span] = {}
@@ -51,7 +51,7 @@ def _spans(trace: Trace) -> Iterator[Span]:
 
 
 def _near(spans: Sequence[Span]) -> Sequence[Span]:
-    """Return the spans, given in order; where they cover little, only the longest run of those that overlap."""
+    """Return the sorted spans; if they cover little of their range, only the longest group of overlapping ones."""
     runs: list[list[Span]] = []
     for span in spans:
         if runs and span[0] <= _bounds(runs[-1])[1]:
@@ -65,5 +65,5 @@ def _near(spans: Sequence[Span]) -> Sequence[Span]:
 
 
 def _bounds(spans: Sequence[Span]) -> Span:
-    """Return the first start and the last end."""
+    """Return the first start and the last end, ns."""
     return min(span[0] for span in spans), max(span[1] for span in spans)
