@@ -54,7 +54,7 @@ class PacketBuffer:
         return len(found[0]) // 2
 
     def frame(self) -> tuple[int, int] | Damage | None:
-        """Return start and end of the next packet in `data`, refilled as needed; else the damage, or None at the end."""
+        """Return start and end of the next packet in `data`, refilled as needed; else the damage; None at the end."""
         while True:
             end = len(self.data)
             frame = frame_at(self.data, self.at)
