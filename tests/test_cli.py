@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.golden import ROOT
+from tests.make_ranks import write_ranks
 from traceconv import cli
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
@@ -500,6 +501,18 @@ def test_a_recording_and_its_gzip_are_named_as_one(tmp_path: Path) -> None:
     result = run("merge", plain, packed, other, "--on-ambiguous", "separate", "-o", tmp_path / "out.json")
     assert "warning: b.json.gz: its events are those of a.json: the same recording given twice" in result.stderr
     assert "c.json: its events" not in result.stderr
+
+
+def test_what_is_said_of_several_inputs_is_said_once(tmp_path: Path) -> None:
+    result = run("align", *write_ranks(tmp_path, 6, 1))
+    assert result.stderr.count("it does not name its host") == 1
+    lines = result.stderr.splitlines()
+    (at,) = (
+        number for number, line in enumerate(lines) if line.startswith("warning: rank0.json: it does not name its host")
+    )
+    assert lines[at + 1] == "  likewise rank1.json, rank2.json, rank3.json and 2 more"
+    two = run("align", *write_ranks(tmp_path, 2, 1)).stderr.splitlines()
+    assert "  likewise rank1.json" in two
 
 
 # -- what the user says about clocks ----------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv.align import Alignment, Policy, align, report
 from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Rule
 from traceconv.align.clock_overview import survey
-from traceconv.align.collective_hosts import _apart, placed_hosts
+from traceconv.align.collective_hosts import _apart, _islands, placed_hosts
 from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart
@@ -155,10 +156,13 @@ def recorded(
     period: int = 0,
     kind: tuple[str, str] = ("allreduce", "AllReduce"),
     sizes: bool = False,
+    groups: Sequence[Sequence[int]] = (),
+    named: bool = True,
 ) -> list[Trace]:
     """A rank for each host, whose clock is ahead: it drifts, steps at half time, some collectives are not recorded.
 
-    Steps are uneven, or equal if a period is given; each has its own size if wanted.
+    Steps are uneven, or equal if a period is given; each has its own size if wanted. All ranks are one group, or of
+    those that are given; hosts are named or not.
     """
     random = np.random.default_rng(7)
     steps = np.arange(count) * period if period else np.cumsum(random.integers(4 * MS, 30 * MS, count))
@@ -176,13 +180,15 @@ def recorded(
             here = (step if rank and n >= count // 2 else 0) + (drift * int(enters[n, rank]) if rank else 0)
             number = (n ^ 1) if shuffled and rank else n
             args = {"Collective name": kind[0], "In msg nelems": 64, "Out msg nelems": 64, "dtype": "Float"}
-            args |= {"Process Group Name": "0", "Process Group Ranks": str(list(range(len(ahead))))}
+            group = next((its for its in groups if rank in its), range(len(ahead)))
+            args |= {"Process Group Name": str(group[0]), "Process Group Ranks": str(list(group))}
             args |= ({"Seq": number} if seq else {}) | ({"In msg nelems": number} if sizes else {})
             event = {"ph": "X", "cat": "kernel", "name": f"ncclDevKernel_{kind[1]}(x)", "pid": 0, "tid": 20}
             start = (int(enters[n, rank]) + round(here)) / 1000
             events.append({**event, "ts": start, "dur": (ends - int(enters[n, rank])) / 1000, "args": args})
         info = {"backend": "nccl", "rank": rank, "world_size": len(ahead)}
-        top = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info, "host_name": f"node{rank}"}
+        top: Json = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info}
+        top |= {"host_name": f"node{rank}"} if named else {}
         path = folder / f"rank{rank}.json"
         path.write_text(json.dumps({**top, "baseTimeNanoseconds": BASE + offset, "traceEvents": events}))
         traces.append(read(path))
@@ -321,6 +327,53 @@ def test_without_numbers_one_that_was_not_recorded_places_nothing(without: Seque
         traces = recorded(tmp_path, [0, 3 * MS], seq=False, without=without, period=period)
         line = align(traces, policy=Policy(on_ambiguous="best")).receipt[1]
         assert line.two_hosts or abs(line.offset_ns - BASE) <= (line.bound_ns or 0)
+
+
+@pytest.mark.parametrize("groups", [[[0, 1], [2, 3]], [[0], [1, 2, 3]], [[1], [2], [0, 3]]])
+@pytest.mark.parametrize("first", range(4))
+def test_hosts_that_share_nothing_with_the_first_one_are_placed_beside_each_other(
+    groups: Sequence[Sequence[int]], first: int, tmp_path: Path
+) -> None:
+    """Whichever input comes first; how those of two groups are related is not known."""
+    ahead = [0, 3 * MS, -2 * MS, 4 * MS]
+    traces = recorded(tmp_path, ahead, groups=groups)
+    order = [*range(first, 4), *range(first)]
+    alignment = align([traces[rank] for rank in order])
+    ways = dict(zip(order, (found[0] for found in alignment.maps), strict=True))
+    names = dict(zip(order, alignment.apart, strict=True))
+    for group in groups:
+        assert len({names[rank] for rank in group}) == 1
+        beside, *others = sorted(group, key=order.index)
+        assert ways[beside].two_hosts == (first not in group)
+        for rank in others:
+            assert f"its wall clock and that of node{beside} are" in ways[rank].method
+            assert ways[rank].two_hosts == (first not in group)
+            bound = ways[rank].bound_in_step_ns
+            assert bound is not None
+            assert abs(ways[rank].offset_ns - (ways[beside].offset_ns)) <= bound < 2 * MS
+    assert len(set(names.values())) == len(groups)
+    checks = causality([traces[rank] for rank in order], alignment).checks
+    assert [check.contradictions for check in checks if check.rule == Rule.COLLECTIVE] == [()]
+
+
+def test_hosts_that_share_few_collectives_are_not_joined_by_these() -> None:
+    part = np.repeat(
+        np.array([[1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]], bool), [8, 8, 7, 3], 0
+    )
+    assert [hosts.tolist() for hosts in _islands(part)] == [[0, 1], [2, 3]]
+    assert [hosts.tolist() for hosts in _islands(np.append(part, part[16:17], 0))] == [[0, 1, 2, 3]]
+
+
+def test_hosts_that_no_input_names(tmp_path: Path) -> None:
+    """Once they are placed nobody is asked whether all are one machine; they are called like their files."""
+    traces = recorded(tmp_path, [0, 3 * MS], named=False)
+    alignment = align(traces)
+    assert alignment.receipt[1].verdict == "ok"
+    assert "its wall clock and that of rank0.json are" in alignment.receipt[1].method
+    assert [(one.host, one.other) for one in alignment.hosts_apart] == [("rank1.json", "rank0.json")]
+    assert not any(line.warnings for line in alignment.receipt)
+    few = align(recorded(tmp_path, [0, 10 * US], 7, named=False))
+    assert all("it does not name its host" in line.warnings[0] for line in few.receipt)
 
 
 def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None:

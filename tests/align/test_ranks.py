@@ -187,7 +187,7 @@ def test_what_is_contradicted_is_not_put_beside(host: str, error: type[Traceconv
 def test_the_interval_holds_the_truth(ahead: int, within: int, tmp_path: Path) -> None:
     """What collectives leave open of two clocks; they have the instant inside at which all were there."""
     traces = [read(path) for path in gloo(tmp_path, ahead, "node8")]
-    found = match_collectives(traces, align(traces, policy=Policy(estimate=False)).maps)
+    found = match_collectives(traces, align(traces, policy=Policy(estimate=False)))
     assert found is not None
     one, other = (found.occurrences.where(found.occurrences.rank == rank) for rank in (0, 1))
     least, most = int(np.max(one.start - other.end)), int(np.min(one.end - other.start))
@@ -196,8 +196,10 @@ def test_the_interval_holds_the_truth(ahead: int, within: int, tmp_path: Path) -
 
 
 def test_clocks_says_of_which_hosts_they_are(tmp_path: Path) -> None:
+    """And relates them as a merge does."""
     text = run("clocks", *gloo(tmp_path, 0, "node8")).stdout
-    assert "bound not known (clocks of two hosts)" in text
+    assert "98 collectives of 1 group" in text
+    assert "clocks of two hosts" not in text
     assert ["vm" in text.splitlines()[1], "node8" in text.splitlines()[2]] == [True, True]
     assert "within ±40 µs" in run("clocks", *gloo(tmp_path, 0)).stdout
 
@@ -251,7 +253,7 @@ def job(
 
 
 def matched(traces: list[Trace]) -> Matched:
-    found = match_collectives(traces, align(traces).maps)
+    found = match_collectives(traces, align(traces))
     assert found is not None
     return found
 

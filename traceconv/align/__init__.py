@@ -111,7 +111,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         [trace.sources[0].name for trace in traces],
         inputs.stated.machines,
         inputs.stated.notes,
-        [wall.owner for wall in inputs.stated.walls],
+        [inputs.beside.get(wall, wall).owner for wall in inputs.stated.walls],
         hosts_apart=inputs.hosts_apart,
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
@@ -129,7 +129,7 @@ def _warnings(
     of_inputs = chain(
         warnings_of_duplicates(inputs.traces, named),
         warnings_of_jobs(inputs.traces),
-        warnings_of_unnamed_hosts(traces, inputs.stated.walls),
+        warnings_of_unnamed_hosts(traces, inputs.stated.walls, inputs.beside),
     )
     for index, text in of_inputs:
         if maps[index]:

@@ -58,7 +58,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         from traceconv.align.collective_matching import match_collectives  # few merges need it
         from traceconv.align.ranks import check_of_ranks
 
-        matched = match_collectives(traces, alignment.maps)
+        matched = match_collectives(traces, alignment)
         checks += check_of_ranks(traces, alignment, matched) if matched else []
     return Causality(tuple(checks), matched)
 

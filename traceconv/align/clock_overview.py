@@ -81,7 +81,10 @@ def survey(
         InconsistentClocks: the constraints contradict themselves or the files.
         UsageError: a constraint does not fit its input.
     """
+    from traceconv.align.collective_hosts import with_hosts_related
+
     inputs = gathered(traces, replace(constraints, offsets=offsets or {}, same_machine=same_machine))
+    inputs = with_hosts_related(inputs, leave_contradictions=True)
     ways = _Ways(inputs, offsets or {})
     used = {one.key: one for one in inputs.clocks}
     clocks = [
@@ -107,9 +110,7 @@ def survey(
         way = ways.between(one, other)
         advice = [] if way is not None else _advice(one, other, ways, anchored=anchored)
         pairs.append(PairLine(one.name, other.name, way, tuple(map(str, advice))))
-    from traceconv.align.collective_hosts import with_hosts_related
-
-    return Survey(clocks, pairs, with_hosts_related(inputs, leave_contradictions=True).hosts_apart)
+    return Survey(clocks, pairs, inputs.hosts_apart)
 
 
 @dataclass(frozen=True, slots=True)

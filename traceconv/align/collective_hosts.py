@@ -3,11 +3,14 @@
 Collectives with numbers are matched by these, others by their order, as far as it is certain. Such that none leaves
 before all have entered place hosts; those of which only some wait for others make the intervals narrower, or contradict
 them. Hosts that files or user relate within a bound, and those of which the user moves an input, are left as they are.
+
+Hosts that have enough collectives in common, directly or by way of others, are an island: each is placed beside the
+first host of its island. How the first hosts of two islands are related nothing tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -15,6 +18,7 @@ import numpy as np
 
 from traceconv.align.collective_order import ByOrder, Unsettled, ordered_collectives
 from traceconv.align.collectives import (
+    Mask,
     Occurrences,
     Terms,
     joined_numbers,
@@ -25,6 +29,7 @@ from traceconv.align.collectives import (
 from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart, Inputs
+from traceconv.align.machines import called
 from traceconv.align.messages import Message, Text
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
@@ -42,10 +47,12 @@ class PlacedHost:
     """Where the wall clock of a host is.
 
     Attributes:
-        way: from it to that of the first host.
+        beside: the first host of its island.
+        way: from its wall clock to that of this one.
         collectives, groups: by how many collectives of how many groups.
     """
 
+    beside: int
     way: ClockMap
     collectives: int
     groups: int
@@ -56,19 +63,19 @@ class PlacedHosts:
     """Where the wall clocks of hosts are.
 
     Attributes:
-        hosts: by their numbers; the first host, and those of which nothing is certain, are not among them.
+        hosts: by their numbers; the first of each island, and those of which nothing is certain, are not among them.
         contradicting: the collectives that contradict each other, as `HostIntervals` has them.
         seen: what was matched.
-        intervals: between what the hosts are apart, those that were asked; None if nothing was.
-        apart: for each two of these and the first: their numbers, by how much the one is ahead at least and at most,
-            ns, and how many collectives both took part in.
+        intervals: for each island between what its hosts are apart.
+        apart: for each two hosts of an island: their numbers, by how much the one is ahead at least and at most, ns,
+            and how many collectives both took part in.
         unsettled: inputs of hosts that were not placed, since it is not certain which of their collectives are one.
     """
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
     contradicting: tuple[tuple[int, int, int], ...] = ()
     seen: Occurrences | None = None
-    intervals: HostIntervals | None = None
+    intervals: tuple[HostIntervals, ...] = ()
     apart: tuple[tuple[int, int, int, int, int], ...] = ()
     unsettled: tuple[Unsettled, ...] = ()
 
@@ -99,19 +106,22 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
     if placed.unsettled and not leave_contradictions:
         raise _not_settled(inputs, placed.unsettled)
     graph = inputs.graph.copy()
+    names = [called(wall, inputs.traces, inputs.stated.walls) for wall in hosts]
     for number, one in placed.hosts.items():
+        first = hosts[one.beside]
         text = Text.PLACED_BY_COLLECTIVES(
-            count=one.collectives, groups=one.groups, other=hosts[0].owner, apart=abs(one.way.offset_ns)
+            count=one.collectives, groups=one.groups, other=names[one.beside], apart=abs(one.way.offset_ns)
         )
         way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),))
-        graph.relate(hosts[number], hosts[0], way)
+        graph.relate_instead(hosts[number], first, way)
         alone = np.unique(seen.input[host_of[seen.input] == number])
         if len(alone) == 1:  # what was placed are the records of this input, with its bound
             own = _own(inputs, hosts[number])
             for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
-                graph.relate(domain, hosts[0], replace(own[domain].then(way), bound_ns=way.bound_ns))
-    apart = [HostsApart(hosts[one].owner, hosts[other].owner, *rest) for one, other, *rest in placed.apart]
-    return replace(inputs, graph=graph, hosts_apart=apart)
+                graph.relate(domain, first, replace(own[domain].then(way), bound_ns=way.bound_ns))
+    apart = [HostsApart(names[one], names[other], *rest) for one, other, *rest in placed.apart]
+    beside = {hosts[number]: hosts[one.beside] for number, one in placed.hosts.items()}
+    return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
 
 
 def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
@@ -128,14 +138,15 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
         return _placed(seen, ByOrder(matched, False, ()), host_of, spans)
     ordered = ordered_collectives(waiting, host_of[waiting.input])
     placed = _placed(seen, ordered, host_of, spans) if len(ordered.found.row) else PlacedHosts()
-    known = {0, *placed.hosts} if placed.hosts else set()
-    unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, known))
+    islands = {number: one.beside for number, one in placed.hosts.items()}
+    unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, islands))
     return placed if placed.contradicting else replace(placed, unsettled=unsettled)
 
 
-def _may_be_one(seen: Occurrences, pair: Unsettled, host_of: I64, known: set[int]) -> bool:
-    """Return whether not both of two inputs are of hosts that are placed, and both recorded at one time."""
-    if {int(host_of[number]) for number in pair.inputs} <= known:
+def _may_be_one(seen: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
+    """Return whether two inputs are not of one island of hosts, by its first host, and both recorded at one time."""
+    one, other = (int(host_of[number]) for number in pair.inputs)
+    if islands.get(one, one) == islands.get(other, other):
         return False
     both = [seen.where(seen.input == number) for number in pair.inputs]
     return bool(max(np.min(one.start) for one in both) < min(np.max(one.end) for one in both))
@@ -150,18 +161,46 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
         host_of: the host of each input.
         spans: the first and the last time of all that is recorded on each host, ns.
     """
-    matched = which.found
-    every = joined_numbers(matched, one_sided_collectives(seen))
+    every = joined_numbers(which.found, one_sided_collectives(seen))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
-    entered, left = (times[: matched.number[-1] + 1] for times in columns)
-    part = entered < NO_TIME
-    between = part & (part.sum(axis=1, keepdims=True) > 1)
-    used = np.flatnonzero(between.sum(axis=0) >= _LEAST)
-    used = used[_connected(part[:, used])] if len(used) else used
-    entered, left = entered[:, used], left[:, used]
-    if len(used) < 2 or used[0] or not _overlap(entered, left):
-        return PlacedHosts()
+    part = columns[0][: which.found.number[-1] + 1] < NO_TIME
+    part &= part.sum(axis=1, keepdims=True) > 1
+    found = [_island(every, which, columns, part, used, host_of, spans) for used in _islands(part)]
+    for one in found:
+        if one.contradicting:
+            return one
+    return PlacedHosts(
+        {number: host for one in found for number, host in one.hosts.items()},
+        seen=every,
+        intervals=tuple(intervals for one in found for intervals in one.intervals),
+        apart=tuple(pair for one in found for pair in one.apart),
+    )
+
+
+def _island(
+    every: Occurrences,
+    which: ByOrder,
+    columns: tuple[I64, I64],
+    part: Mask,
+    used: I64,
+    host_of: I64,
+    spans: I64,
+) -> PlacedHosts:
+    """Return where the wall clocks of the hosts of an island are.
+
+    Args:
+        every: what was matched: first what none leaves before all have entered, then what bounds one side.
+        which: the former.
+        columns: when each host entered and left each of all of these.
+        part: for each of the former, and each host, whether it took part.
+        used: the hosts of the island, in order.
+        host_of: the host of each input.
+        spans: the first and the last time of all that is recorded on each host, ns.
+    """
     came, went = (times[:, used] for times in columns)
+    entered, left = came[: len(part)], went[: len(part)]
+    if not _overlap(entered, left):
+        return PlacedHosts()
     if np.any((came > went) & (came < NO_TIME)):  # ranks of one host contradict each other: see `check_of_ranks`
         return PlacedHosts()
     lines = lines_of_hosts(entered, left)
@@ -176,16 +215,14 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
-            mine = matched.where(between[matched.number, at])
+            mine = which.found.where(part[which.found.number, at])
             way = map_of_host(found, level, lines, number)
             way = replace(way, verdict=Verdict.ASSUMED) if which.by_wall_clocks else way
-            hosts[at] = PlacedHost(way, mine.count, len(np.unique(mine.group)))
-    return PlacedHosts(hosts, seen=every, intervals=found, apart=tuple(_apart(found, lines, used, part[:, used])))
+            hosts[at] = PlacedHost(int(used[0]), way, mine.count, len(np.unique(mine.group)))
+    return PlacedHosts(hosts, intervals=(found,), apart=tuple(_apart(found, lines, used, part[:, used])))
 
 
-def _apart(
-    found: HostIntervals, lines: HostLines, used: I64, part: np.ndarray[tuple[int, int], np.dtype[np.bool_]]
-) -> Iterator[tuple[int, int, int, int, int]]:
+def _apart(found: HostIntervals, lines: HostLines, used: I64, part: Mask) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield between what each two hosts are apart in the middle; of many hosts each one and the first."""
     middle = len(found.instants) // 2
     ahead = lines.ahead + np.round(lines.drift * found.instants[middle]).astype(np.int64)
@@ -252,17 +289,21 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
     return spans
 
 
-def _connected(part: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> I64:
-    """Return the hosts that collectives join to the first one, directly or by way of others.
+def _islands(part: Mask) -> Iterator[I64]:
+    """Yield the hosts of each island of two or more: joined by enough collectives, directly or by way of others.
 
     Args:
         part: for each collective and host whether it took part.
     """
-    common = part.T.astype(np.int64) @ part > 0
-    reached = np.arange(len(common)) == 0
-    while np.any(common[reached].any(axis=0) & ~reached):
-        reached |= common[reached].any(axis=0)
-    return np.flatnonzero(reached)
+    joined = part.T.astype(np.int64) @ part >= _LEAST
+    left = np.ones(len(joined), bool)
+    for first in range(len(joined)):
+        reached = np.arange(len(joined)) == first
+        while left[first] and np.any(joined[reached].any(axis=0) & ~reached):
+            reached |= joined[reached].any(axis=0)
+        if left[first] and reached.sum() > 1:
+            yield np.flatnonzero(reached)
+        left &= ~reached
 
 
 def _overlap(entered: I64, left: I64) -> bool:

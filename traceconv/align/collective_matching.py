@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from traceconv.align.collectives import (
     one_sided_collectives,
     recorded_collectives,
 )
-from traceconv.model.clocks import ClockMap
 from traceconv.model.stated_collectives import Side
-from traceconv.model.trace import I64, Trace
+from traceconv.model.trace import Trace
+
+if TYPE_CHECKING:
+    from traceconv.align.receipt import Alignment
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +55,25 @@ class Matched:
         return len(self.unmatched.row)
 
 
-def match_collectives(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Matched | None:
+def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched | None:
     """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
 
     Args:
         traces: the inputs.
-        maps: for each the way of its clocks to trace time.
+        alignment: how they are put on one time axis.
     """
     terms = Terms()
-    seen = recorded_collectives(traces, maps, terms)
+    seen = recorded_collectives(traces, alignment.maps, terms)
     if seen is None:
         return None
     one_sided = one_sided_collectives(seen)
     seen = seen.where(seen.side == Side.BOTH)
     if len(np.unique(seen.rank)) < 2 and not len(one_sided.row):
         return None
-    ordered = ordered_collectives(seen, _hosts(traces, maps)[seen.input], drawn=True)
+    hosts = alignment.apart
+    host_of = np.array([hosts.index(host) for host in hosts], np.int64)
+    ordered = ordered_collectives(seen, host_of[seen.input], drawn=True)
     every = joined_numbers(numbered_collectives(seen), ordered.found)
     slices = int(np.max(seen.row, initial=0)) + 1
     used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
     return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, ordered.odd, one_sided)
-
-
-def _hosts(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> I64:
-    """Return a number for each input: those that are related within a bound have the same."""
-    names = [
-        (trace.host or str(index)) if any(way.two_hosts for way in ways.values()) else ""
-        for index, (trace, ways) in enumerate(zip(traces, maps, strict=True))
-    ]
-    return np.array([names.index(name) for name in names], np.int64)

@@ -184,6 +184,7 @@ class Inputs:
         target: the clock domain of trace time.
         stated: all other statements.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
+        beside: for the wall clock of each host that collectives relate to that of another one, the latter.
     """
 
     traces: Sequence[Trace]
@@ -192,6 +193,7 @@ class Inputs:
     target: ClockDomain
     stated: Stated
     hosts_apart: Sequence[HostsApart] = ()
+    beside: Mapping[ClockDomain, ClockDomain] = field(default_factory=dict)
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -54,10 +54,27 @@ def with_wall_clocks_of_hosts(
     if constraints.same_machine or not several:
         return list(traces), [REALTIME] * len(traces)
     walls = [
-        REALTIME.owned_by(host or f"{index}:{trace.sources[0].name}")
+        REALTIME.owned_by(host or _unnamed(index, trace))
         for index, (trace, host) in enumerate(zip(traces, hosts, strict=True))
     ]
     return [_with_wall_clock(trace, wall) for trace, wall in zip(traces, walls, strict=True)], walls
+
+
+def called(wall: ClockDomain, traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> str:
+    """Return the name of the host of a wall clock, for people: that of its input where nobody names the host.
+
+    Args:
+        wall: the wall clock.
+        traces: the inputs.
+        walls: for each the wall clock of its host.
+    """
+    index = walls.index(wall)
+    return traces[index].sources[0].name if wall.owner == _unnamed(index, traces[index]) else wall.owner
+
+
+def _unnamed(index: int, trace: Trace) -> str:
+    """Return an identifier for the host of an input that nobody names: no other host has it."""
+    return f"{index}:{trace.sources[0].name}"
 
 
 def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:

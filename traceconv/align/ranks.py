@@ -66,15 +66,13 @@ class Hosts:
     """Which inputs are related within their bounds: those of one host, and such that were found to be.
 
     Attributes:
-        hosts: for each input the host whose wall clock is taken for that of the others; "" for those without one.
+        of: for each input the host whose wall clock is taken for that of the others; "" for those without one.
         users: for each input whether the user has placed it.
     """
 
     def __init__(self, alignment: Alignment) -> None:
-        ways = [list(found.values()) for found in alignment.maps]
-        apart = [any(way.two_hosts for way in found) for found in ways]
-        self.of = [host if alone else "" for host, alone in zip(alignment.hosts, apart, strict=True)]
-        self.users = np.array([any(way.by_user for way in found) for found in ways], bool)
+        self.of = alignment.apart
+        self.users = np.array([any(way.by_user for way in found.values()) for found in alignment.maps], bool)
         numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
         self._host = np.array([numbers[host] for host in self.of], np.int64)
 

@@ -86,7 +86,8 @@ class Alignment:
         files: the names of all inputs, also of those without events, which have no line in the receipt.
         machines: for each input the machine that its pids and tids belong to.
         notes: remarks on some inputs, by input.
-        hosts: for each input a name for its host, "" where all are taken for one.
+        hosts: for each input a name for its host, equal for hosts that are related within a bound; "" where all are
+            taken for one.
         together: which processes and threads of several inputs are one.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
     """
@@ -102,6 +103,15 @@ class Alignment:
     hosts: list[str] = field(default_factory=list)
     together: Together = field(default_factory=Together)
     hosts_apart: Sequence[HostsApart] = ()
+
+    @property
+    def apart(self) -> list[str]:
+        """For each input the host whose wall clock is taken for that of the others; "" where none is.
+
+        Hosts that are related within a bound have one name.
+        """
+        alone = [any(way.two_hosts for way in found.values()) for found in self.maps]
+        return [host if apart else "" for host, apart in zip(self.hosts, alone, strict=True)]
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: object) -> Alignment:
         """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""

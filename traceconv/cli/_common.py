@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ _GAP = 2
 _PACKED = (".gz", ".zip")
 #: So many lines about processes are printed.
 _MOST_PROCESSES = 20
+#: Of so many other inputs of which the same is to be said the names are listed.
+_MOST_LIKEWISE = 3
 #: How narrow the columns may get whose text can be broken.
 _LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
 
@@ -199,16 +202,12 @@ def print_receipt(
         say(*table.get().splitlines())
     else:
         say(*receipt_blocks(cells))
-    said = set[tuple[frozenset[str], str]]()
-    for line in receipt:
-        if line.note:
-            say(f"{line.file}: {line.note}")
-        for warning in line.warnings:
-            about = frozenset([line.file, *(file for file in files if file in warning)])
-            without_files = functools.reduce(lambda text, file: text.replace(file, ""), sorted(about), warning)
-            if (about, without_files) not in said:  # that one input is far from another, and that one from the first
-                said.add((about, without_files))
-                say(f"warning: {line.file}: {warning}")
+    say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
+    for warning, (first, *others) in _warned(receipt, files).items():
+        say(f"warning: {first}: {warning}")
+        rest = len(others) - _MOST_LIKEWISE
+        more = f" and {rest} more" if rest > 0 else ""
+        say(*[f"  likewise {', '.join(others[:_MOST_LIKEWISE])}{more}"] * bool(others))
     processes = together.describe()
     for words in processes[:_MOST_PROCESSES]:
         say(words)
@@ -217,6 +216,27 @@ def print_receipt(
         say(f"{rest} more processes and threads that several files show: --report lists them")
     for words in checks.describe():
         say(words)
+
+
+def _warned(receipt: Sequence[ReceiptLine], files: Sequence[str]) -> dict[str, list[str]]:
+    """Return the inputs that each warning is said of.
+
+    Left out is what was said before with the inputs the other way around: that one is far from another one.
+
+    Args:
+        receipt: how the inputs with events were placed.
+        files: the names of all inputs.
+    """
+    said = set[tuple[frozenset[str], str]]()
+    found = defaultdict[str, list[str]](list)
+    for line in receipt:
+        for warning in line.warnings:
+            about = frozenset([line.file, *(file for file in files if file in warning)])
+            without_files = functools.reduce(lambda text, file: text.replace(file, ""), sorted(about), warning)
+            if (about, without_files) not in said:
+                said.add((about, without_files))
+                found[warning].append(line.file)
+    return found
 
 
 def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:

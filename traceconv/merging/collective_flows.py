@@ -43,7 +43,7 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
 
 def _pairs(traces: Sequence[Trace], alignment: Alignment) -> tuple[I64, I64, int]:
     """Return the rows of the slices that flows start at and end at, and the number of collectives."""
-    matched = match_collectives(traces, alignment.maps)
+    matched = match_collectives(traces, alignment)
     if matched is None:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, 0

@@ -517,6 +517,14 @@ class ClockGraph:
         self._edges.setdefault(other, []).append((clock, way))
         self._edges.setdefault(clock, []).append((other, back or way.inverse()))
 
+    def relate_instead(self, clock: ClockDomain, other: ClockDomain, way: ClockMap) -> None:
+        """Add an edge between the wall clocks of two hosts, in place of all that take the first one for another's."""
+        for neighbour, _ in self._edges[clock]:
+            kept = [(one, its) for one, its in self._edges[neighbour] if one != clock or not its.two_hosts]
+            self._edges[neighbour] = kept
+        self._edges[clock] = [(one, its) for one, its in self._edges[clock] if not its.two_hosts]
+        self.relate(clock, other, way)
+
     def copy(self) -> ClockGraph:
         """Return an independent copy."""
         other = ClockGraph((), ())

@@ -209,8 +209,7 @@ def widths(job: Job, placed: PlacedHosts) -> Iterator[tuple[float, float]]:
         from scipy.optimize import linprog
     except ImportError:
         return
-    found, seen = placed.intervals, placed.seen
-    assert found is not None
+    (found,), seen = placed.intervals, placed.seen
     assert seen is not None
     number = len(found.instants) // 2
     middle = float(found.instants[number])
