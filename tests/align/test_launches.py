@@ -295,6 +295,18 @@ def test_few_ids_and_ids_that_are_not_their_own_say_nothing() -> None:
     assert "1430 slices with ids that are not their own are left out" in str(estimate.reason)
 
 
+def test_ids_inside_of_other_args_are_of_other_things() -> None:
+    made = run(1)
+    out = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), private("host"))
+    track = out.tracks.thread(out.tracks.process("run", pid=1), 1, "main")
+    for at, (start, dur, name, number) in enumerate(made.calls, 1):
+        args = {"of": {"correlation": 7, "return_value": 1}, "said": '"correlation": 8,', "correlation": number}
+        out.slice(track, int(start), int(dur), name, "cuda_runtime", args, at)
+    pairs = launches_of(lay_out(out.finish()), 0, device_file(made, 0.0, 0.0), 0)
+    assert pairs is not None
+    assert (len(pairs), pairs.joined.repeated) == (ITERATIONS * KERNELS, 0)
+
+
 def test_a_file_with_both_ends_says_nothing_about_others() -> None:
     """As of two processes of one programme, each with its own kernels."""
     made = run(1)

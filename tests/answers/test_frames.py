@@ -22,10 +22,10 @@ import traceconv
 from tests.golden import ROOT, Case, cases
 from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
-from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.frames import TABLE_NAMES, Frames
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out

@@ -13,14 +13,15 @@ from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Sample
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
 from traceconv.families.registry import importers
+from traceconv.model.arg_values import arg_values
 from traceconv.model.clocks import Run
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.trace import I32, Trace, TrackKind
 
 #: Args that tell the type of an operator whose slice is named after the node.
-_TYPE = re.compile(rb'"(?:op_name|op_type|layer_type)"\s*:\s*"([^"\\]+)"')
+_TYPES = ("op_name", "op_type", "layer_type")
 #: Args that tell the problem that an event solves: oneDNN's direction and sizes, the shapes of PyTorch's inputs.
-_PROBLEM = re.compile(rb'"(?:prop_kind|problem|Input Dims)"\s*:\s*("[^"]*"|\[[^"]*?\]\s*(?=[,}]))')
+_PROBLEM = ("prop_kind", "problem", "Input Dims")
 
 #: Counters of perf that grow while a program works, the surest first.
 _COUNTERS = ("task-clock", "cpu-clock", "cpu-cycles", "cycles", "instructions")
@@ -125,9 +126,10 @@ def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
 def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
     """Yield the names of slices, as numbers, each with the type of its operator; "" without one."""
     used, first = np.unique(trace.slices.name[rows], return_index=True)
-    for name, at in zip(used.tolist(), rows[first].tolist(), strict=True):
-        typed = _TYPE.search(trace.args.get(int(trace.slices.args_at[at]), int(trace.slices.args_len[at])))
-        yield name, typed[1].decode("utf-8", "replace") if typed else ""
+    slices, at = trace.slices, rows[first]
+    numbers, values = arg_values(trace.args, slices.args_at[at], slices.args_len[at], _TYPES)
+    types = [next((one for one in of if one and isinstance(one, str)), "") for of in values]
+    yield from zip(used.tolist(), (types[number] for number in numbers.tolist()), strict=True)
 
 
 def names_of(trace: Trace) -> set[str]:
@@ -164,12 +166,11 @@ def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str,
 def _labels(trace: Trace, rows: Array) -> I32:
     """Return a number for each combination of a name and a problem."""
     slices = trace.slices
-    numbers: dict[tuple[int, tuple[bytes, ...]], int] = {}
-    used = slices.name[rows], slices.args_at[rows], slices.args_len[rows]
-    keys = (
-        (name, tuple(_PROBLEM.findall(trace.args.get(at, size))) if size else ())
-        for name, at, size in zip(*(column.tolist() for column in used), strict=True)
-    )
+    problem, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], _PROBLEM)
+    number_of: dict[str, int] = {}
+    same = np.array([number_of.setdefault(repr(one), len(number_of)) for one in values], np.int64)
+    numbers: dict[tuple[int, int], int] = {}
+    keys = zip(slices.name[rows].tolist(), same[problem].tolist(), strict=True)
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int32, len(rows))
 
 

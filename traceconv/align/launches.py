@@ -25,6 +25,7 @@ from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, 
 from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_together
+from traceconv.model.arg_values import arg_values
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.marks import LaunchMarks
 from traceconv.model.trace import Trace
@@ -252,18 +253,16 @@ def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]])
 def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
     """Return the rows with an id, and the ids; without failed calls, which launched nothing."""
     slices, marks = trace.slices, _marks(trace)
-    names = "|".join(map(re.escape, marks.ids)).encode()
-    of_id = re.compile(rb'"(?:%b)"\s*:\s*(\d{1,18})\s*[,}]' % names)
-    failed = re.compile(rb'"%b"\s*:\s*[1-9]' % re.escape(marks.failed).encode())
-    kept, ids = [], []
-    located = zip(rows.tolist(), slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True)
-    for row, at, size in located:
-        args = trace.args.get(at, size)
-        found = of_id.search(args)
-        if found is not None and int(found[1]) and not (marks.failed and failed.search(args)):
-            kept.append(row)
-            ids.append(int(found[1]))
-    return np.array(kept, np.int64), np.array(ids, np.int64)
+    keys = (*marks.ids, marks.failed) if marks.failed else marks.ids
+    numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
+    launched = (() if marks.failed and _is_id(one[-1]) else one[: len(marks.ids)] for one in values)
+    ids = np.array([next(filter(_is_id, one), 0) for one in launched], np.int64)[numbers]
+    return rows[ids > 0], ids[ids > 0]
+
+
+def _is_id(value: object) -> bool:
+    """Return whether the value of an arg is a number that counts something."""
+    return type(value) is int and 0 < value < 10**18
 
 
 def _fully_named(trace: Trace, pattern: str) -> list[int]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, nearest_above, slice_counts
 from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
@@ -22,6 +21,7 @@ from traceconv.answers.slice_counts import Counts, counts_of, rows_of
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.args import join_args
 from traceconv.model.ordering import chunks
 from traceconv.model.trace import I32, I64, Args, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.receipt import ReceiptLine
-from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.tabular import Tabular, needed
 from traceconv.errors import UsageError
+from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.ordering import chunks
 from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind, occurring
 

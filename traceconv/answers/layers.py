@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval_counts, slice_counts
 from traceconv.answers.operations import combined, in_order, key_of, sorted_by
@@ -23,6 +22,7 @@ from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, counts_of, rows_of
 from traceconv.answers.tables import SliceTable
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import Severity
 from traceconv.model.trace import I64, occurring
 

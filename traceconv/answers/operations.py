@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from traceconv.answers.arg_values import ABSENT, arg_values, as_text
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.totals import compared
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
+from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.trace import I64
 
 _MEASURES = (

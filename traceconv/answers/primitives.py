@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 
-from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.operations import rounded
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.marks import PrimitiveMarks
 
 _COLUMNS = (

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.marks import TotalsMarks
 
 #: What tools print has four digits or more.

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.arg_values import ABSENT, arg_values
 from traceconv.answers.operations import key_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.times import parse_duration
 
 Mask = npt.NDArray[np.bool_]
