@@ -23,7 +23,8 @@ from tests.ui.shot import shot
 PROJECT = ROOT.parent
 PAGE = PROJECT / "docs" / "gallery.md"
 PICTURES = PROJECT / "docs" / "gallery"
-SIZE = (1200, 640)
+#: As high as the screen of a small laptop shows: the UI takes 350 of these pixels for a flame graph.
+SIZE = (1200, 800)
 
 #: What the pictures of the merges show.
 MERGES = {

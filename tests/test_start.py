@@ -34,14 +34,14 @@ def of(modules: set[str], *packages: str) -> set[str]:
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_the_command_alone_loads_nothing_that_takes_long(option: str) -> None:
-    heavy = ("numpy", "msgspec", "google", "perfetto", "jsonschema", "jinja2", "rich")
+    heavy = ("numpy", "msgspec", "google", "perfetto", "jsonschema", "jinja2")
     assert of(loaded(option), *heavy, "traceconv.families", "traceconv.align") == set()
 
 
 def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     modules = loaded("convert", CHROME, "-o", tmp_path / "out.pftrace")
     assert {"numpy", "msgspec", "traceconv.families.chrome.reader", "traceconv.families.perfetto.writer"} <= modules
-    assert of(modules, "google", "perfetto", "jsonschema", "jinja2", "rich", "numpy.ma", "http") == set()
+    assert of(modules, "google", "perfetto", "jsonschema", "jinja2", "numpy.ma", "http") == set()
     unused = (
         "align.estimates",
         "align.estimators",

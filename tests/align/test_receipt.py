@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
 from tests.align.pairs import TRUTH, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, ReceiptLine, align
 from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
-from traceconv.cli._common import least_widths, receipt_blocks, receipt_cells, receipt_table
+from traceconv.cli._common import receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
 
@@ -29,10 +26,7 @@ def alignment(traces: list[Trace]) -> Alignment:
 
 
 def printed(receipt: list[ReceiptLine], *more: str) -> list[str]:
-    text = io.StringIO()
-    cells = receipt_cells(receipt, [*(line.file for line in receipt), *more])
-    Console(file=text, width=200).print(receipt_table(cells))
-    return text.getvalue().splitlines()
+    return receipt_table(receipt_cells(receipt, [*(line.file for line in receipt), *more]), 200)
 
 
 def test_drift_and_matches_are_told_where_there_are_any(alignment: Alignment) -> None:
@@ -92,12 +86,26 @@ def test_the_table_names_inputs_without_events(alignment: Alignment) -> None:
 
 def test_a_narrow_terminal_gets_a_block_for_each_file(alignment: Alignment) -> None:
     cells = receipt_cells(alignment.receipt, ["framework.json", "library.log", "empty.json"])
-    assert 80 < sum(least_widths(cells).values()) < 160
+    assert receipt_table(cells, 80) == []
     lines = receipt_blocks(cells)
     assert [line for line in lines if not line.startswith(" ")] == ["framework.json", "library.log", "empty.json"]
     assert "  verdict    ok" in lines
     assert lines[-1] == "  placed by  nothing to place: it holds no events"
     assert all(line.split("  ")[-1] for line in lines)
+
+
+@pytest.mark.parametrize("width", [70, 80, 100, 200])
+def test_the_table_is_no_wider_than_the_terminal(width: int) -> None:
+    method = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
+    receipt = [
+        ReceiptLine("rank0.json", "vm", "PyTorch profiler time", method, 0, 20_000, "ok", rank=rank) for rank in (0, 1)
+    ]
+    lines = receipt_table(receipt_cells(receipt, ["rank0.json"]), width)
+    assert max(map(len, lines)) <= width
+    assert (len(lines) == 3) is (width == 200)
+    column = lines[0].index("placed by")
+    end = lines[0].index("within")
+    assert "".join(line[column:end] for line in lines[1:]).replace(" ", "") == 2 * method.replace(" ", "")
 
 
 def test_the_bound_is_that_of_the_events_that_are_moved() -> None:

@@ -219,3 +219,19 @@ def test_a_trace_that_was_written_before_keeps_no_ranks(tmp_path: Path) -> None:
     traceconv.merge(ranks, tmp_path / "both.pftrace")
     (section,) = traceconv.report([tmp_path / "both.pftrace"], Questions(["ranks"]))
     assert section.notes[-1] == "both.pftrace does not keep the ranks of its inputs: give these instead"
+
+
+@pytest.mark.parametrize(
+    ("width", "omitted"),
+    [(0, []), (120, []), (80, ["mean", "p50", "p99"]), (40, [])],
+)
+def test_a_narrow_terminal_does_without_what_it_says(width: int, omitted: list[str]) -> None:
+    (section,) = traceconv.report([KINETO], Questions(("operations",)))
+    shown = text([section], 20, width).splitlines()
+    table = "\n".join(shown).partition("more rows")[0]
+    titles = [line for line in shown if line.strip().startswith("name  ")]
+    assert len(titles) == (20 if width == 40 else 1)  # a block for each row
+    assert [title for title in ("mean", "p50", "p99") if title not in table] == omitted
+    said = f"too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns"
+    assert (said in " ".join(" ".join(shown).split())) is bool(omitted)
+    assert max(map(len, shown)) <= (width or 1000)

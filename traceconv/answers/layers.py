@@ -44,8 +44,8 @@ _COLUMNS = (
 )
 #: Behind those of the events.
 _TEXTS = (
-    Column("implementations", "implementations", Unit.TEXT),
-    Column("symbols", "top symbols", Unit.TEXT),
+    Column("implementations", "implementations", Unit.TEXT, spare=True),
+    Column("symbols", "top symbols", Unit.TEXT, spare=True),
 )
 #: The row of what belongs to no layer.
 NO_LAYER = "(no layer)"

@@ -19,9 +19,9 @@ _MEASURES = (
     Column("count", "count", Unit.COUNT),
     Column("total_ns", "total", Unit.NS),
     Column("self_ns", "self", Unit.NS),
-    Column("mean_ns", "mean", Unit.NS),
-    Column("p50_ns", "p50", Unit.NS),
-    Column("p99_ns", "p99", Unit.NS),
+    Column("mean_ns", "mean", Unit.NS, spare=True),
+    Column("p50_ns", "p50", Unit.NS, spare=True),
+    Column("p99_ns", "p99", Unit.NS, spare=True),
     Column("max_ns", "max", Unit.NS),
     Column("busy_share", "of busy", Unit.SHARE),
 )

@@ -18,6 +18,8 @@ from traceconv.model.times import format_short
 #: A table of more columns is shown as a block of lines for each row; one without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
 _LONGEST_TEXT = 60
+#: So many letters of a name tell it from others; where there is no room for them, spare columns are left out.
+_READABLE = 28
 _UNLIMITED = 1 << 30
 
 
@@ -35,13 +37,11 @@ def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
 def _text(section: Section, top: int, width: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
     columns, cells = _shown(section, rows, 0 if width else _LONGEST_TEXT)
+    columns, cells, omitted = _without_spare(columns, cells, width) if width else (columns, cells, [])
     titles = [column.title for column in columns]
     lines = [section.heading]
     is_text = [column.unit is Unit.TEXT for column in columns]
-    gaps = 2 * len(titles)
-    room = width - gaps if width else _UNLIMITED
-    words = [max(title.split(), key=len) for title in titles]  # a title may have several lines
-    widths = widths_within([titles, *cells], is_text, room) or widths_within([words, *cells], is_text, room)
+    widths = _widths(columns, cells, width)
     if widths is None or len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
         longest = max(map(len, titles))
         room = width - longest - 4 if width else _UNLIMITED
@@ -57,10 +57,42 @@ def _text(section: Section, top: int, width: int) -> list[str]:
     hidden = len(section.rows) - len(rows)
     lines += [f"  {hidden} more rows: --top {len(section.rows)}"] if hidden else []
     notes = [f"  {one_line(note)}" for note in section.notes]
+    if omitted:
+        notes.insert(0, f"  too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns")
     if width:
         wrapped = TextWrapper(width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
         notes = [line for note in notes for line in wrapped.wrap(note)]
     return lines + notes
+
+
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
+    """Return how wide the columns are in lines of at most `width`, 0 for any; None if they do not fit."""
+    titles = [column.title for column in columns]
+    is_text = [column.unit is Unit.TEXT for column in columns]
+    room = width - 2 * len(titles) if width else _UNLIMITED
+    words = [max(title.split(), key=len) for title in titles]  # a title may have several lines
+    return widths_within([titles, *cells], is_text, room) or widths_within([words, *cells], is_text, room)
+
+
+def _without_spare(
+    columns: list[Column], cells: list[list[str]], width: int
+) -> tuple[list[Column], list[list[str]], list[str]]:
+    """Return the columns and cells without the spare columns, the last one first, that leave the names no room.
+
+    The titles of those come with them. Where the table does not fit without any, all columns stay.
+    """
+    all_columns, all_cells, omitted = columns, cells, list[str]()
+    while True:
+        widths = _widths(columns, cells, width)
+        longest = max((len(row[0]) for row in cells if row), default=0)
+        spare = [at for at, column in enumerate(columns) if column.spare]
+        if widths and widths[0] >= min(longest, _READABLE):
+            return columns, cells, omitted
+        if not spare:
+            return (columns, cells, omitted) if widths else (all_columns, all_cells, [])
+        at = spare[-1]
+        omitted.insert(0, columns[at].title)
+        columns, cells = columns[:at] + columns[at + 1 :], [row[:at] + row[at + 1 :] for row in cells]
 
 
 def _shown(

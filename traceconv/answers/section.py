@@ -41,12 +41,14 @@ class Column:
         unit: what its numbers count.
         detail: whether text and Markdown leave it out, so that the table fits a terminal. A table that has such columns
             is also shown without those that hold nothing.
+        spare: whether a terminal that is too narrow for the table does without it, which is said.
     """
 
     name: str
     title: str
     unit: Unit
     detail: bool = False
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

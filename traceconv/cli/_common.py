@@ -8,7 +8,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import zip_longest
+from textwrap import wrap
 
 import click
 
@@ -19,9 +20,9 @@ from traceconv.api import Output, Result
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._terminal import say
+from traceconv.cli._terminal import say, width_of
 from traceconv.io.output import check_target
-from traceconv.io.shown import one_line, quantity
+from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.io.spill import parse_size
 from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import Severity
@@ -29,20 +30,16 @@ from traceconv.model.times import format_drift, format_long, format_short, forma
 from traceconv.model.trace import SourceInfo
 from traceconv.writers import writer_named
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-_GAP = 2
 #: Endings of packed files, which have another ending before.
 _PACKED = (".gz", ".zip")
 #: So many lines about processes are printed.
 _MOST_PROCESSES = 20
 #: Of so many other inputs of which the same is to be said the names are listed.
 _MOST_LIKEWISE = 3
-#: How narrow the columns may get whose text can be broken.
-_LEAST_WIDTH = {"file": 16, "clock": 14, "placed by": 24}
-
+#: The columns of the receipt whose text can be folded.
+_FOLDED = ("file", "clock", "placed by")
+#: So wide is a line of the receipt where nobody looks, so that it stays whole in logs.
+_WIDEST = 200
 
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
@@ -127,15 +124,6 @@ merged_output_options = grouped(
 )
 
 
-def console() -> Console:
-    """Return a console on standard error; wide when nobody looks, so that lines stay whole in logs."""
-    from rich.console import Console  # costs more to import than small conversions take
-
-    return Console(
-        stderr=True, markup=False, highlight=False, soft_wrap=True, width=None if sys.stderr.isatty() else 200
-    )
-
-
 def named(output: Output, files: Sequence[str]) -> Output:
     """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe.
 
@@ -195,13 +183,8 @@ def print_receipt(
     receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str], *, verbose: bool
 ) -> None:
     """Print how each input was placed, reasons against it, what is one, and the checks of cause and effect."""
-    screen, cells = console(), receipt_cells(receipt, files, verbose)
-    if sum(least_widths(cells).values()) <= screen.width:
-        with screen.capture() as table:
-            screen.print(receipt_table(cells))
-        say(*table.get().splitlines())
-    else:
-        say(*receipt_blocks(cells))
+    cells = receipt_cells(receipt, files, verbose)
+    say(*(receipt_table(cells, width_of(sys.stderr) or _WIDEST) or receipt_blocks(cells)))
     say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
     for warning, (first, *others) in _warned(receipt, files).items():
         say(f"warning: {first}: {warning}")
@@ -288,22 +271,18 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
     return [{title: row[title] for title in shown} for row in rows]
 
 
-def receipt_table(cells: list[dict[str, str]]) -> Table:
-    """Return the receipt as a table; only names and methods are broken, and no narrower than they can be read."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="")
-    for title, least in least_widths(cells).items():
-        table.add_column(title, overflow="fold", no_wrap=title not in _LEAST_WIDTH, min_width=least - _GAP)
-    for row in cells:
-        table.add_row(*row.values())
-    return table
-
-
-def least_widths(cells: list[dict[str, str]]) -> dict[str, int]:
-    """Return how narrow the columns of the receipt can be, with the gap behind them."""
-    widest = {title: max(len(title), *(len(row[title]) for row in cells)) for title in (cells[0] if cells else ())}
-    return {title: min(width, _LEAST_WIDTH.get(title, width)) + _GAP for title, width in widest.items()}
+def receipt_table(cells: list[dict[str, str]], width: int) -> list[str]:
+    """Return the lines of the receipt as a table of at most `width` columns; none if it does not fit."""
+    titles = list(cells[0]) if cells else []
+    rows = [titles, *(list(row.values()) for row in cells)]
+    widths = widths_within(rows, [title in _FOLDED for title in titles], width - 2 * (len(titles) - 1))
+    if widths is None:
+        return []
+    lines = []
+    for row in rows:
+        for parts in zip_longest(*map(wrap, row, widths), fillvalue=""):
+            lines.append("  ".join(map(str.ljust, parts, widths)).rstrip())
+    return lines
 
 
 def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:

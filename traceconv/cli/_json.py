@@ -26,7 +26,7 @@ json_option = click.option(
 def print_json(**members: Sequence[dict[str, Any]]) -> None:
     """Print one object with some lists; ASCII, so that no name of an input can steer a terminal."""
     text = json.dumps(_plain({"schema_version": VERSION, **members}), indent=1, allow_nan=False)
-    say(*text.splitlines(), err=False)
+    say(*text.splitlines(), err=False, whole=True)
 
 
 def _plain(value: object) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from shutil import get_terminal_size
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ from traceconv.cli._inputs import left_out_json
 from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._recordings import Named, recordings_options
-from traceconv.cli._terminal import say
+from traceconv.cli._terminal import say, width_of
 from traceconv.io.limits import Limits
 from traceconv.io.shown import shortened, widths_within
 from traceconv.model.clocks import ClockMap
@@ -89,12 +88,11 @@ def _print_clocks(lines: list[ClockLine]) -> None:
         name = clock.name if line.events else f"({clock.name})"
         rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *way))
     is_text = [title in _TEXTS for title in rows[0]]
-    width = get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+    width = width_of(sys.stdout) or _UNLIMITED
     widths = widths_within(rows, is_text, width - 2 * (len(rows[0]) - 1))
     if widths is None:  # too narrow for a table
         for row in rows[1:]:
-            pairs = [f"{title:<20}  {shortened(cell, width - 22)}" for title, cell in zip(rows[0], row, strict=True)]
-            say(*pairs, "", err=False)
+            say(*(f"{title:<20}  {cell}" for title, cell in zip(rows[0], row, strict=True)), "", err=False)
         return
     for row in rows:
         cells = (shortened(cell, room).ljust(room) for cell, room in zip(row, widths, strict=True))

@@ -7,7 +7,6 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
-from shutil import get_terminal_size
 
 import click
 
@@ -17,7 +16,7 @@ from traceconv.answers.render import text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._terminal import say
+from traceconv.cli._terminal import say, width_of
 
 #: The recordings that the package carries, and where a source tree has them: a PyTorch profile, and the oneDNN log of
 #: the same process.
@@ -59,12 +58,12 @@ def command(path: str, force: bool, said: Verbosity) -> None:
     common.print_summary(result, output, said)
     if said.quiet:
         return
-    width = get_terminal_size().columns if sys.stdout.isatty() else 0
-    table = text(api.report(result.trace, Questions(("layers",))), _ROWS, width).splitlines()
-    say("", *(line for line in table if "more rows: --top" not in line), err=False)
+    (layers,) = api.report(result.trace, Questions(("layers",)))
+    del layers.rows[_ROWS:]
+    say("", *text([layers], 0, width_of(sys.stdout)).splitlines(), err=False, whole=True)
     if path != "-":
         shown = shlex.quote(path)
-        say("", f"to see it: traceconv open {shown}    (or drop {shown} on https://ui.perfetto.dev)", err=False)
+        say("", f"to see it: traceconv open {shown} (or drop {shown} on https://ui.perfetto.dev)", err=False)
 
 
 def _recording(name: str) -> bytes:

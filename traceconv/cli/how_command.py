@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
 from traceconv.cli import _complete
@@ -29,18 +31,24 @@ def command(format: str) -> None:
       traceconv how onednn-verbose
       traceconv how perf
     """
+    for line in _lines(format):
+        say(line, err=False, whole=not line.startswith("#"))  # a command is copied
+
+
+def _lines(format: str) -> Iterator[str]:
     name, *others = formats_called(format)
     cls = importer_class(name)
-    say(f"# {cls.title}", err=False)
-    say(*cls.record.splitlines(), err=False)
-    say(f"# {cls.line_up}", err=False)
+    yield f"# {cls.title}"
+    yield from cls.record.splitlines()
+    yield f"# {cls.line_up}"
     with_perf: str = getattr(cls, "with_perf", "")
     if with_perf:
-        say("# What each layer costs inside the machine:", *with_perf.splitlines(), err=False)
-        say(*(_ABOUT_PERF if "perf record" in with_perf else ()), err=False)
+        yield "# What each layer costs inside the machine:"
+        yield from with_perf.splitlines()
+        yield from _ABOUT_PERF if "perf record" in with_perf else ()
     if cls.name != "clock-anchor":
-        words = "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
-        say(words, "traceconv anchor -o anchor.json -- COMMAND", err=False)
+        yield "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
+        yield "traceconv anchor -o anchor.json -- COMMAND"
     if others:
         with_counts = [name for name in others if getattr(importer_class(name), "with_perf", "")]
-        say(f"# {format} is also {', '.join(others)}: traceconv how {(with_counts or others)[0]}", err=False)
+        yield f"# {format} is also {', '.join(others)}: traceconv how {(with_counts or others)[0]}"

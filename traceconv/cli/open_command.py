@@ -118,7 +118,8 @@ def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
         if ui.files:
             say(ui.name)
         if command := forwarding(os.environ, port):
-            say("before you open the address, run this on the machine in front of you:", f"  {command}")
+            say("before you open the address, run this on the machine in front of you:")
+            say(f"  {command}", whole=True)
         say(link, err=False)
 
     fetched = serve(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import PurePath
-from shutil import get_terminal_size
 
 import click
 
@@ -19,7 +18,7 @@ from traceconv.cli._groups import grouped
 from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, policy_options, recordings_options
-from traceconv.cli._terminal import say
+from traceconv.cli._terminal import say, width_of
 from traceconv.errors import UsageError
 from traceconv.io.limits import Limits
 from traceconv.io.output import check_target, write_output
@@ -187,12 +186,12 @@ def command(
         printed = sections
     if shown.details and shown.form in _BRIEF:
         printed = [detailed(section) for section in printed]
-    if shown.path == "-" and shown.form == "text" and sys.stdout.isatty():
-        rendered = text(printed, shown.rows, min(get_terminal_size().columns, _WIDEST_NOTE))
+    if shown.path == "-" and shown.form == "text" and (width := width_of(sys.stdout)):
+        rendered = text(printed, shown.rows, min(width, _WIDEST_NOTE))
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
     if shown.path == "-":
-        say(*rendered.split("\n")[:-1], err=False)
+        say(*rendered.split("\n")[:-1], err=False, whole=True)
     else:
         write_output(shown.path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=shown.force)
         say(f"{shown.path}: {', '.join(section.name for section in sections)}")

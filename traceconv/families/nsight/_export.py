@@ -274,10 +274,13 @@ class Tracks:
             track = self._found["group", parent, title] = self._out.tracks.add(title, parent, description=description)
         return track
 
-    def gpu(self, number: Any) -> TrackId:
-        """Return a GPU of the machine, for what is measured beside all processes."""
+    def metrics_of(self, number: Any) -> TrackId:
+        """Return the parent of the metrics of a GPU, which are measured beside all processes.
+
+        All GPUs have one group, since groups beside processes are shown before these.
+        """
         name = self.gpus.get(number, "")
-        return self.group(f"GPU {_shown(number)} {name}".strip())
+        return self.part_of(self.group("GPU metrics"), f"GPU {_shown(number)} {name}".strip())
 
     def device(self, process: Any, device: Any) -> TrackId:
         """Return a device as a process sees it."""

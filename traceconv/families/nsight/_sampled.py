@@ -188,7 +188,7 @@ class Sampled:
         tracks = self._tracks
         if table == "GPU_METRICS":
             gpu = key[0] & schema.GPU_OF_TYPE_MASK if isinstance(key[0], int) else key[0]
-            parent = tracks.part_of(tracks.gpu(gpu), "Metrics")
+            parent = tracks.metrics_of(gpu)
         elif table == "SOC_METRICS":
             parent = tracks.group("SoC metrics")
         elif table.startswith("NET_"):
