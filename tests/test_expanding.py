@@ -244,6 +244,42 @@ def perf_json(text: str) -> bytes:
     return f'{{\n\t"linux-perf-json-version": 1,\n\t"headers": {{\n\t}},\n\t"samples": [{samples}\n\t]\n}}\n'.encode()
 
 
+@pytest.mark.parametrize("name", ["b.pftrace", "b.json", "b.json.gz"])
+def test_a_trace_made_of_recordings_that_are_there_is_not_taken(name: str, tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "onednn.log": ONEDNN.read_bytes()})
+    traceconv.merge([runs / "a.json", runs / "onednn.log"], runs / name)
+    found = traceconv.expand([runs])
+    assert found.left_out == {f"{runs}/{name}": "traceconv made it of a.json, onednn.log"}
+    assert len(found.paths) == 2
+    assert len(traceconv.expand([runs, runs / name]).paths) == 3  # it is named
+    assert len(traceconv.expand([runs], each=True).paths) == 3
+    assert f"{runs}/{name}: " in run("check", runs).stdout
+    (runs / "onednn.log").unlink()
+    assert traceconv.expand([runs]).left_out == {}
+
+
+def test_folders_in_each_other_are_one(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "b/onednn.log": ONEDNN.read_bytes()})
+    found = traceconv.expand([runs / "b", runs, runs])
+    assert [shown(path) for path in found.paths] == [f"{runs}/b/onednn.log", f"{runs}/a.json"]
+
+
+def test_an_archive_in_an_archive_is_told(tmp_path: Path) -> None:
+    inner = tarred(tmp_path / "inner.tar.gz", CONTENT).read_bytes()
+    outer = zipped(tmp_path / "outer.zip", {"inner.tar.gz": inner, "a.json": KINETO.read_bytes(), "c.json": b"{}"})
+    found = traceconv.expand([outer])
+    assert found.left_out[f"{outer}/inner.tar.gz"] == "an archive in an archive: unpack it first"
+    assert [shown(path) for path in found.paths] == [f"{outer}/a.json"]
+
+
+def test_a_file_is_taken_rather_than_its_copy_in_an_archive(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"z.json": KINETO.read_bytes()})
+    zipped(runs / "a.zip", {"z.json": KINETO.read_bytes(), "y.txt": b"y"})
+    found = traceconv.expand([runs])
+    assert [shown(path) for path in found.paths] == [f"{runs}/z.json"]
+    assert found.left_out[f"{runs}/a.zip/z.json"] == f"the same content as {runs}/z.json"
+
+
 def test_other_forms_are_found_by_the_first_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = (Path(__file__).parent / "perf_script" / "several_events.txt").read_text()
     later = "".join(f"python 7/7 {3000 + n // 1000}.{n % 1000:03}000000: 1 cpu-clock:\n\n" for n in range(200_000))

@@ -1,8 +1,8 @@
 """Replace folders and archives by the recordings in them, before inputs are opened.
 
-Files of a known format are taken, in sorted order; a plain log with times is taken only if the user names it. A
-recording that is there in several forms is taken once: of files with equal contents the one that is not packed, and
-perf.data rather than a text that perf printed from it.
+What a format knows is taken, in sorted order; a plain log with times only if it is named itself. One recording in
+several forms is taken once: of equal contents the unpacked one, perf.data rather than what was printed of it, and the
+recordings rather than a trace that traceconv made of them before.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from traceconv.errors import AmbiguousFormat, InputError, TraceconvError, UnrecognizedFormat, UsageError
-from traceconv.io.folders import AnyPath, files_of, shown
+from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests
 from traceconv.io.source import Source
 from traceconv.reading import Recognised, read_start, recognise
+from traceconv.writers.metadata import stated_sources
 
 #: The errors for files of a folder that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
@@ -86,6 +87,7 @@ def expand(
     skip_unknown: bool = False,
     named: Collection[str] = (),
     output: AnyPath = "",
+    each: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Expanded:
     """Return the recordings of folders and archives, and the other inputs unchanged.
@@ -93,9 +95,10 @@ def expand(
     Args:
         paths: files, folders and archives (zip, tar, tar.gz); "-" for standard input.
         skip_unknown: whether to leave out files of an unknown format.
-        named: files to take whatever their format, by the path in messages or by base name.
-        output: the file to be written, which is not taken from a folder.
-        limits: the limits of each input.
+        named: files that are taken whatever they are, called as messages call them, or by their base names.
+        output: a file that is not taken from a folder, since it will be written.
+        each: whether the files are looked at one by one: then copies and other forms of a recording are taken, too.
+        limits: what each input may take.
 
     Raises:
         InputError: a folder or an archive cannot be read, or none of the inputs is a recording.
@@ -118,7 +121,7 @@ def expand(
         inside: list[tuple[AnyPath, Recognised]] = []
         for file in files.found:
             if os.path.realpath(file) in known:
-                continue  # it is an input itself
+                continue  # it is an input itself, or in another one
             if output and os.path.realpath(file) == os.path.realpath(output):
                 expanded.left_out[shown(file)] = "it is the output"
             elif _is_named(file, named):
@@ -128,8 +131,11 @@ def expand(
                     expanded.left_out[shown(file)] = "a plain log: it is taken if it is named itself"
                 else:
                     inside.append((file, found))
-        for file, found in _once(inside, expanded):
+        if not each:
+            inside = _once(_without_results(inside, known.union(files.found), expanded), expanded)
+        for file, found in inside:
             take(Recording(file, number, True, found))
+        known |= {os.path.realpath(file) for file in files.found}
     if not expanded.recordings:
         names = ", ".join(map(shown, paths))
         reasons = "; ".join(f"{path}: {reason}" for path, reason in list(expanded.left_out.items())[:3])
@@ -152,12 +158,37 @@ def _recognised(
         return None
 
 
-def _once(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> Sequence[tuple[AnyPath, Recognised]]:
+def _without_results(
+    found: Sequence[tuple[AnyPath, Recognised]], beside: Collection[AnyPath], expanded: Expanded
+) -> list[tuple[AnyPath, Recognised]]:
+    """Return the recordings without traces that traceconv wrote of files that are `beside`, too, which is noted."""
+    names = {os.path.basename(shown(file)) for file in beside}
+    kept = []
+    for file, recording in found:
+        made_of = [os.path.basename(name) for name in _made_of(recording)]
+        if made_of and names.issuperset(made_of):
+            expanded.left_out[shown(file)] = f"traceconv made it of {', '.join(made_of)}"
+        else:
+            kept.append((file, recording))
+    return kept
+
+
+def _made_of(recording: Recognised) -> list[str]:
+    """Return the names of the inputs of a trace that traceconv wrote, [] for any other file."""
+    if b"traceconv" not in recording.source.head().data:
+        return []
+    try:
+        return stated_sources(read_start(recording, _FIRST_EVENTS).metadata)
+    except TraceconvError:
+        return []  # whoever reads it says why
+
+
+def _once(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> list[tuple[AnyPath, Recognised]]:
     """Return each recording once, in its best form; note the other forms in `expanded`."""
     sources = [recording.source for _, recording in found]
     first: dict[bytes, int] = {}
     hashes = digests(sources)
-    for index in sorted(range(len(found)), key=lambda one: sources[one].is_packed):
+    for index in sorted(range(len(found)), key=lambda one: (isinstance(found[one][0], Member), sources[one].is_packed)):
         if hashes[index]:
             same = first.setdefault(hashes[index], index)
             if same != index:

@@ -9,7 +9,7 @@ from functools import partial
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
-from traceconv.errors import SeveralErrors, TraceconvError, UsageError
+from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.expanding import Expanded, expand
 from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
@@ -103,6 +103,8 @@ def read_all(
             known = None if one.format else recording.found
             recognised.append(known or recognise(source, one.format))
         except TraceconvError as error:
+            if isinstance(error, UnrecognizedFormat) and len(sources) > 1:
+                error.hint = f"{error.hint}; --skip-unknown leaves it out"
             errors.append(error)
     for source in sources:
         memory.add_input(partial(getattr, source, "size"))

@@ -35,13 +35,14 @@ def expanded(
     skip_unknown: bool = False,
     named: Collection[str] = (),
     output: AnyPath = "",
+    each: bool = False,
     said: Verbosity | None = None,
 ) -> Expanded:
     """Return the recordings, and list what is taken of folders and archives, and what is not.
 
     The arguments are those of `expand`.
     """
-    found = expand(files, skip_unknown=skip_unknown, named=named, output=output, limits=limits)
+    found = expand(files, skip_unknown=skip_unknown, named=named, output=output, each=each, limits=limits)
     said = said or Verbosity()
     if not said.quiet:
         _list(found, said.verbose)

@@ -34,7 +34,7 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
       traceconv check --json out.pftrace
     """
     failed, rows = 0, []
-    found = expanded(files, limits)
+    found = expanded(files, limits, each=True)
     for recording in found.recordings:
         file = shown(recording.path)
         try:

@@ -31,7 +31,7 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json:
       traceconv identify --json *.log
     """
     failed, rows = 0, []
-    found = expanded(files, limits)
+    found = expanded(files, limits, each=True)
     for recording in found.recordings:
         file = shown(recording.path)
         try:

@@ -54,7 +54,7 @@ def command(
       traceconv info --json onednn.log
     """
     failed, rows = 0, []
-    found = expanded(files, limits)
+    found = expanded(files, limits, each=True)
     for one in found.recordings:
         file = shown(one.path)
         named = Named((file,), options=options, format=format)

@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal
 
 from traceconv.errors import InputError
 from traceconv.io.limits import Limits, Unpacked
@@ -152,21 +152,12 @@ def _not_taken(path: str, real: str, top: str) -> str:
 
 def _unpack(path: str, limits: Limits, files: Files) -> bool:
     """Add the files of an archive of several files; return whether `path` is one."""
-    with open(path, "rb") as raw:
-        block = raw.read(_BLOCK)
-        if block.startswith(GZIP):
-            raw.seek(0)
-            with contextlib.suppress(EOFError, *DAMAGED), gzip.GzipFile(fileobj=raw) as plain:
-                block = plain.read(_BLOCK)
-    if block[_TAR_MAGIC] == b"ustar":
-        unpacking = _tar_members(path, limits, files)
-    elif block.startswith(ZIP) and _is_of_several(path):
-        unpacking = _zip_members(path, files)
-    else:
+    kind = _kind(path)
+    if not kind:
         return False
     folder = _TemporaryFolder()
     counted = Unpacked(path, os.path.getsize(path), limits)
-    for name, stream in unpacking:
+    for name, stream in _tar_members(path, limits, files) if kind == "tar" else _zip_members(path, files):
         display, target = os.path.join(path, name), os.path.join(folder.path, name)
         try:
             _copy(stream, target, counted)
@@ -175,8 +166,24 @@ def _unpack(path: str, limits: Limits, files: Files) -> bool:
         except (EOFError, NotImplementedError, *DAMAGED, tarfile.TarError) as error:
             files.left_out[display] = f"cannot be unpacked: {error}"
         else:
-            files.add(Member(display, path, folder, target))
+            if _kind(target):
+                files.left_out[display] = "an archive in an archive: unpack it first"
+            else:
+                files.add(Member(display, path, folder, target))
     return True
+
+
+def _kind(path: str) -> Literal["tar", "zip", ""]:
+    """Return which archive of several files it is, "" for any other file."""
+    with open(path, "rb") as raw:
+        block = raw.read(_BLOCK)
+        if block.startswith(GZIP):
+            raw.seek(0)
+            with contextlib.suppress(EOFError, *DAMAGED), gzip.GzipFile(fileobj=raw) as plain:
+                block = plain.read(_BLOCK)
+    if block[_TAR_MAGIC] == b"ustar":
+        return "tar"
+    return "zip" if block.startswith(ZIP) and _is_of_several(path) else ""
 
 
 def _is_of_several(path: str) -> bool:
