@@ -8,14 +8,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _VERBS = """
-Add Allow Anchor Answer Append Apply Attach Begin Bind Bring Call Change Check Clamp Close Combine Compare Compute
-Concatenate Convert Copy Count Create Cut Decide Declare Decode Define Describe Divide Do Double Draw Drop Dump Encode
-End Escape Estimate Expose Extract Find Finish Fit Follow Forget Give Go Group Hand Handle Have Ignore Intern Join
-Keep Know Lay Learn Leave Let Limit List Load Look Make Map Match Measure Merge Move Name Note Number Open Order Pair
-Parse Pass Place Prepare Print Put Raise Rank Read Recognise Recover Refuse Register Relate Remove Rename Render
-Reorder Replace Report Reserve Resolve Return Run Say Scan Search See Select Send Separate Serve Set Show Skip Sort
-Split Start State Stop Store Subtract Sum Swap Take Tell Trim Turn Undo Update Validate Visit Wait Walk Warn Widen
-Write Yield
+Add Allow Anchor Answer Append Apply Assign Attach Begin Bind Bring Call Change Check Choose Clamp Close Combine
+Compare Compute Concatenate Convert Copy Count Create Cut Decide Declare Decode Define Describe Detect Divide Do
+Double Draw Drop Dump Encode End Escape Estimate Expose Extract Find Finish Fit Follow Forget Format Give Go Group
+Guess Hand Handle Have Ignore Infer Insert Intern Join Keep Know Lay Learn Leave Let Limit Link List Load Look Make
+Map Mark Match Measure Merge Move Name Note Number Open Order Pair Parse Pass Place Prepare Print Put Query Raise Rank
+Read Recognise Recover Reduce Refuse Register Relate Remove Rename Render Reorder Replace Report Reserve Resolve
+Restore Return Rewrite Run Save Say Scan Schedule Search See Select Send Separate Serve Set Shift Show Skip Sort Split
+Start State Stop Store Subtract Sum Swap Take Tell Test Trace Track Trim Turn Undo Update Validate Verify Visit Wait
+Walk Warn Widen Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 

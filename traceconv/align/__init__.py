@@ -1,6 +1,6 @@
-"""Which time axis the inputs are put on, how each gets there, and how sure that is.
+"""Align the clocks of all inputs: one time axis, a map to it from each clock, with its bound and verdict.
 
-The steps, each a function of what the step before it returned:
+The steps; each takes the result of the step before it:
 
     gathered    the clocks of all inputs, with what files and user say of how they relate   (inputs, constraints)
     estimates   what the events say about each two clocks                                   (estimates, estimators)
@@ -53,15 +53,15 @@ def align(
     Args:
         traces: the inputs, as read.
         offsets: for some inputs, by index, ns to add to each of their times.
-        policy: how bold to be.
-        constraints: what the user says about the clocks.
+        policy: how uncertain an alignment may be.
+        constraints: the statements of the user about the clocks.
         same_machine: whether the user says that all inputs were recorded on one machine, since one boot of it.
         offsets_within: for some of the offsets how wrong each can be, ns.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates.
-        AmbiguousAlignment: their events fit in several places.
-        InconsistentClocks: what files and user say about the clocks contradicts itself, or the events.
+        AmbiguousAlignment: their events fit at several offsets.
+        InconsistentClocks: statements of files and user about the clocks contradict each other, or the events.
         UsageError: a constraint does not fit its input, or a name map no name.
     """
     policy = policy or Policy()
@@ -88,7 +88,7 @@ def align(
 
 
 def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:
-    """Return the result, with a line of the receipt for each clock."""
+    """Return the alignment, with a line of the receipt for each clock."""
     maps = [{one.clock: placed.ways[one.key] for one in inputs.of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, constraints)
     receipt = [
@@ -120,7 +120,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
 def _warnings(
     traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], constraints: Constraints
 ) -> Mapping[Key, list[Message]]:
-    """Return what is to be said of each clock, and of whole inputs at their first clock."""
+    """Return the warnings for each clock; those about whole inputs are given to their first clock."""
     found = defaultdict[Key, list[Message]](list)
     alone = warnings_of_no_overlap(inputs.traces, maps, constraints, set(placed.placements))
     for key, said in (*inputs.stated.warnings, *placed.warnings, *alone):

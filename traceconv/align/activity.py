@@ -1,4 +1,4 @@
-"""The same activity in two recordings: slices on one side, samples or deltas of a counter on the other.
+"""Estimate an offset from activity in two recordings: slices on one side, samples or counter deltas on the other.
 
 While slices last the runtime is busy: most samples are in it then, and counters grow faster. The agreement at an offset
 is a likelihood: of the label of each sample, given whether it falls into a slice; of each delta, given how long slices
@@ -26,8 +26,8 @@ from traceconv.model.clocks import Verdict
 # "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
 # other values were tried; what follows is the reason for the size.
 
-LEAST_MARGIN = 2.5  # Standard deviations over blocks by which the best place must beat others. Set with the scenarios.
-#: Standard deviations by which it must beat random places in a narrow window: of 80 simulated pairs of one run most
+LEAST_MARGIN = 2.5  # Standard deviations over blocks by which the best offset must beat others. Set with the scenarios.
+#: Standard deviations by which it must beat random offsets in a narrow window: of 80 simulated pairs of one run most
 #: reach 4, of 80 pairs of two runs none does. (Such scores are far from normal: busy and idle stretches.)
 LEAST_NULL_MARGIN = 4.0
 _NARROW_NS = 20e6  # The widest narrow window, ns: it may hold one candidate only. Not tuned: 7 of those of scenarios.
@@ -46,30 +46,35 @@ _MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32
 _COARSE_STEP_NS = (50e3, 500e3)
 #: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look the same.
 _SAMPLED_CANDIDATES = 40
-_COUNTED_CANDIDATES = 13  # Likewise by counters: a third, since each one takes longer.
+_COUNTED_CANDIDATES = 13  # The same for counters: a third, since each one takes longer.
 _SAMPLED_FINENESS = 300  # First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
-_COUNTED_FINENESS = 25  # Likewise by counters: fewer, since each one takes longer.
-_REFINED = 4  # In how many of the best places the drift is searched for. Not tuned: it takes as long as many places.
-_MOST_RIVALS = 12  # How many of the best places may be rivals. Not tuned: the first ones decide.
-_MOST_SEARCHED = 6000  # How many samples a search looks at; the verdict looks at all. Not tuned: six seconds at 1 kHz.
-_SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: what most tools print.
+_COUNTED_FINENESS = 25  # The same for counters: fewer, since each one takes longer.
+# The number of best offsets for which the drift is searched, too. Not tuned: it takes as long as many offsets.
+_REFINED = 4
+_MOST_RIVALS = 12  # The number of best offsets that may be rivals. Not tuned: the first ones decide.
+# The number of samples that a search uses; the verdict uses all. Not tuned: six seconds at 1 kHz.
+_MOST_SEARCHED = 6000
+_SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: the resolution of most tools.
 _COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
-_ONE_PLACE_NS = 200e3  # Places nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
-_COUNTED_ONE_PLACE = 0.25  # Likewise by counters, in intervals. Not tuned: the error to reach is a twentieth.
-#: So many times as far away another place is not a rival yet: samples of few starts and ends hardly tell them apart.
-#: Chosen on other short recordings than those named short_*, which it was then tried on.
+_ONE_PLACE_NS = 200e3  # Offsets nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
+_COUNTED_ONE_PLACE = 0.25  # The same for counters, in intervals. Not tuned: the error to reach is a twentieth.
+#: Offsets within this many times that distance are not rivals: samples near few starts and ends cannot distinguish
+#: them. Chosen on other short recordings than those named short_*, and then verified on these.
 _VICINITY = 8.0
-_SMEAR_NS = 20e3  # What a drift may move the ends by before it is searched for, ns. Not tuned: the error to reach.
-_USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
-_BLOCKS = 20  # How many blocks are drawn from for an interval. Not tuned: long enough for clusters of wrong labels.
-_DRAWS = 200  # How many times they are drawn. Not tuned: five draws lie beyond either end of a 95 % interval.
-#: What labels cannot tell, ns: a runtime works for some tens of µs around its slices, and no sample is taken while it
-#: writes down the time of one. Of the 24 attempts with recordings ort_perf_* the worst interval missed by 40 µs.
+_SMEAR_NS = 20e3  # The drift is searched if it may move the ends by more than this, ns. Not tuned: the error to reach.
+_USUAL_DRIFT = 100e-6  # The prior standard deviation of drifts, as a ratio. Not tuned: usual for computers.
+_BLOCKS = 20  # The number of blocks to draw from for an interval. Not tuned: longer than clusters of wrong labels.
+_DRAWS = 200  # The number of draws. Not tuned: five draws lie beyond either end of a 95 % interval.
+#: The systematic error of labels, ns: a runtime works for tens of µs around its slices, and no sample is taken while it
+#: records a time. Of 24 attempts with the recordings ort_perf_*, the worst interval missed by 40 µs.
 _BEYOND_SLICES_NS = 50e3
-_BEYOND_PART = 100  # By counters, so much of an interval. Not tuned: twenty blocks of few draw too narrow an interval.
-_RANDOM_PLACES = 40  # How many random places the best one must beat. Not tuned: enough for a mean and a deviation.
-_LEAST_VUONG_BLOCKS = 10  # The least blocks of a margin, if there are as many values. Not tuned: fewer tell no spread.
-_MOST_VUONG_BLOCKS = 200  # The most of them, of ten values each or more. Not tuned: as long as clusters of errors.
+# The same for counters, as a share of their interval. Not tuned: with twenty short blocks the interval is too narrow.
+_BEYOND_PART = 100
+# The number of random offsets that the best one must beat. Not tuned: enough for a mean and a deviation.
+_RANDOM_PLACES = 40
+# The least number of blocks of a margin, if there are as many values. Not tuned: fewer have no known spread.
+_LEAST_VUONG_BLOCKS = 10
+_MOST_VUONG_BLOCKS = 200  # The most blocks, of ten values each or more. Not tuned: as long as clusters of errors.
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +156,7 @@ class _Sampled:
         period: the usual time between two samples.
         inside_share, outside_share: the share of busy samples inside and outside of slices.
         near: offsets nearer to each other than this are one, ns.
-        beside: offsets up to this far from the best one are not rivals, ns: they may be the same one, less exact.
+        beside: offsets up to this far from the best one are not rivals, ns: they may be the same offset, less exactly.
         beyond: the margin of the interval on either side, ns.
     """
 
@@ -176,7 +181,7 @@ class _Sampled:
         return cls(busy, samples.t, np.asarray(samples.busy, bool), period)
 
     def learned(self, offset: float, drift: float) -> _Sampled:
-        """Return the same with the shares at an offset."""
+        """Return a copy with the shares that the samples show at an offset."""
         inside = self.busy.inside(self.busy.times(self.t, offset, drift))
         return replace(self, inside_share=self._share(inside), outside_share=self._share(~inside))
 
@@ -187,7 +192,7 @@ class _Sampled:
 
     @property
     def contrast(self) -> float:
-        """How much more often samples inside slices are busy than others."""
+        """The difference of the shares of busy samples inside and outside of slices."""
         return self.inside_share - self.outside_share
 
     def _gain(self, rows: Array) -> tuple[F64, F64]:
@@ -196,7 +201,7 @@ class _Sampled:
         return np.log([1 - p, p])[label], np.log([1 - q, q])[label]
 
     def coarse(self) -> tuple[F64, F64]:
-        """Return offsets, and how well samples agree at each with the busy share of bins of slices."""
+        """Return offsets, and the correlation of the labels at each with the busy share of bins of slices."""
         finest = self.busy.finest(self.t)
         width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
         share, lags, size, offsets = self.busy.binned(self.t, width)
@@ -246,9 +251,9 @@ class _Counted:
         edge, t, width: the ends, the middle and the length of each interval.
         rate: the count per ns in it.
         period: the usual length.
-        near, beside, beyond: as for samples.
-        idle, slope: the rate while idle, and how much greater it is while busy.
-        scale: of the noise.
+        near, beside, beyond: as in `_Sampled`.
+        idle, slope: the rate while idle, and the increase of the rate while busy.
+        scale: the scale of the noise.
     """
 
     noun: ClassVar[Text] = Text.INTERVALS
@@ -280,7 +285,7 @@ class _Counted:
         return cls(busy, bins.edge, middles, width, rate, period, near, near, beyond, idle, 0.0, scale)
 
     def learned(self, offset: float, drift: float) -> _Counted:
-        """Return the same with the rates and the noise at an offset, by iterated reweighting."""
+        """Return a copy with the rates and the noise that the deltas show at an offset, by iterated reweighting."""
         share = self._share(offset, drift, np.arange(len(self.t)))
         weight, idle, slope, scale = np.ones(len(share)), self.idle, self.slope, self.scale
         for _ in range(10):
@@ -302,7 +307,7 @@ class _Counted:
 
     @property
     def contrast(self) -> float:
-        """How much faster the counter grows while busy, in units of three standard deviations of the noise."""
+        """The increase of the rate while busy, in units of three standard deviations of the noise."""
         return self.slope / self.scale / 3
 
     def coarse(self) -> tuple[F64, F64]:
@@ -338,12 +343,12 @@ _Evidence = _Sampled | _Counted
 
 
 def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
-    """Return the relation of the clock of slices (x) to that of samples (y).
+    """Estimate the relation of the clock of slices (x) to that of samples (y).
 
     Args:
         slices: the work of a runtime; they may overlap and nest.
-        samples: whether the runtime was seen busy.
-        prior: what is known beforehand.
+        samples: the samples, with labels for whether the runtime was busy.
+        prior: the known limits of offset and drift.
     """
     if (refusal := _too_little(slices, Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)) is not None:
         return refusal
@@ -354,12 +359,12 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
 
 
 def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
-    """Return the relation of the clock of slices (x) to that of the intervals of a counter (y).
+    """Estimate the relation of the clock of slices (x) to that of the intervals of a counter (y).
 
     Args:
         slices: the work of a runtime; they may overlap and nest.
         bins: the deltas of the counter.
-        prior: what is known beforehand.
+        prior: the known limits of offset and drift.
     """
     if (refusal := _too_little(slices, Text.INTERVALS, len(bins.amount), _LEAST_INTERVALS)) is not None:
         return refusal
@@ -385,14 +390,14 @@ def _blocks(count: int, blocks: int) -> Array:
 
 def _align(seen: _Evidence, prior: Prior) -> Estimate:
     places: list[_Place] = []
-    for _ in range(2):  # once with usual labels, once with those of these data
+    for _ in range(2):  # once with the prior shares, once with those learned from the data
         offsets, heights = seen.coarse()
         step = float(offsets[1] - offsets[0])
         near = (offsets >= prior.low - step) & (offsets <= prior.high + step)
         offsets, heights = offsets[near], heights[near]
         if not len(offsets):
             return insufficient(Method.ACTIVITY, Text.NO_OVERLAP())
-        if not places and isinstance(seen, _Counted):  # there are no usual rates
+        if not places and isinstance(seen, _Counted):  # counters have no prior rates
             seen = seen.learned(float(offsets[np.argmax(heights)]), 0.0)
         places = _places(seen, offsets, heights, prior)
         seen = seen.learned(places[0].offset, places[0].drift)
@@ -408,7 +413,7 @@ def _align(seen: _Evidence, prior: Prior) -> Estimate:
 
 
 def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
-    """Return the offsets at which the coarse fit is best, refined, the best first."""
+    """Return the offsets with the best coarse fit, refined, the best first."""
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)
@@ -423,7 +428,7 @@ def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_
 
 
 def _some(seen: _Evidence) -> Array:
-    """Return the rows, or evenly spaced ones if there are many."""
+    """Return all rows, or evenly spaced ones if there are many."""
     return np.arange(0, len(seen.t), max(1, -(-len(seen.t) // _MOST_SEARCHED)))
 
 
@@ -433,7 +438,7 @@ def _place(seen: _Evidence, offset: float, drift: float) -> _Place:
 
 
 def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
-    """Return the best offset within a reach: the middle of the plateau."""
+    """Return the best offset within `reach` (ns): the middle of its plateau."""
     some, step = _some(seen), max(seen.step, reach / seen.fineness)
     grid = _grid(reach, step)
     best = _best_on(offset + grid, seen.profile(offset, drift, grid, some)[0], prior)
@@ -476,7 +481,7 @@ def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -
 
 
 def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
-    """Return the best offsets a little further away than those that count as the same, one on either side."""
+    """Return the best offset on either side, just beyond those that count as the same as the best one."""
     reach = 8 * seen.near
     grid = _grid(reach, max(seen.step, reach / 200))
     total, offsets = seen.profile(best.offset, best.drift, grid, _some(seen))[0], best.offset + grid
@@ -495,7 +500,7 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
         return place
     most, middle, x0 = prior.max_drift, float(np.mean(seen.t)), seen.busy.middle
     drift = place.drift
-    offset = place.offset + drift * (middle - place.offset - x0)  # where it holds: the middle of the evidence
+    offset = place.offset + drift * (middle - place.offset - x0)  # the offset holds in the middle of the evidence
     span, grid = min(half, 25 * _SMEAR_NS / most), _grid(5 * _SMEAR_NS, max(seen.step, 2e3))
     while True:
         rows = np.flatnonzero(np.abs(seen.t - middle) <= span)
@@ -520,13 +525,13 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
 
 
 def _margin(best: F64, rival: F64) -> float:
-    """Return by how many standard deviations the best offset beats another one, over blocks."""
+    """Return the margin of the best offset over another one, in standard deviations over blocks."""
     blocks = max(_LEAST_VUONG_BLOCKS, min(_MOST_VUONG_BLOCKS, len(best) // 10))
     return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
 def _null_margin(seen: _Evidence, best: _Place) -> float:
-    """Return by how many standard deviations the best offset beats random ones."""
+    """Return the margin of the best offset over random ones, in standard deviations."""
     half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
     shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
     shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]
@@ -555,7 +560,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
     endless = seen.beside > seen.near and max(high - best.offset, best.offset - low) >= seen.beside - seen.step
     beyond = max(seen.busy.quantum_ns, seen.beyond)
     low, high = min(low, best.offset) - beyond, max(high, best.offset) + beyond
-    # The evidence tells the offset in its own middle; how the clocks drift from there is known to the limit only.
+    # The offset is known in the middle of the evidence; away from it, the drift is known only to its limit.
     middle = float(np.mean(seen.busy.times(seen.t[[0, -1]], best.offset, best.drift)))
     shift = best.drift * (middle - seen.busy.middle)
     region = box(middle, low + shift, high + shift, prior.max_drift)
@@ -580,7 +585,7 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
 def _doubt(
     seen: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
 ) -> tuple[Verdict, Message] | None:
-    """Return why the best offset is not believed, whatever its interval; None if it is."""
+    """Return the verdict and reason to refuse the best offset, whatever its interval; None to accept it."""
     if seen.contrast < _LEAST_CONTRAST:
         return Verdict.INSUFFICIENT, Text.SLICES_ARE_NO_BUSIER()
     if margin < LEAST_MARGIN:

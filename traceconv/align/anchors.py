@@ -1,4 +1,4 @@
-"""Anchors: instants of two files that the user states to be one, and checks of them against all else that is known.
+"""Apply anchors, which state that points of two files are one instant, and check them against other evidence.
 
 All anchors of two clocks give one line between them. It must agree with the other anchors and with what the files
 state, within all bounds and the drift between the instants that are compared.
@@ -35,9 +35,9 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.trace import Trace
 
-#: So far from the events of its file an anchor can be, however short the recording is.
+#: An anchor may be this far outside of the events of its file, ns, however short the recording is.
 _NEAR_ANCHOR_NS = 10 * 10**9
-#: So many names of a kind are looked through for similar ones.
+#: The most names of a kind that are searched for similar ones.
 _MOST_NAMES = 2000
 
 
@@ -65,7 +65,7 @@ class Instant:
     Attributes:
         one, other: the input and the clock of each point, as numbers; the first is the lesser.
         ts, other_ts: the times of the points on these clocks, ns.
-        within_ns: how far apart the two instants can be.
+        within_ns: how far apart the two instants can be, ns.
         text: as the user wrote it.
     """
 
@@ -134,7 +134,7 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
 def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
     """Yield tables, each with a mask of the rows of a name.
 
-    Log entries are known by their text, samples also by their functions.
+    Log entries are named by their text, samples also by their functions.
     """
     wanted = trace.strings.index(name) if name in trace.strings else -1
     yield trace.slices, trace.slices.name == wanted
@@ -147,8 +147,8 @@ def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
 
 
 def _similar(point: EventPoint, trace: Trace) -> Message:
-    """Return names of the input that are similar to the wanted one, or some of its names if none is."""
-    import difflib  # for this message alone
+    """Return names of the input similar to the given one; without any, some of its names."""
+    import difflib  # imported here, since only this message needs it
 
     tables = (trace.slices.name, trace.instants.name, trace.logs.text, trace.samples.name)
     used = {trace.strings[number] for names in tables for number in np.unique(names)[:_MOST_NAMES]}
@@ -178,7 +178,7 @@ def anchored(
         ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
         groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
     found, relations, said = list(traces), list[Relation](), list[Said]()
-    exact: list[Relation] = []  # as they are at the instants: there they are checked
+    exact: list[Relation] = []  # without drift allowance: they are checked at the instants themselves
     for group in groups.values():
         _refuse_moved(found, group[0], offsets)
         _refuse_two_at_once(found, group)
@@ -193,7 +193,7 @@ def anchored(
 
 
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
-    """Return the anchors, with those of one instant of the first clock joined to one that all of them allow."""
+    """Return the anchors; those at the same time of the first clock become one that satisfies all of them."""
     found: dict[int, Instant] = {}
     for one in group:
         both = (one, found.get(one.ts, one))
@@ -221,7 +221,8 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
         return relation, relation
     (one,) = group
     known = graph_of([REALTIME], traces).maps_to(domains[1]).get(domains[0]) if drifts else None
-    holds = known is not None and known.bound_ns is not None  # at all times, as files relate them, only less exactly
+    # the files relate the clocks at all times, only less exactly
+    holds = known is not None and known.bound_ns is not None
     way = known if known is not None and holds else ClockMap()
     way = way.then(ClockMap(one.other_ts - way.at(one.ts)))
     steps = (Step("--anchor", Provenance.USER),)
@@ -230,7 +231,7 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
 
 
 def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
-    """Return the map with a bound that grows with the distance from its only anchor, since the drift is not known."""
+    """Return the relation with a bound that grows with the distance from its only anchor: the drift is not known."""
     step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
     far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
     way, back = (
@@ -288,7 +289,7 @@ def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], ma
 
 
 def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[int, int]) -> None:
-    """Refuse offsets that contradict an anchor of two inputs."""
+    """Raise InconsistentClocks if offsets contradict an anchor of two inputs."""
     apart = abs(offsets.get(instant.one[0], 0) - offsets.get(instant.other[0], 0))
     if apart > instant.within_ns:
         file, other = instant.names(traces)
@@ -299,7 +300,7 @@ def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[in
 
 
 def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> None:
-    """Refuse two anchors that contradict each other about one instant of a file."""
+    """Raise InconsistentClocks if two anchors contradict each other about one instant of a file."""
     for (one, two), at in product(combinations(group, 2), (0, 1)):
         apart, allowed = abs(one.sides[1 - at][1] - two.sides[1 - at][1]), one.within_ns + two.within_ns
         if one.sides[at][1] == two.sides[at][1] and apart > allowed:
@@ -324,7 +325,7 @@ def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[S
 
 
 def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instant) -> tuple[list[Trace], list[Said]]:
-    """Refuse an anchor that contradicts the files. Assumptions of importers that contradict it are dropped.
+    """Check an anchor against the files; drop assumptions of importers that contradict it. Raises InconsistentClocks.
 
     Returns:
         The inputs without these assumptions, and a warning for each.
@@ -378,10 +379,10 @@ def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations:
 def disagreement(
     stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
 ) -> tuple[int, Message] | None:
-    """Return by how much (ns) all that is known contradicts that two times are one instant, and that in words.
+    """Return by how much (ns), and a sentence how, other relations contradict that two times are one instant.
 
     Returns:
-        None if it does not.
+        None if nothing contradicts it.
     """
     way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
     if way is None:
@@ -395,7 +396,7 @@ def disagreement(
 
 
 def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:
-    """Return how far a clock can have drifted since its last reading, ns; 0 if it was only defined."""
+    """Return the greatest drift of a clock since its last reading, ns; 0 if its zero is defined instead."""
     if domain.is_wall_clock:
         return 0
     snapshots = (snap for trace in traces for snap in trace.snapshots)

@@ -1,4 +1,4 @@
-"""Check that effects come after their causes on trace time, which needs no knowledge of any clock.
+"""Check that effects come after their causes on trace time, independently of the evidence for the alignment.
 
 - Flows in a file: a kernel does not start before the call that launches it, and a receive does not end before its send
   starts. Both ends are mostly on one clock, so that a flow backwards in time is a fault of the recording.

@@ -1,4 +1,4 @@
-"""Which clocks the inputs have, their relations to the wall clock and to each other, and which others are possible."""
+"""List the clocks of all inputs and their relations, with advice where relations are missing."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class ClockLine:
     Attributes:
         file: the input.
         clock: its domain.
-        host: the host that the input says it is of, "" if it states none.
-        events: whether events stand on it; else it only relates others.
-        realtime: its relation to CLOCK_REALTIME, of its own host if there are several; None if nothing does.
+        host: the host that the input states, "" if it states none.
+        events: whether events use it; else it only relates other clocks.
+        realtime: the map to CLOCK_REALTIME, of its own host if there are several; None if nothing relates the two.
     """
 
     file: str
@@ -39,12 +39,12 @@ class ClockLine:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """Two inputs: how their events are related, or what would relate them.
+    """Two inputs: the relation of their events, or advice to relate them.
 
     Attributes:
         file, other: the inputs.
-        way: how times of the one become times of the other; None if nothing relates them.
-        advice: sentences on what would relate them; empty if something does.
+        way: the map from the first to the other; None if nothing relates them.
+        advice: sentences on how to relate them; empty if they are related.
     """
 
     file: str
@@ -55,7 +55,7 @@ class PairLine:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All clocks, and all pairs of inputs that have events with times; and pairs of hosts that collectives relate."""
+    """All clocks, all pairs of inputs that have events with times, and the pairs of hosts that collectives relate."""
 
     clocks: list[ClockLine]
     pairs: list[PairLine]
@@ -69,11 +69,11 @@ def survey(
     *,
     same_machine: bool = False,
 ) -> Survey:
-    """Return what is known of the clocks of some inputs; nothing is refused for want of a relation.
+    """Return the known relations of the clocks of inputs; missing ones are not an error.
 
     Args:
         traces: the inputs, as read.
-        constraints: what the user says about the clocks.
+        constraints: the statements of the user about the clocks.
         offsets: for some inputs, by index, ns to add to each of their times.
         same_machine: whether the user states that all inputs were recorded on one machine, since one boot of it.
 
@@ -115,13 +115,13 @@ def survey(
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """How clocks are related, with what the user adds to the times of inputs."""
+    """The relations of clocks, with the offsets of the user."""
 
     inputs: Inputs
     offsets: Mapping[int, int]
 
     def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
-        """Return the option from a clock of an input to another clock; --offset alone places a file, too."""
+        """Return the map from a clock of an input to another clock; an --offset alone also relates them."""
         offset, graph = self.offsets.get(index), self.inputs.graph
         maps = graph.maps_to(target)
         if offset is None:
@@ -130,7 +130,7 @@ class _Ways:
         return (known or ClockMap()).then(moved_by_user(offset, 0))
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
-        """Return the option from the clock of one input to that of another one, by way of what --offset counts on."""
+        """Return the map from the clock of one input to that of another one, with their --offset."""
         graph = self.inputs.graph
         if not {one.index, other.index} & set(self.offsets):
             return graph.maps_to(other.domain).get(one.domain)
@@ -142,7 +142,7 @@ class _Ways:
 
 
 def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) -> list[Message]:
-    """Return what would relate two inputs: what their formats say of themselves, then what the user can."""
+    """Return advice to relate two inputs: that of their formats first, then the options of the user."""
     lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.domain) is None]
     words = [Text.SAID_OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
@@ -167,15 +167,15 @@ def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) 
 
 
 def _line_up(side: ClockInput) -> str:
-    """Return what the format of an input says would line it up, with the name of the file, to be typed."""
+    """Return the advice of a format to align its files, as a command line with the name of the file."""
     advice = importer_class(side.trace.sources[0].format).line_up
     return advice.replace("FILE=", f"{shlex.quote(side.name)}=")
 
 
 def _anchor(one: ClockInput, other: ClockInput) -> str:
-    """Return an anchor of two inputs: of events if both have some that can be told by name, else of times.
+    """Return an example of an anchor for two inputs: by events if both have named ones, else by times.
 
-    A sample or a log line of some name is hardly ever a known instant.
+    Samples and log lines are not used: they are hardly ever a known instant.
     """
     named = all(len(side.trace.slices.ts) or len(side.trace.instants.ts) for side in (one, other))
     point = ":NAME#1.start" if named else "@TIME"

@@ -1,11 +1,11 @@
-"""How far the wall clocks of hosts are apart, by the collectives of their ranks.
+"""Estimate the offsets between the wall clocks of hosts from the collectives of their ranks.
 
-Collectives with numbers are matched by these, others by their order, as far as it is certain. Such that none leaves
-before all have entered place hosts; those of which only some wait for others make the intervals narrower, or contradict
-them. Hosts that files or user relate within a bound, and those of which the user moves an input, are left as they are.
+Collectives with sequence numbers are matched by these, others by their order where it is certain. Collectives in which
+all wait for all place hosts. Those with one-sided bounds only narrow the intervals, or contradict them. Hosts that
+files or user relate within a bound, and hosts of inputs that the user moves, are not changed.
 
-Hosts that have enough collectives in common, directly or by way of others, are an island: each is placed beside the
-first host of its island. How the first hosts of two islands are related nothing tells.
+Hosts with enough common collectives, directly or through others, are an island: each is placed relative to the first
+host of its island. The relation between islands is not known.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verd
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import I64, Trace
 
-#: So many collectives at least place a host: recordings of two runs of a job may have a few that fit by chance.
+#: The fewest collectives that place a host: recordings of two runs of a job may have a few that fit by chance.
 _LEAST = 8
-#: Of so many hosts each two are said of, of more each one and the first.
+#: Up to this many hosts, limits are reported for all pairs; beyond it, only against the first host.
 _MOST_PAIRED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedHost:
-    """Where the wall clock of a host is.
+    """The placement of the wall clock of a host.
 
     Attributes:
         beside: the first host of its island.
-        way: from its wall clock to that of this one.
-        collectives, groups: by how many collectives of how many groups.
+        way: the map from its wall clock to that of the first host.
+        collectives, groups: the numbers of collectives and groups that place it.
     """
 
     beside: int
@@ -60,16 +60,16 @@ class PlacedHost:
 
 @dataclass(frozen=True, slots=True)
 class PlacedHosts:
-    """Where the wall clocks of hosts are.
+    """The placements of the wall clocks of hosts.
 
     Attributes:
-        hosts: by their numbers; the first of each island, and those of which nothing is certain, are not among them.
-        contradicting: the collectives that contradict each other, as `HostIntervals` has them.
-        seen: what was matched.
-        intervals: for each island between what its hosts are apart.
-        apart: for each two hosts of an island: their numbers, by how much the one is ahead at least and at most, ns,
-            and how many collectives both took part in.
-        unsettled: inputs of hosts that were not placed, since it is not certain which of their collectives are one.
+        hosts: the placed hosts by number; without the first host of each island, and those that are not certain.
+        contradicting: the collectives that contradict each other, as in `HostIntervals`.
+        seen: the matched collectives.
+        intervals: the limits of the offsets of the hosts of each island.
+        apart: for pairs of hosts of an island: their numbers, the least and the greatest offset of the first, ns, and
+            the number of common collectives.
+        unsettled: inputs of hosts that were not placed, since the match of their collectives is not certain.
     """
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
@@ -81,17 +81,18 @@ class PlacedHosts:
 
 
 def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
-    """Return the inputs, whose graph relates the wall clocks of hosts as their collectives tell.
+    """Return the inputs with the wall clocks of hosts related by their collectives.
 
     Args:
-        inputs: the clocks, with what files and user say.
-        leave_contradictions: whether collectives that contradict each other, or may be one or another, tell nothing
-            instead of an error.
+        inputs: the clocks, with the statements of files and user.
+        leave_contradictions: whether to ignore collectives that contradict each other or are ambiguous, instead of
+            raising an error.
 
     Raises:
-        InconsistentClocks: no offsets of the hosts let all collectives happen.
-        AmbiguousAlignment: their collectives have no numbers, and several offsets let all happen.
-        UnverifiedAlignment: likewise, and none does, since one lacks some.
+        InconsistentClocks: no offsets of the hosts satisfy all collectives.
+        AmbiguousAlignment: the collectives have no sequence numbers, and several offsets satisfy all of them.
+        UnverifiedAlignment: the collectives have no sequence numbers, and no offset satisfies them, since recordings
+            lack some.
     """
     hosts = _hosts(inputs)
     seen = _recorded(inputs, hosts) if len(hosts) > 1 else None
@@ -115,7 +116,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),))
         graph.relate_instead(hosts[number], first, way)
         alone = np.unique(seen.input[host_of[seen.input] == number])
-        if len(alone) == 1:  # what was placed are the records of this input, with its bound
+        if len(alone) == 1:  # the placed times are those of this input, with its bound
             own = _own(inputs, hosts[number])
             for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
                 graph.relate(domain, first, replace(own[domain].then(way), bound_ns=way.bound_ns))
@@ -125,12 +126,12 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
 
 
 def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
-    """Return where the wall clocks of hosts are.
+    """Return the placements of the wall clocks of hosts.
 
     Args:
-        seen: what their ranks recorded, on the wall clocks of the hosts.
+        seen: the collectives of their ranks, on the wall clocks of the hosts.
         host_of: the host of each input.
-        spans: the first and the last time of all that is recorded on each host, ns.
+        spans: the first and the last time recorded on each host, ns.
     """
     waiting = seen.where(seen.side == Side.BOTH)
     matched = numbered_collectives(waiting)
@@ -144,7 +145,7 @@ def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
 
 
 def _may_be_one(seen: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
-    """Return whether two inputs are not of one island of hosts, by its first host, and both recorded at one time."""
+    """Return whether two inputs recorded at one time on hosts of different islands."""
     one, other = (int(host_of[number]) for number in pair.inputs)
     if islands.get(one, one) == islands.get(other, other):
         return False
@@ -153,13 +154,13 @@ def _may_be_one(seen: Occurrences, pair: Unsettled, host_of: I64, islands: Mappi
 
 
 def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> PlacedHosts:
-    """Return where the wall clocks of hosts are, once it is known which of their collectives are one.
+    """Return the placements of the wall clocks of hosts from matched collectives.
 
     Args:
-        seen: what their ranks recorded, on the wall clocks of the hosts.
-        which: those that none leaves before all have entered.
+        seen: the collectives of their ranks, on the wall clocks of the hosts.
+        which: the matched collectives in which all wait for all.
         host_of: the host of each input.
-        spans: the first and the last time of all that is recorded on each host, ns.
+        spans: the first and the last time recorded on each host, ns.
     """
     every = joined_numbers(which.found, one_sided_collectives(seen))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
@@ -186,16 +187,16 @@ def _island(
     host_of: I64,
     spans: I64,
 ) -> PlacedHosts:
-    """Return where the wall clocks of the hosts of an island are.
+    """Return the placements of the wall clocks of the hosts of an island.
 
     Args:
-        every: what was matched: first what none leaves before all have entered, then what bounds one side.
-        which: the former.
-        columns: when each host entered and left each of all of these.
-        part: for each of the former, and each host, whether it took part.
+        every: all matched records: first collectives in which all wait for all, then those with one-sided bounds.
+        which: the matches in which all wait for all.
+        columns: the last entry and the first exit of each host, by collective, ns.
+        part: whether each host took part in each collective of `which`.
         used: the hosts of the island, in order.
         host_of: the host of each input.
-        spans: the first and the last time of all that is recorded on each host, ns.
+        spans: the first and the last time recorded on each host, ns.
     """
     came, went = (times[:, used] for times in columns)
     entered, left = came[: len(part)], went[: len(part)]
@@ -223,7 +224,7 @@ def _island(
 
 
 def _apart(found: HostIntervals, lines: HostLines, used: I64, part: Mask) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield between what each two hosts are apart in the middle; of many hosts each one and the first."""
+    """Yield the limits of the offset of each two hosts in the middle of the recordings; of many, to the first only."""
     middle = len(found.instants) // 2
     ahead = lines.ahead + np.round(lines.drift * found.instants[middle]).astype(np.int64)
     firsts = len(used) if len(used) <= _MOST_PAIRED else 1
@@ -231,7 +232,7 @@ def _apart(found: HostIntervals, lines: HostLines, used: I64, part: Mask) -> Ite
         if host >= firsts:
             break
         drawn = int(ahead[other] - ahead[host])
-        if firsts == 1:  # the others of many hosts are not closed over all ways
+        if firsts == 1:  # for many hosts, the shortest paths between the others are not computed
             least, most = (drawn + int(one[middle, other]) for one in (found.least, found.most))
         else:
             least, most = drawn - int(found.between[host, other]), drawn + int(found.between[other, host])
@@ -239,7 +240,7 @@ def _apart(found: HostIntervals, lines: HostLines, used: I64, part: Mask) -> Ite
 
 
 def _hosts(inputs: Inputs) -> list[ClockDomain]:
-    """Return the wall clocks of hosts that nothing relates within a bound, first that which stands for trace time."""
+    """Return the wall clocks of hosts that nothing relates within a bound; that of trace time comes first."""
     known = inputs.graph.maps_to(inputs.target)
     walls = list(dict.fromkeys(wall for wall in inputs.stated.walls if wall.owner and wall in known))
     first = [wall for wall in walls if not known[wall].two_hosts]
@@ -260,14 +261,14 @@ def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | Non
 
 
 def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
-    """Return the clocks that are related to the wall clock of a host by itself."""
+    """Return the maps to the wall clock of a host, for the clocks that are related to it without other hosts."""
     return {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
 
 
 def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
-    """Return when the last rank of each host entered a collective at the earliest, and the first left at last.
+    """Return the earliest possible last entry and the latest possible first exit of the ranks of each host, ns.
 
-    Counted are those that others wait for, and those that wait.
+    Only entries that others wait for, and exits of ranks that wait, are counted.
     """
     entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_TIME)
     left = np.full(entered.shape, NO_TIME)
@@ -279,7 +280,7 @@ def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64
 
 
 def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
-    """Return the first and the last time of the inputs of each host, as far as they are known, on its wall clock."""
+    """Return the first and the last known time of the inputs of each host on its wall clock, ns."""
     spans = np.zeros((2, len(hosts)), np.int64)
     for number, wall in enumerate(hosts):
         own = _own(inputs, wall)
@@ -290,10 +291,10 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
 
 
 def _islands(part: Mask) -> Iterator[I64]:
-    """Yield the hosts of each island of two or more: joined by enough collectives, directly or by way of others.
+    """Yield the hosts of each island of two or more hosts.
 
     Args:
-        part: for each collective and host whether it took part.
+        part: whether each host took part in each collective.
     """
     joined = part.T.astype(np.int64) @ part >= _LEAST
     left = np.ones(len(joined), bool)
@@ -307,7 +308,7 @@ def _islands(part: Mask) -> Iterator[I64]:
 
 
 def _overlap(entered: I64, left: I64) -> bool:
-    """Return whether hosts recorded collectives at the same time by their wall clocks: else it may be another run."""
+    """Return whether the recordings of hosts overlap by their wall clocks: else they may be of different runs."""
     part = entered < NO_TIME
     first = np.where(part, entered, NO_TIME).min(axis=0)
     last = np.where(part, left, -NO_TIME).max(axis=0)
@@ -317,13 +318,13 @@ def _overlap(entered: I64, left: I64) -> bool:
 def _contradiction(
     inputs: Inputs, seen: Occurrences, host_of: I64, wrong: Sequence[tuple[int, int, int]]
 ) -> InconsistentClocks:
-    """Return which collectives contradict each other, with who left each first and who entered it last, of two hosts.
+    """Return the error for collectives of two hosts that contradict each other.
 
     Args:
         inputs: the clocks.
-        seen: what was matched.
+        seen: the matched collectives.
         host_of: the host of each input.
-        wrong: as `PlacedHosts` has it.
+        wrong: the collectives, as in `PlacedHosts.contradicting`.
     """
     named: list[Message] = []
     used: set[int] = set()
@@ -346,14 +347,14 @@ def _contradiction(
 
 
 def _record(trace: Trace, row: int) -> tuple[str, str]:
-    """Return where a slice stands, and its name without parameters."""
+    """Return the position of a slice in its file, and its name without parameters."""
     slices = trace.slices
     place = trace.place(int(slices.track[row]), int(slices.origin[row]))
     return place, trace.strings[slices.name[row]].partition("(")[0]
 
 
 def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentError:
-    """Return of which files it is not certain which collectives are one."""
+    """Return the error for files whose collectives cannot be matched for certain."""
     several = any(one.several for one in unsettled)
     files = tuple(
         inputs.traces[index].sources[0].name for index in sorted({i for one in unsettled for i in one.inputs})

@@ -1,4 +1,4 @@
-"""What inputs of several ranks recorded of the same collectives, on trace time, to be checked, drawn and judged."""
+"""Match the collectives that several ranks recorded, on trace time, for checks, flows and reports."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Matched:
     """The collectives that several ranks recorded.
 
     Attributes:
-        occurrences: of the ranks that took part.
-        ranks: all ranks of which inputs have collectives.
-        unmatched: the occurrences of these that have no partner, or none for certain.
-        terms: what the numbers of groups and kinds stand for.
-        odd: pairs of ranks whose records fit in no way.
-        one_sided: of what only some wait for others, likewise with numbers of their own.
+        occurrences: the records of all ranks that took part.
+        ranks: all ranks with recorded collectives.
+        unmatched: the records without a certain partner on another rank.
+        terms: the meaning of the numbers of groups and kinds.
+        odd: pairs of ranks whose records cannot be matched at all.
+        one_sided: the records of collectives in which only some ranks wait, with numbers of their own.
     """
 
     occurrences: Occurrences
@@ -46,17 +46,17 @@ class Matched:
 
     @property
     def checked(self) -> Occurrences:
-        """All of which it can be told whether they can have happened as drawn."""
+        """All records that can be checked for whether they can have happened as drawn."""
         return joined_numbers(self.occurrences, self.one_sided)
 
     @property
     def alone(self) -> int:
-        """How many occurrences have no certain partner."""
+        """The number of records without a certain partner."""
         return len(self.unmatched.row)
 
 
 def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched | None:
-    """Find what inputs of different ranks recorded of the same collectives; None if no two ranks have any.
+    """Match the collectives of inputs of different ranks; return None if fewer than two ranks have any.
 
     Args:
         traces: the inputs.

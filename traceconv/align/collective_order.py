@@ -1,18 +1,20 @@
-"""Collectives that have no numbers: which of one rank is which of another one.
+"""Match the collectives of two ranks that have no sequence numbers.
 
-Ranks of a group do the same in the same order, but one recording may begin some collectives later than another one, and
-training looks the same from step to step. So each shift of the one against the other that leaves half of them is tried.
+The ranks of a group run the same collectives in the same order. But one recording may start some collectives later than
+another one, and training repeats its steps. So each shift between the two sequences that leaves half of them in common
+is tried.
 
-Where it is known how their clocks are related, the only shift that lets all collectives happen as drawn is the right
-one. If none is, but both did the same as often, it is the clocks that are wrong, as long as a move of a recording would
-let all happen. If not, they are odd: recordings lack some in between, or a clock was set meanwhile.
+If the clocks are related, the right shift is the only one at which all collectives are possible as drawn. If there is
+none, but both sequences are equal, the clocks are wrong if some offset makes all collectives possible. If no offset
+does, the pair is odd: records are missing in between, or a clock was set.
 
-Of two hosts, if only one shift lets all happen, with whatever offset of the clocks, it is the right one. If there are
-several, a step apart, the wall clocks settle it, if these agree to less than half a step. If none is right, but both
-did the same, and wall clocks agree to less than half a step, it is certain which are one: they contradict each other.
+For two hosts, the right shift is the only one that is possible with any offset of the clocks. If several shifts, a step
+apart, are possible, the wall clocks decide, if they agree to less than half a step. If none is possible, but both
+sequences are equal and the wall clocks agree to less than half a step, the match is certain, and the collectives
+contradict each other.
 
-Where two ranks do not agree in the order of all that their group did, as of asynchronous calls, or one lacks some, that
-of each kind and size counts.
+If the sequences of two ranks differ, as with asynchronous calls or missing records, the sequence of each kind and size
+is matched by itself.
 """
 
 from __future__ import annotations
@@ -27,25 +29,25 @@ from traceconv.align.collectives import Impossible, Occurrences, of_several_rank
 from traceconv.align.host_intervals import can_agree
 from traceconv.model.clocks import I64, SLEWED_DRIFT
 
-#: How well the wall clocks of hosts of a job are taken to agree where several shifts are possible, ns: NTP does better.
+#: Where several shifts are possible, the wall clocks of hosts are assumed to agree within this, ns: NTP does better.
 _WALL_CLOCKS_AGREE = 10 * 10**6
-#: So many collectives have to fit: fewer fit by chance. So many at least tell that a shift is wrong.
+#: The fewest collectives for a match, since fewer fit by chance, and the fewest that show that a shift is wrong.
 _LEAST, _LEAST_TRIED = 8, 4
-#: For what it costs: so many collectives of each shift are tried first, and all of them until so many shifts fit: one,
-#: and those a step before and after it.
+#: To limit time: of each shift this many collectives are tried first; then all of them, until this many shifts fit: the
+#: right one, and those a step before and after it.
 _TRIED_FIRST, _MOST_SHIFTS = 32, 3
-#: So many collectives are at least before and after the instant at which a clock was set: fewer fit by chance.
+#: The fewest collectives before and after the instant at which a clock was set, since fewer fit by chance.
 _LEAST_CHUNK = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A shift of the collectives of a rank against those of another one.
+    """A shift between the sequences of collectives of two ranks.
 
     Attributes:
-        by: the number in the one of the first of the other.
-        count: how many both have then.
-        least, most: between what the clock of the one is ahead of that of the other, ns.
+        by: the position in the first sequence of the start of the other.
+        count: the number of collectives in common.
+        least, most: the limits of the offset of the first clock against the other, ns.
     """
 
     by: int
@@ -55,22 +57,22 @@ class Shift:
 
     @property
     def apart(self) -> int:
-        """How far the clocks are apart, about, ns."""
+        """The approximate offset between the clocks, as a distance, ns."""
         return abs(self.least + self.most) // 2
 
     def of(self, one: I64, other: I64) -> tuple[I64, I64]:
-        """Return of the rows of both those that are one."""
+        """Return the matched rows of both ranks."""
         begin = max(self.by, 0)
         return one[begin : begin + self.count], other[begin - self.by : begin - self.by + self.count]
 
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """Two inputs of different hosts of which it is not certain which collectives are one.
+    """Two inputs of different hosts whose collectives cannot be matched for certain.
 
     Attributes:
-        inputs: their numbers.
-        several: whether they fit at several offsets; else at none.
+        inputs: the numbers of the inputs.
+        several: whether they fit at several offsets; else they fit at none.
     """
 
     inputs: tuple[int, int]
@@ -79,11 +81,11 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Odd:
-    """Two ranks that did the same in the same order, but fit neither as drawn, nor moved, nor shifted.
+    """Two ranks with equal sequences that fit neither as drawn, nor with an offset, nor with a shift.
 
     Attributes:
-        wrong: what cannot have happened as drawn if the nth of one rank is the nth of the other one.
-        set_by_ns: how far one of their clocks was set meanwhile, about, if that alone explains it.
+        wrong: the collectives that are impossible as drawn if the nth of one rank is the nth of the other.
+        set_by_ns: the approximate step of one of their clocks, if a single step explains it; else None.
     """
 
     wrong: Impossible
@@ -92,12 +94,12 @@ class Odd:
 
 @dataclass(frozen=True, slots=True)
 class ByOrder:
-    """Collectives without numbers, as far as they are certain.
+    """The matches of collectives without sequence numbers.
 
     Attributes:
-        found: those.
-        by_wall_clocks: whether wall clocks had to settle any.
-        unsettled: what is not certain.
+        found: the certain matches.
+        by_wall_clocks: whether wall clocks had to decide any of them.
+        unsettled: the pairs of inputs without a certain match.
         odd: pairs of ranks whose records fit in no way.
     """
 
@@ -108,12 +110,12 @@ class ByOrder:
 
 
 def ordered_collectives(seen: Occurrences, host: I64, *, drawn: bool = False) -> ByOrder:
-    """Return the collectives without numbers as far as they are certain.
+    """Match the collectives without sequence numbers, where it is certain.
 
     Args:
-        seen: what the ranks recorded.
-        host: the host of each of these; the clocks of one host are related within the bounds.
-        drawn: whether the clocks of all hosts are taken to agree, so that it is told if they do not.
+        seen: the records of the ranks.
+        host: the host of each record; the clocks of one host are related within their bounds.
+        drawn: whether the clocks of all hosts are taken to agree, so that contradictions are found.
     """
     without = np.flatnonzero(seen.seq < 0)
     order = without[np.lexsort((seen.start[without], seen.rank[without], seen.group[without]))]
@@ -136,13 +138,13 @@ def ordered_collectives(seen: Occurrences, host: I64, *, drawn: bool = False) ->
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What is known of two ranks.
+    """The match of two ranks.
 
     Attributes:
-        one, other: the rows of what is one.
-        by_wall_clocks: whether wall clocks had to settle that.
-        unsettled: why nothing is known.
-        odd: likewise, if both did the same and their clocks are said to be known.
+        one, other: the matched rows.
+        by_wall_clocks: whether wall clocks had to decide.
+        unsettled: set if there is no certain match.
+        odd: set if there is no match although the sequences are equal and the clocks are related.
     """
 
     one: I64
@@ -156,15 +158,15 @@ _NOTHING = _Pair(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _parts(rows: I64, values: I64) -> list[I64]:
-    """Return rows in parts of equal values, which are in order."""
+    """Split rows into groups of equal values, in order of the values."""
     return np.split(rows, np.flatnonzero(np.diff(values[rows])) + 1) if len(rows) else []
 
 
 def _reference_first(seen: Occurrences, ranks: list[I64]) -> list[I64]:
-    """Return the rows of each rank, first of that which all others are held against.
+    """Return the rows of each rank; the first rank is the reference that all others are matched with.
 
-    It did what most did, and contradicts the middle of these least often, so that one odd rank, whichever it is, does
-    not keep the others from being matched.
+    The reference has the most frequent sequence, and contradicts the median of these ranks least often, so that a
+    single odd rank does not prevent the match of the others.
     """
     did = [seen.what[rows].tobytes() for rows in ranks]
     (most, _), *_ = Counter(did).most_common(1)
@@ -178,13 +180,13 @@ def _reference_first(seen: Occurrences, ranks: list[I64]) -> list[I64]:
 
 
 def _pairs(seen: Occurrences, one: I64, other: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
-    """Yield which rows of two ranks are one: of all that they did, or of each thing that they did.
+    """Yield the matches of two ranks: of their whole sequences, or of the sequence of each kind and size.
 
     Args:
-        seen: what the ranks recorded.
-        one, other: the rows of each, in order.
-        of_one_host: whether their clocks are related within the bounds.
-        drawn: whether they are taken to be.
+        seen: the records of the ranks.
+        one, other: the rows of both ranks, in order.
+        of_one_host: whether their clocks are related within bounds.
+        drawn: whether they are taken to be related.
     """
     pair = _as_drawn(seen, one, other, of_one_host) if of_one_host or drawn else _of_two_hosts(seen, one, other)
     yield pair
@@ -202,9 +204,10 @@ def _pairs(seen: Occurrences, one: I64, other: I64, of_one_host: bool, drawn: bo
 
 
 def _as_drawn(seen: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pair:
-    """Return which rows of two ranks are one, if their clocks are what they are said to be.
+    """Match two ranks whose clocks are related.
 
-    Other clocks let other shifts happen: where nobody knows them, only the nth of one rank is the nth of the other one.
+    With other offsets, other shifts would be possible. So unless the clocks are of one host, only the match of the nth
+    with the nth is accepted.
     """
     same = _did_the_same(seen, one, other)
     if same and _happened(seen, one, other):
@@ -214,7 +217,7 @@ def _as_drawn(seen: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pa
         return _Pair(*shifts[0].of(one, other))
     if shifts or not same:
         return _NOTHING
-    # From where to where the recording can be moved so that each collective can happen.
+    # The limits of the offset at which each collective is possible.
     bound = seen.bound[one] + seen.bound[other]
     least, most = seen.start[one] - seen.end[other] - bound, seen.end[one] - seen.start[other] + bound
     if np.max(least) <= np.min(most):
@@ -224,19 +227,19 @@ def _as_drawn(seen: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pa
 
 
 def _happened(seen: Occurrences, one: I64, other: I64) -> bool:
-    """Return whether rows of two ranks can be of one collective each as drawn."""
+    """Return whether all matched rows of two ranks are possible as drawn."""
     within = seen.bound[one] + seen.bound[other]
     apart = np.maximum(seen.start[one] - seen.end[other], seen.start[other] - seen.end[one])
     return bool(np.all(apart <= within))
 
 
 def _set_meanwhile(least: I64, most: I64) -> int | None:
-    """Return how far one of two clocks was set, about, if all can have happened with one such step; None if not.
+    """Return the approximate step by which a clock was set, if a single step makes all collectives possible; else None.
 
-    All before the step fit with one move of the recording, all after it with another one.
+    All collectives before the step fit with one offset, all after it with another one.
 
     Args:
-        least, most: between what moves each collective can have happened, ns.
+        least, most: the limits of the offset at which each collective is possible, ns.
     """
     first = np.maximum.accumulate(least), np.minimum.accumulate(most)
     last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
@@ -251,7 +254,7 @@ def _set_meanwhile(least: I64, most: I64) -> int | None:
 
 
 def _of_two_hosts(seen: Occurrences, one: I64, other: I64) -> _Pair:
-    """Return which rows of two ranks are one, if nothing is known of their clocks but what wall clocks show."""
+    """Match two ranks whose clocks are related by wall clocks of two hosts only."""
     shifts = possible_shifts(seen, one, other)
     shift, settled = _chosen(shifts, seen, one, other)
     if shift is None and all(each.by for each in shifts) and _is_certain(seen, one, other):
@@ -265,9 +268,10 @@ def _of_two_hosts(seen: Occurrences, one: I64, other: I64) -> _Pair:
 
 
 def _is_open(seen: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
-    """Return whether two ranks recorded enough, and it is not certain which are one.
+    """Return whether two ranks recorded enough collectives, but their match is not certain.
 
-    Where both did the same, and the nth of both is certain to be wrong, the check of what is drawn says more.
+    False if both sequences are equal and the match of the nth with the nth is certain to be impossible: then the check
+    of the drawn times reports it.
     """
     if min(len(one), len(other)) < _LEAST or not _did_the_same(seen, one, other):
         return min(len(one), len(other)) >= _LEAST
@@ -276,10 +280,10 @@ def _is_open(seen: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bo
 
 
 def _is_certain(seen: Occurrences, one: I64, other: I64) -> bool:
-    """Return whether the nth of a rank is the nth of another one, though these contradict each other.
+    """Return whether the nth of one rank is certainly the nth of the other, though they contradict each other.
 
-    Both did the same, as often; and either no other shift would have them do the same, or each left less than half a
-    step from where the other one did, which most did where wall clocks agree.
+    Both sequences must be equal; and either no other shift makes them equal, or each exit is less than half a step from
+    that of the other rank, as on hosts whose wall clocks agree.
     """
     count = len(one)
     if count < _LEAST or not _did_the_same(seen, one, other):
@@ -294,8 +298,8 @@ def _is_certain(seen: Occurrences, one: I64, other: I64) -> bool:
 
 
 def _period(values: list[int]) -> int:
-    """Return after how many of some values they repeat themselves; their number if they do not."""
-    border = [0] * len(values)  # of each beginning: so many of its first values are its last ones
+    """Return the period of a sequence; its length if it does not repeat."""
+    border = [0] * len(values)  # for each prefix: the length of its longest border
     for at in range(1, len(values)):
         length = border[at - 1]
         while length and values[at] != values[length]:
@@ -305,18 +309,18 @@ def _period(values: list[int]) -> int:
 
 
 def _did_the_same(seen: Occurrences, one: I64, other: I64) -> bool:
-    """Return whether two ranks did the same in the same order."""
+    """Return whether two ranks have equal sequences."""
     return np.array_equal(seen.what[one], seen.what[other])
 
 
 def possible_shifts(seen: Occurrences, one: I64, other: I64, *, drawn: bool = False) -> list[Shift]:
-    """Return the shifts that let all collectives happen, with whatever offset, those of the least offset.
+    """Return the shifts at which all collectives are possible, those of the least offset first.
 
     Args:
-        seen: what the ranks recorded.
-        one: the rows of a rank, in order.
-        other: likewise, of another rank.
-        drawn: whether with no offset, and no drift.
+        seen: the records of the ranks.
+        one: the rows of the first rank, in order.
+        other: the rows of the other rank, in order.
+        drawn: whether to allow no offset and no drift.
     """
     least = max(1 if drawn else _LEAST_TRIED, (min(len(one), len(other)) + 1) // 2)
     by = np.arange(least - len(other), len(one) - least + 1)
@@ -340,7 +344,7 @@ def possible_shifts(seen: Occurrences, one: I64, other: I64, *, drawn: bool = Fa
 
 
 def _agree(seen: Occurrences, one: I64, other: I64, ahead: int) -> bool:
-    """Return whether two clocks can be such that rows are of one collective each, the one ahead by some ns, about."""
+    """Return whether all matched rows are possible with the first clock ahead by about `ahead` ns."""
     moved = np.array([0, ahead]) - seen.start[one[0]]
     entered, left = (
         np.stack((times[one], times[other]), axis=1) + moved
@@ -352,9 +356,9 @@ def _agree(seen: Occurrences, one: I64, other: I64, ahead: int) -> bool:
 def _offsets(
     seen: Occurrences, one: I64, other: I64, drawn: bool
 ) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return between what a clock is ahead of another one if rows are of one collective each, and whether they can be.
+    """Return the limits of the offset for each matched row (ns), and whether each is possible.
 
-    As drawn it is not ahead. Else the clocks may run apart: what they can meanwhile is added on both sides.
+    With `drawn` the offset is 0. Else the clocks may drift: the largest drift is added on both sides.
     """
     bound = seen.bound[one] + seen.bound[other]
     low = np.max(seen.start[one] - seen.end[other] - bound, axis=1)
@@ -367,14 +371,14 @@ def _offsets(
 
 
 def _chosen(shifts: list[Shift], seen: Occurrences, one: I64, other: I64) -> tuple[Shift | None, bool]:
-    """Return the right one of several shifts, None if it is not certain; and whether only the wall clocks tell it."""
+    """Return the right one of several shifts, None if it is not certain; and whether wall clocks had to decide."""
     if not shifts:
         return None, False
     best, *others = sorted(shifts, key=lambda shift: shift.apart)
-    # If both lacked some, or a clock was set, the rest could fit elsewhere by chance.
+    # If both lack some records, or a clock was set, the rest could fit at another shift by chance.
     whole = _LEAST <= best.count == min(len(one), len(other))
     if not others:
-        # A single step that was recorded of one rank may be the next one of the other.
+        # A single recorded step of one rank may be the next step of the other.
         recorded = min(int(seen.end[rows[-1]] - seen.start[rows[0]]) for rows in (one, other))
         return (best if whole and 2 * best.apart < recorded else None), False
     step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)

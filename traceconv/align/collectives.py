@@ -1,11 +1,11 @@
-"""Collectives of several ranks: no process leaves one before all of its group have entered it.
+"""The collectives that several ranks recorded, in columns: no rank leaves one before all of its group have entered.
 
-Which collectives are one is told by the ranks of their group and their number in it; where they have no numbers, see
-`collective_order`. Of a broadcast, a reduction to one rank, or a message only one side waits. These count by their
-numbers alone, and only where it is known who waits for whom.
+Records of one collective have the same group and sequence number; without numbers, see `collective_order`. In a
+broadcast, a reduction to one rank, or a message, only one side waits. These are matched by sequence numbers alone, and
+only where the waiting side is known.
 
-What it costs is linear in the collectives, however many ranks there are: of each collective only the rank that leaves
-first and the one that enters last are compared.
+The cost is linear in the records, however many ranks there are: of each collective only the first exit and the last
+entry are compared.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Occurrences:
-    """Collectives as their ranks recorded them, in columns of equal length.
+    """Records of collectives, one for each rank that took part, in columns of equal length.
 
     Attributes:
-        number: which collective it is: equal for all ranks that took part, in ascending order; 0 as long as nobody
-            knows.
-        input: which input recorded it, and `row` its slice there.
-        rank: of the process.
+        number: the number of the collective, equal in the records of all its ranks, ascending; 0 before they are
+            matched.
+        input: the number of the input; `row` is the slice there.
+        rank: the rank of the process.
         start, end: on trace time, ns.
-        bound: how wrong they can be at most if the wall clocks of all hosts agree, ns.
-        group, kind, what: numbers for its group, for what is done, and for what is done with how much.
-        seq: its number in the group, -1 for none.
-        side: which end of it counts, a `Side`.
+        bound: how wrong these can be if the wall clocks of all hosts agree, ns.
+        group, kind, what: the numbers of its group, of its operation, and of operation and sizes together; see `Terms`.
+        seq: its sequence number in the group, -1 for none.
+        side: the ends that bound other ranks, a `Side`.
     """
 
     number: I64
@@ -59,26 +59,26 @@ class Occurrences:
 
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
-        """Return those of several tables."""
+        """Concatenate the records of several tables."""
         columns = ([getattr(one, column.name) for one in several] for column in fields(Occurrences))
         return Occurrences(*map(np.concatenate, columns))
 
     def where(self, chosen: Any) -> Occurrences:
-        """Return those that are chosen, by a mask or by their rows in an order."""
+        """Return the records chosen by a mask or by rows."""
         return Occurrences(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def numbered(self, number: I64) -> Occurrences:
-        """Return the same as occurrences of collectives of these numbers, in their order."""
+        """Return the records with these numbers of collectives, sorted by them."""
         order = np.argsort(number, kind="stable")
         return replace(self.where(order), number=number[order])
 
     @property
     def count(self) -> int:
-        """How many collectives there are."""
+        """The number of collectives."""
         return len(np.unique(self.number))
 
     def impossible(self) -> Impossible:
-        """Return the collectives that one rank left before another one had entered, beyond the bounds of both."""
+        """Return the collectives that one rank left before another one entered, by more than the bounds of both."""
         left = np.where(self.side == Side.START, NO_BOUND_NS, self.end + self.bound)
         entered = np.where(self.side == Side.END, -NO_BOUND_NS, self.start - self.bound)
         begins = np.flatnonzero(np.diff(self.number, prepend=-1))
@@ -91,12 +91,11 @@ class Occurrences:
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """Collectives that cannot have happened as drawn, those first that were left the longest before they were entered.
+    """Collectives that are impossible as drawn, the worst first: a rank left before another one entered.
 
     Attributes:
-        of: the occurrences that were asked.
-        early, late: for each of the collectives the row of the rank that left it first, and of the one that entered it
-            last.
+        of: the records.
+        early, late: for each collective the row of the first exit, and of the last entry.
     """
 
     of: Occurrences
@@ -104,34 +103,34 @@ class Impossible:
     late: I64
 
     def where(self, chosen: Mask) -> Impossible:
-        """Return those that are chosen."""
+        """Return the chosen collectives."""
         return Impossible(self.of, self.early[chosen], self.late[chosen])
 
     @property
     def count(self) -> int:
-        """How many."""
+        """The number of collectives."""
         return len(self.early)
 
     @property
     def numbers(self) -> I64:
-        """Which collectives."""
+        """The numbers of the collectives."""
         return self.of.number[self.early]
 
     @property
     def worst_ns(self) -> int:
-        """How long before another rank entered the first of them one had left it; only of some."""
+        """The time from the first exit to the last entry of the worst one, ns; there must be one."""
         return int(self.of.start[self.late[0]] - self.of.end[self.early[0]])
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the numbers in occurrences stand for.
+    """The meaning of the numbers in `Occurrences`.
 
     Attributes:
-        kinds, whats: the number of each thing that is done, and of each that is done with how much.
+        kinds, whats: the number of each operation, and of each combination of operation and sizes.
         groups: the number of each group of a job.
         members: the ranks of each group by its number.
-        of_unknown_group: for each input how many of its collectives are of a group that it does not tell.
+        of_unknown_group: for each input the number of its collectives without a known group.
     """
 
     kinds: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
@@ -144,12 +143,12 @@ class Terms:
 def recorded_collectives(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], terms: Terms
 ) -> Occurrences | None:
-    """Return what inputs of different ranks recorded, all without the number of a collective; None of fewer than two.
+    """Return the records of inputs of different ranks, not matched yet; None if fewer than two ranks have any.
 
     Args:
         traces: the inputs.
-        maps: for each the way of its clocks to trace time.
-        terms: gets what the numbers of the occurrences stand for.
+        maps: for each the maps of its clocks to trace time.
+        terms: gets the meaning of new numbers.
     """
     stated = [index for index, trace in enumerate(traces) if trace.collectives and trace.sources[0].rank is not None]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
@@ -162,24 +161,24 @@ def recorded_collectives(
 
 
 def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Terms) -> Occurrences:
-    """Return the collectives of an input whose group is known, and has more ranks than its own.
+    """Return the records of an input whose group is known and has several ranks.
 
     Args:
         trace: the input.
         index: its number.
-        maps: the way of its clocks to trace time.
-        terms: gets what the input has.
+        maps: the maps of its clocks to trace time.
+        terms: gets the meaning of new numbers.
     """
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
     assert rank is not None
     clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
     stated = stated_collectives(trace)
-    size = trace.sources[0].world_size  # ranks of jobs of another size are of another job
+    size = trace.sources[0].world_size  # ranks with another size of the job are of another job
     keys = _groups(set(stated.groups), declared.groups, rank)
     terms.of_unknown_group[index] = sum(1 for one in stated.each if stated.groups[one.group].ranks is None)
     chosen = [one for one in stated.each if stated.groups[one.group] in keys]
-    # Who is the root tells a broadcast from another one, as who sends and receives does a message.
+    # The root distinguishes broadcasts of one group, sender and receiver distinguish messages.
     groups = {(one.group, one.ends): terms.groups[size, keys[stated.groups[one.group]], one.ends] for one in chosen}
     terms.members.update((number, stated.groups[group].ranks or ()) for (group, _), number in groups.items())
     rows = np.array([one.row for one in chosen], np.int64)
@@ -208,16 +207,16 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
 
 
 def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) -> dict[GroupStated, Hashable]:
-    """Return the key of each known group of a process, which tells it from others and is the same in all of them.
+    """Return a key for each known group of a process that identifies the group in all processes.
 
-    Names are those of the process. Of groups that have equal ranks, the order in which all of them made their groups
-    tells which is which. A recording may lack what some of them did, so the order is that of all that are declared; of
-    several that are not, each is one of this process alone.
+    Names are local to a process. Groups of equal ranks are distinguished by the order of their creation, which is the
+    same in all processes. A recording may lack the collectives of some groups, so the order is that of all declared
+    groups. If several groups of equal ranks are not declared, they are matched with no other process.
 
     Args:
-        stated: the groups of which there are collectives.
-        declared: the ranks of all groups of the process by name, as far as the file lists them.
-        rank: of the process.
+        stated: the groups that have collectives.
+        declared: the ranks of the groups of the process by name, as far as the file lists them.
+        rank: the rank of the process.
     """
     of_ranks: defaultdict[Group, list[str]] = defaultdict(list)
     for name, ranks in declared.items():
@@ -243,7 +242,7 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
 
 
 def numbered_collectives(seen: Occurrences) -> Occurrences:
-    """Return the collectives with numbers: of one group, kind and number, which each rank has equally often."""
+    """Match the records of equal group, kind and sequence number, if each rank has the number equally often."""
     seen = seen.where(seen.seq >= 0)
     seen = seen.where(np.lexsort((seen.start, seen.rank, seen.seq, seen.kind, seen.group)))
     of_one = _runs(seen.group, seen.kind, seen.seq)
@@ -257,19 +256,19 @@ def numbered_collectives(seen: Occurrences) -> Occurrences:
 
 
 def one_sided_collectives(seen: Occurrences) -> Occurrences:
-    """Return those with numbers of which only some wait for others, of which such ranks and others are recorded."""
+    """Match the records of collectives in which only one side waits, if both sides are recorded."""
     found = numbered_collectives(seen.where(seen.side != Side.BOTH))
     both = [np.bincount(found.number, found.side == side, found.count) > 0 for side in (Side.START, Side.END)]
     return found.where((both[0] & both[1])[found.number])
 
 
 def joined_numbers(one: Occurrences, other: Occurrences) -> Occurrences:
-    """Return the occurrences of both; the numbers of the latter come after those of the former."""
+    """Concatenate two tables; the numbers of the second one follow those of the first."""
     return Occurrences.joined((one, replace(other, number=other.number + int(np.max(one.number, initial=-1)) + 1)))
 
 
 def _runs(*columns: I64) -> I64:
-    """Return for rows in order of some columns the number of their run of equal values."""
+    """Return the number of the run of equal values of each row; rows are sorted by the columns."""
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     changed = np.any([np.diff(column) != 0 for column in columns], axis=0)
@@ -278,7 +277,7 @@ def _runs(*columns: I64) -> I64:
 
 
 def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
-    """Return for each row the result of its run."""
+    """Reduce the values of each run, and return the result for each row."""
     if not len(runs):
         return values
     begins = np.searchsorted(runs, np.arange(runs[-1] + 1))
@@ -287,7 +286,7 @@ def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
 
 
 def _renumbered(keys: I64) -> I64:
-    """Return numbers from 0 on for keys, which are the columns."""
+    """Return the numbers from 0 of distinct keys, which are the columns of an array."""
     if not keys.shape[1]:
         return np.zeros(0, np.int64)
     found: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -295,7 +294,7 @@ def _renumbered(keys: I64) -> I64:
 
 
 def of_several_ranks(occurrences: Occurrences) -> Occurrences:
-    """Return the collectives that more than one rank recorded, numbered anew."""
+    """Return the collectives with records of more than one rank, renumbered."""
     number = occurrences.number
     often = np.bincount(number)[number] > 1 if len(number) else np.zeros(0, bool)
     kept = occurrences.where(often)

@@ -1,4 +1,4 @@
-"""What the user says about clocks and about the alignment, as data, and the parsers of its texts.
+"""The statements of the user about clocks, as data, and the parsers of the options.
 
     --offset log.txt=+1.5ms                     add that to all times of log.txt
     --drift log.txt=12ppm                       1 s on the clock of log.txt lasts 1.000012 s
@@ -7,11 +7,11 @@
     --clock log.txt=monotonic@myhost            what the clock of log.txt is
     --tz log.txt=+02:00   --date log.txt=2018-10-26
 
-A file is named by its path as given, or by its base name if that is the only one. In an anchor, the name of an event
-ends at the last `#` before the number; it may hold colons, spaces, `#` and `=` as it is. Where that can be read in two
-ways it is put into double quotes, with a backslash before a quote or a backslash in it. Occurrences count from 1 in the
-order of their starts, and from -1 backwards. The uncertainty `~5us` is that of the whole anchor; without it, it is the
-sum of the resolutions of both sides, where a time as typed is known to its last digit.
+A file is named by its path as given, or by its base name if that is unique. In an anchor, the name of an event ends at
+the last `#` before the number; it may contain colons, spaces, `#` and `=`. A name that can be read in two ways is put
+into double quotes, with a backslash before a quote or a backslash in it. Occurrences count from 1 in the order of their
+starts, and backwards from -1. The uncertainty `~5us` is that of the whole anchor. Its default is the sum of the
+resolutions of both points; a typed time has the resolution of its last digit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from traceconv.errors import UsageError
 from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.model.times import parse_duration, step_of
 
-#: More than any clock drifts, and what a map can hold.
+#: More than the drift of any clock, and within the range of a map.
 _MOST_PPM = 900
 _NUMBERED = re.compile(r"(.+) \(([2-9]|[1-9]\d{1,6})\)")
 _PPM = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*(ppm|ppb)\s*")
@@ -51,7 +51,7 @@ _FORMS = {
 
 
 class ClockKind(enum.StrEnum):
-    """What a clock can be said to be."""
+    """The clocks that `--clock` can name."""
 
     REALTIME = "realtime"
     MONOTONIC = "monotonic"
@@ -62,7 +62,7 @@ class ClockKind(enum.StrEnum):
 
 
 class ClockConstraint(Struct, frozen=True):
-    """What the clock of an input is: its kind, and the machine that it lives on, "" if that was not said."""
+    """The statement of `--clock`: the kind of the clock, and its machine, "" if not given."""
 
     kind: ClockKind
     machine: str = ""
@@ -74,7 +74,7 @@ class TimePoint(Struct, frozen=True):
     Attributes:
         input: the index of the input.
         ts: ns.
-        step_ns: what the last digit counts; 0 if the time is exact.
+        step_ns: the value of one unit in the last digit, ns; 0 if the time is exact.
     """
 
     input: int
@@ -87,9 +87,9 @@ class EventPoint(Struct, frozen=True):
 
     Attributes:
         input: the index of the input.
-        name: of the event, exactly.
-        number: which of those of that name: 1 is the first, -1 the last.
-        at_end: whether its end is meant.
+        name: the exact name of the event.
+        number: the occurrence among the events of that name: 1 is the first, -1 the last.
+        at_end: whether the point is the end of the event.
     """
 
     input: int
@@ -106,7 +106,7 @@ class Anchor(Struct, frozen=True):
 
     Attributes:
         one, other: the points, of different inputs.
-        within_ns: how far they can be apart at most; None for the sum of their resolutions.
+        within_ns: the uncertainty, ns; None for the sum of their resolutions.
         text: as the user wrote it, for messages.
     """
 
@@ -118,17 +118,17 @@ class Anchor(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What the user says about the inputs, which are named by index, and their clocks.
+    """The statements of the user about the inputs, by index, and their clocks.
 
     Attributes:
         anchors: pairs of points that are one instant.
-        drifts: by how much a second of the clock is too short, in units of DRIFT_UNIT (12 ppm is 13194140).
-        clocks: what the clocks are.
+        drifts: how slow the clock runs against trace time, in units of DRIFT_UNIT (12 ppm is 13194140).
+        clocks: the clocks that inputs use.
         zones: the zones of local times, such as "+02:00" or "UTC".
-        dates: the day of the first time, where times have none.
-        offsets, offsets_within: ns to add to each of the times of an input, and how wrong that can be.
-        same_machine: whether all inputs were recorded on one machine, since one boot of it, by whatever names they call
-            it: equal pids are the same process then, and clocks since boot the same clock.
+        dates: the day of the first time, for times without a date.
+        offsets, offsets_within: ns to add to each time of an input, and how wrong this can be.
+        same_machine: whether all inputs were recorded on one machine, in one boot session, whatever hosts they name:
+            then equal pids are the same process, and clocks since boot are one clock.
     """
 
     anchors: tuple[Anchor, ...] = ()
@@ -160,7 +160,7 @@ def parse_constraints(
         anchors, drifts, clocks, zones, dates: the values of --anchor, --drift, --clock, --tz and --date.
 
     Raises:
-        UsageError: a value has another form, names no input, or is given twice for one.
+        UsageError: a value is malformed, names no input, or is given twice for one input.
     """
     return Constraints(
         tuple(parse_anchor(text, paths) for text in anchors),
@@ -180,7 +180,7 @@ def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[in
     With one input, VALUE is enough.
 
     Raises:
-        UsageError: a text has another form, names no input, or an input is named twice.
+        UsageError: a text is malformed, names no input, or an input is named twice.
     """
     values: dict[int, str] = {}
     if len(paths) == 1:
@@ -207,9 +207,9 @@ def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str
 
 
 def input_named(name: str, paths: Sequence[str], option: str) -> int:
-    """Return which input a name means: the path as given, or the file name if only one input has it."""
+    """Return the index of the input with a name: its path as given, or its file name if that is unique."""
     name = "-" if name == "<stdin>" else name
-    numbered = _NUMBERED.fullmatch(name)  # as messages call an input that is given more than once
+    numbered = _NUMBERED.fullmatch(name)  # the name in messages of an input that is given more than once
     same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
     if numbered and int(numbered[2]) <= len(same):
         return same[int(numbered[2]) - 1]
@@ -221,13 +221,13 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
 
 
 def _no_input(name: str, paths: Sequence[str]) -> Message:
-    """Return why a name means no input."""
+    """Return the reason why a name matches no input."""
     several = max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
     return Text.SEVERAL_INPUTS(name=name) if several else Text.NO_INPUT(name=name)
 
 
 def parse_drift(text: str) -> int:
-    """Return a drift such as "12ppm" or "-40ppb", in units of DRIFT_UNIT."""
+    """Parse a drift such as "12ppm" or "-40ppb", and return it in units of DRIFT_UNIT."""
     match = _PPM.fullmatch(text)
     if match is None:
         raise UsageError(Text.NO_DRIFT(text=text))
@@ -238,7 +238,7 @@ def parse_drift(text: str) -> int:
 
 
 def parse_clock(text: str) -> ClockConstraint:
-    """Return a clock such as "monotonic" or "monotonic@myhost"."""
+    """Parse a clock such as "monotonic" or "monotonic@myhost"."""
     name, _, machine = text.partition("@")
     if name not in list(ClockKind):
         raise UsageError(Text.NO_CLOCK(name=name), hint=Text.ONE_OF_CLOCKS(clocks=tuple(ClockKind)))
@@ -250,7 +250,7 @@ def parse_clock(text: str) -> ClockConstraint:
 
 
 def parse_zone(text: str) -> str:
-    """Return a time zone as importers take it: "+02:00" or "UTC"."""
+    """Parse a time zone, and return it in the form of importer options: "+02:00" or "UTC"."""
     if text in ("UTC", "Z"):
         return "UTC"
     match = _ZONE.fullmatch(text)
@@ -260,7 +260,7 @@ def parse_zone(text: str) -> str:
 
 
 def zone_ns(zone: str) -> int:
-    """Return how far local time is ahead of UTC in a zone that `parse_zone` gave, ns."""
+    """Return the offset from UTC (ns) of a zone that `parse_zone` returned."""
     if zone == "UTC":
         return 0
     minutes = int(zone[1:3]) * 60 + int(zone[4:6])
@@ -268,7 +268,7 @@ def zone_ns(zone: str) -> int:
 
 
 def parse_date(text: str) -> date:
-    """Return a day such as 2018-10-26."""
+    """Parse a day such as 2018-10-26."""
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
@@ -281,10 +281,10 @@ def parse_date(text: str) -> date:
 
 
 def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
-    """Return an anchor in one of its forms; see the top of this module.
+    """Parse an anchor; the docstring of the module describes its forms.
 
     Raises:
-        UsageError: it has another form, names no input, or can be read in several ways.
+        UsageError: it is malformed, names no input, or is ambiguous.
     """
     found: list[Anchor] = []
     for at in (place for place, letter in enumerate(text) if letter == "="):
@@ -304,7 +304,7 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
 
 
 def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
-    """Return why a text is not an anchor, and what to do about it."""
+    """Return the reason why a text is not an anchor, and a hint."""
     places = [place for place, letter in enumerate(text) if letter == "="]
     inputs = Text.THE_INPUTS(inputs=paths)
     if not places or text == "=":
@@ -329,7 +329,7 @@ def _file_of(side: str, paths: Sequence[str]) -> str:
 
 
 def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Message] | None:
-    """Return why a side of an anchor is not a point, and what to do about it; None if it is one."""
+    """Return the reason why a side of an anchor is not a point, and a hint; None if it is one."""
     if _points(side, paths):
         return None
     file = _file_of(side, paths)
@@ -368,7 +368,7 @@ def _points(text: str, paths: Sequence[str]) -> list[Point]:
 
 
 def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Yield all names that mean an input."""
+    """Yield all names of inputs, with their index."""
     for index, path in enumerate(paths):
         short = os.path.basename(path)
         names = {path, *(["<stdin>"] if path == "-" else [])}
@@ -379,7 +379,7 @@ def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _point(text: str, index: int) -> Point | None:
-    """Return a side behind the name of its file: "@1.5s" or ":NAME#3.start"."""
+    """Parse the part of a side behind the name of its file: "@1.5s" or ":NAME#3.start"."""
     event = _EVENT.fullmatch(text)
     if event is not None:
         name = re.sub(r"\\(.)", r"\1", event[1][1:-1], flags=re.DOTALL) if event[1].startswith('"') else event[1]

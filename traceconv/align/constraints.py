@@ -1,4 +1,4 @@
-"""Statements of the user about clocks, as domains, snapshots and relations of the clock graph.
+"""Turn the statements of the user about clocks into domains, snapshots and relations of the clock graph.
 
 Their verdict is `assumed`. They must agree with each other and with what the files state, within all bounds and the
 drift between the instants that are compared.
@@ -42,7 +42,7 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.trace import Trace
 
-#: How far the clock of perf can be from CLOCK_MONOTONIC: both count from boot, but with steps of their own.
+#: The bound between the clock of perf and CLOCK_MONOTONIC, ns: both count from boot, but are slewed independently.
 _PERF_APART_NS = 10_000_000
 _DAY_NS = 86400 * 10**9
 
@@ -229,12 +229,12 @@ def _is_clock(stated: ClockDomain) -> Message:
 
 
 def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
-    """Return the snapshot that makes two clocks one, as the user states."""
+    """Return the snapshot that two clocks are the same, as the user states."""
     return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
 
 
 def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
-    """Return an input of which the importer assumed, by the size of its times, what the user now states."""
+    """Return an input without the assumption of its importer, by the size of the times, about what the user states."""
     if base.bound_ns is not None or base.ts != base.other_ts:
         return trace
     exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), provenance=Provenance.USER)
@@ -244,7 +244,7 @@ def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
 def _stated_clock(
     constraint: ClockConstraint, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str
 ) -> ClockDomain:
-    """Return the clock that the user means."""
+    """Return the clock domain that --clock names."""
     machine = constraint.machine or domain.host or only_machine
     if constraint.kind is ClockKind.REALTIME:
         return replace(wall, machine=constraint.machine or domain.machine)
@@ -256,7 +256,7 @@ def _stated_clock(
 
 
 def _refuse_clock(against: Message | None, name: str, constraint: ClockConstraint) -> None:
-    """Refuse a --clock if there is a reason against it."""
+    """Raise InconsistentClocks if there is a reason against a --clock."""
     if against is not None:
         said = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
         raise InconsistentClocks(
@@ -291,7 +291,7 @@ def _corrections(
         number = main_clock(traces[index], "--drift")
         domain = traces[index].clocks[number]
         _refuse_other_drift(traces, traces[index], domain, drift)
-        same = {  # that count the same; of the wall clock a drift is of that file alone
+        same = {  # the files that count the same clock; a drift of the wall clock is of that file alone
             (input, clock): its
             for input, trace in enumerate(traces)
             for clock, its in enumerate(trace.clocks)
@@ -320,7 +320,7 @@ def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
 
 
 def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDomain, drift: int) -> None:
-    """Refuse a drift that repeated readings of the clock beside the wall clock exclude."""
+    """Raise InconsistentClocks if repeated readings of the clock beside the wall clock exclude a drift."""
     is_it = [domain]
     is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and snap.provenance is Provenance.USER]
     read = [

@@ -1,4 +1,4 @@
-"""Questions about the clock domains of one trace: which are its own, which have events and when, what they can be."""
+"""Queries about the clock domains of one trace: their events, time spans, definitions, and what they can be."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Key = tuple[int, int]
 #: A warning for a clock.
 Said = tuple[Key, Message]
 Warnings = Sequence[Said]
-#: The clocks that --clock can name.
+#: The clock domains that --clock can name.
 STATED_CLOCKS = {
     ClockKind.REALTIME: REALTIME,
     ClockKind.MONOTONIC: MONOTONIC,
@@ -42,7 +42,7 @@ STATED_CLOCKS = {
 
 
 def with_domains(trace: Trace, named: Callable[[ClockDomain], ClockDomain]) -> Trace:
-    """Return the trace with each clock domain replaced by what a function makes of it, also in its snapshots."""
+    """Return the trace with a function applied to each clock domain, also in its snapshots."""
     snapshots = [snap.between(named(snap.clock), named(snap.other)) for snap in trace.snapshots]
     return trace.with_tables(clocks=[named(domain) for domain in trace.clocks], snapshots=snapshots)
 
@@ -126,7 +126,7 @@ def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
 def against_clock(
     trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, constraint: ClockConstraint
 ) -> Message | None:
-    """Return why a clock cannot be the one that --clock names, by its file and the size of its times; None if it can.
+    """Return the reason why a clock cannot be the one that --clock names, from its file and times; None if it can.
 
     Args:
         trace: the input.
@@ -152,7 +152,7 @@ def against_clock(
 
 
 def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
-    """Return those of some clocks of an input, by number, that have times; without any, those that have an order."""
+    """Return the clocks among `used` (numbers) that have times; without any, those that have an order."""
     ordered = [index for index in used if trace.clocks[index].run is not Run.TOTALS]
     return [index for index in ordered if not trace.clocks[index].synthetic] or ordered
 

@@ -1,11 +1,12 @@
-"""A log without times, laid along the slices of another input that its slices were matched to.
+"""Lay the slices of a log without times along the slices of another input that they were matched to.
 
-A log is one order, over all of its tracks: what it printed between two matched slices lies between these. Where
-that is not known, before the first match and after the last one, events go to tracks whose names say that their times
-are not measured: there they lie end to end, in order.
+The order of a log holds over all of its tracks: events printed between two matched slices lie between these. Before the
+first match and after the last one the position is not known: there events are laid end to end, in order, on tracks
+whose names state that the times are not measured.
 
-A matched slice lies inside its parent, an unmatched one between its neighbours. Nothing is stretched; what is too long
-for its place is shortened, and says so. The order is kept and nothing overlaps. All times are int64 ns.
+A matched slice lies inside its parent, an unmatched one between its neighbours. No slice is stretched; one that is too
+long for its interval is shortened, with a note in its args. The order is kept, and nothing overlaps. All times are
+int64 ns.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SYNTHETIC = " (synthetic)"
 
 
 class Place(IntEnum):
-    """Where a slice was laid."""
+    """The kind of position of a slice."""
 
     INSIDE = 0
     BETWEEN = 1
@@ -40,13 +41,13 @@ class Place(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where slices lie.
+    """The positions of slices.
 
     Attributes:
-        ts, dur: ns, in the order of the slices.
+        ts, dur: start and duration, ns, in the order of the slices.
         place: a Place for each slice.
         parent: the row of the parent, -1 for none.
-        shortened: which slices are shorter than they really were.
+        shortened: whether each slice was shortened.
     """
 
     ts: I64
@@ -57,19 +58,19 @@ class Layout:
 
 
 def lay_inside(dur: I64, pairs: tuple[Array, Array], parent_ts: I64, parent_dur: I64) -> Layout:
-    """Lay the slices of one track inside and between what they were matched to.
+    """Lay the slices of one track inside and between the parents that they were matched to.
 
-    Slices of one parent lie side by side in the middle of it. If the next parent begins before its end, the place ends
-    there. Parents that begin together count as one.
-    Slices before the first matched one and after the last one lie end to end.
+    The slices of one parent lie side by side in its middle. If the next parent starts before its end, the interval ends
+    there. Parents with the same start count as one. Slices before the first matched one and after the last one lie end
+    to end.
 
     Args:
-        dur: how long each slice is, ns, in the order of the slices.
-        pairs: rows of parents, not decreasing, and the rows of slices that they were matched to, ascending.
+        dur: the duration of each slice, ns, in order.
+        pairs: rows of parents, not decreasing, and the rows of the matched slices, ascending.
         parent_ts, parent_dur: the parents in order of their start, ns.
 
     Raises:
-        ValueError: there is no pair, the rows are not in order, or the parents are not.
+        ValueError: there is no pair, or rows or parents are not in order.
     """
     parents, rows = (np.asarray(side, np.int64) for side in pairs)
     starts = np.asarray(parent_ts, np.int64)[parents]
@@ -96,9 +97,9 @@ def lay_inside(dur: I64, pairs: tuple[Array, Array], parent_ts: I64, parent_dur:
 
 
 def _segments(count: int, rows: I64, starts: I64) -> I64:
-    """Return for each slice the part of the track it is in.
+    """Return the number of the segment of the track that each slice is in.
 
-    It is 2 g + 1 inside parent g, 2 g before it, 2 g + 2 after it.
+    Inside parent g it is 2 g + 1, before it 2 g, after it 2 g + 2.
     """
     group = np.cumsum(np.diff(starts, prepend=starts[0] - 1) != 0) - 1
     passed = np.searchsorted(rows, np.arange(count), "right")
@@ -110,7 +111,7 @@ def _segments(count: int, rows: I64, starts: I64) -> I64:
 
 
 def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
-    """Return where the slices of each part of the track begin, and before when they end, ns."""
+    """Return the start and the end of the interval for the slices of each segment, ns."""
     low, high = np.empty(len(kinds), np.int64), np.empty(len(kinds), np.int64)
     inside = np.flatnonzero(kinds % 2 == 1)
     limit = np.minimum(ends, np.append(starts[1:], ends[-1]))
@@ -131,7 +132,7 @@ def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
 
 
 def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tuple[I64, Array]:
-    """Return the start and the end of each slice, and which parts of the track are shortened."""
+    """Return the start and the end of each slice, ns, and which segments are shortened."""
     count = np.diff(bounds)
     base = np.repeat(before[bounds[:-1]], count)
     times = np.stack((before[:-1] - base, before[1:] - base), axis=1) + np.repeat(low, count)[:, None]
@@ -150,11 +151,11 @@ _WORDS = {Place.BETWEEN: Text.PLACED_BETWEEN, Place.BEFORE: Text.PLACED_BEFORE, 
 
 
 def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[str, object]]:
-    """Return what each slice says about its place: {"placed": ...}, and its real duration if it was shortened.
+    """Return the args of each slice about its position: {"placed": ...}, and its real duration if it was shortened.
 
     Args:
-        laid: where the slices lie.
-        dur: how long they really are, ns.
+        laid: the positions of the slices.
+        dur: their real durations, ns.
         parent_names: the name of each parent, by row.
     """
     inside = [str(Text.PLACED_INSIDE(parent=name)) for name in parent_names]
@@ -173,12 +174,12 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Slices of a log in its order, none of which holds or overlaps another one.
+    """Slices of a log in its order; none of them contains or overlaps another one.
 
     Attributes:
         rows: the slices.
-        parents: for each one the row of the host that it was matched to, -1 for none.
-        tracks: for each track of the log the number of its root, -1 where it is of another sequence.
+        parents: the row in the host that each one was matched to, -1 for none.
+        tracks: for each track of the log the number of its root, -1 if it belongs to another sequence.
     """
 
     rows: Array
@@ -188,13 +189,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """How an input without times lies in another one.
+    """The position of an input without times in another one.
 
     Attributes:
-        host: the index of the other input.
+        host: the number of the other input.
         sequences: the slices that are laid.
-        matches: how many of them were matched.
-        note: how many are where, for the receipt.
+        matches: the number of matched slices.
+        note: the numbers of slices by kind of position, for the receipt.
     """
 
     host: int
@@ -203,18 +204,18 @@ class Placement:
     note: Message
 
     def parents(self) -> Array:
-        """Return the rows of the host that hold slices of the log."""
+        """Return the rows of the host that contain slices of the log."""
         found: Array = np.unique(np.concatenate([one.parents[one.parents >= 0] for one in self.sequences]))
         return found
 
 
 def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tuple[Array, Array]) -> Placement | None:
-    """Return how a log lies in another input; None if the order of its slices is not known where they were matched.
+    """Return the position of a log in another input; None if the order of the matched slices is not known.
 
     Args:
-        host: the other input, and its number.
-        number: likewise.
-        guest, clock: the log, and which of its clocks is the one without times.
+        host: the other input.
+        number: the number of the host.
+        guest, clock: the log, and the number of its clock without times.
         pairs: matched rows of the slices of host and guest.
     """
     parents = np.full(len(guest.slices.ts), -1, np.int64)
@@ -228,13 +229,13 @@ def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tupl
 
 
 def _sequences(guest: Trace, clock: int, parents: Array) -> Iterable[Order]:
-    """Yield all of a log as one sequence; or, if its tracks overlap, each track with matches for itself."""
+    """Yield a log as one sequence; or, if its tracks overlap, a sequence for each track with matches."""
     roots = np.array(
         [_root(guest, number) if int(track.clock) == clock else -1 for number, track in enumerate(guest.tracks)]
     )
     whole = _leaves(guest, roots)
     if whole is not None:
-        if (parents[whole] >= 0).any():  # else only slices around others were matched, which cannot be laid
+        if (parents[whole] >= 0).any():  # else only slices that contain others were matched, which cannot be laid
             yield Order(whole, parents[whole], roots)
         return
     for track in np.unique(guest.slices.track[parents >= 0]).tolist():
@@ -245,7 +246,7 @@ def _sequences(guest: Trace, clock: int, parents: Array) -> Iterable[Order]:
 
 
 def _root(trace: Trace, number: int) -> int:
-    """Return the topmost track that holds a track, but for processes: each run of a log begins anew below its own."""
+    """Return the topmost track above a track, except processes: each run of a log has a root track of its own."""
     track = trace.tracks[number]
     while track.parent != NO_TRACK and trace.tracks[track.parent].kind is not TrackKind.PROCESS:
         number = int(track.parent)
@@ -254,7 +255,7 @@ def _root(trace: Trace, number: int) -> int:
 
 
 def _leaves(trace: Trace, roots: Array) -> Array | None:
-    """Return the slices that hold no other one, in order of the log; None if some of one root overlap."""
+    """Return the slices that contain no other one, in log order; None if slices of one root overlap."""
     slices = trace.slices
     root = roots[slices.track]
     rows = np.flatnonzero(root >= 0)
@@ -272,7 +273,7 @@ def _leaves(trace: Trace, roots: Array) -> Array | None:
 
 
 def _layout(sequence: Order, guest: Trace, host: Trace) -> tuple[Layout, Array]:
-    """Return where the slices of a sequence lie, by the times of the host; and the rows of their parents."""
+    """Return the positions of the slices of a sequence on the clock of the host, and the rows of their parents."""
     matched = np.flatnonzero(sequence.parents >= 0)
     wanted, place = np.unique(sequence.parents[matched], return_inverse=True)
     order = np.argsort(host.slices.ts[wanted], kind="stable")
@@ -280,14 +281,14 @@ def _layout(sequence: Order, guest: Trace, host: Trace) -> tuple[Layout, Array]:
     rank[order] = np.arange(len(order))
     wanted = wanted[order]
     of_parent = rank[place]
-    in_order = np.maximum.accumulate(of_parent) == of_parent  # a match that would cross another one is none
+    in_order = np.maximum.accumulate(of_parent) == of_parent  # matches that cross each other are dropped
     pairs = of_parent[in_order], matched[in_order]
     dur = guest.slices.dur[sequence.rows]
     return lay_inside(dur, pairs, host.slices.ts[wanted], host.slices.dur[wanted]), wanted
 
 
 def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
-    """Return how many slices are where, and how well that is known."""
+    """Return the sentence for the receipt: the numbers of slices by kind of position, and their uncertainty."""
     laid = [_layout(sequence, guest, host) for sequence in sequences]
     found = [layout for layout, _ in laid]
     place = np.concatenate([layout.place for layout in found])
@@ -308,9 +309,9 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
 
 
 def _room(layout: Layout, parents: Array, host: Trace) -> Array:
-    """Return for each slice inside of another one, how far it may be from where it lies, ns.
+    """Return how far each slice inside a parent may be from its true position, ns.
 
-    It may move as far as the end of that one.
+    It may be anywhere in its parent.
     """
     rows = np.flatnonzero(layout.place == Place.INSIDE)
     holder = parents[layout.parent[rows]]
@@ -325,11 +326,11 @@ def _is_apart(layout: Layout) -> Array:
 
 
 def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
-    """Return the log along the slices of its host; its tracks keep their numbers, also those that are empty now.
+    """Return the log laid along the slices of its host; all tracks keep their numbers, also emptied ones.
 
     Args:
-        guest, host: on trace time already.
-        placement: which slices belong together.
+        guest, host: the two traces, on trace time.
+        placement: the matched slices.
     """
     said: dict[int, dict[str, object]] = {}
     around = str(Text.PLACED_AROUND())
@@ -354,10 +355,10 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
 
 
 def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str, Array, I64, I64, Array]]:
-    """Yield the new times of a sequence, and of what else is on its tracks: it keeps its place in the order.
+    """Yield the new times of a sequence, and of the other events on its tracks, which keep their place in the order.
 
     Yields:
-        The name of a table, some of its rows, when these begin and end, and which of them are apart.
+        The name of a table, rows of it, their new starts and ends (ns), and a mask of those without known times.
     """
     slices = guest.slices
     root = sequence.tracks[slices.track[sequence.rows]]
@@ -378,12 +379,12 @@ def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str,
 
 
 def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins: bool) -> I64:
-    """Return where times of a log went, when the slices around them were laid.
+    """Return times of a log, moved like the slices around them.
 
     Args:
-        ts: the times.
-        before, after: start and length of the slices in order, as the log has them and as they were laid.
-        begins: whether something begins there: then a time between two slices goes with the later one.
+        ts: the times, ns.
+        before, after: starts and durations of the slices in order, in the log and as laid, ns.
+        begins: whether these are starts: then a time between two slices moves with the later one.
     """
     start, dur = before
     at = np.searchsorted(start, ts, "right" if begins else "left") - 1
@@ -395,13 +396,13 @@ def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins
 
 
 def _apart_name(track: Track) -> str:
-    """Return the name of the track for those events of a track whose times nothing tells."""
+    """Return the name of the track for events whose times are not known."""
     name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else Text.THREAD_WITHOUT_NAME(tid=track.tid))
     return str(Text.TRACK_NOT_MEASURED(track=name)).strip()
 
 
 def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
-    """Move events whose times nothing tells to tracks of their own, beside those that they came from."""
+    """Move events whose times are not known to tracks of their own, beside their old tracks."""
     tables = {name: table for name, table in trace.timed_tables() if name not in ("logs", "samples")}
     wanted = {number for name, table in tables.items() for number in np.unique(table.track[apart[name]]).tolist()}
     tracks = list(trace.tracks)
@@ -421,7 +422,7 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
 
 
 def _with_words(trace: Trace, said: dict[int, dict[str, object]]) -> Trace:
-    """Return the trace with more args of slices, by row."""
+    """Return the trace with args added to slices, by row."""
     slices = trace.slices
     args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
     more = bytearray()

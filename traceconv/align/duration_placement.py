@@ -1,4 +1,4 @@
-"""Find the input whose slices a log without times belongs to.
+"""Find the input whose slices contain the work of a log without times.
 
 `durations` matches the events of the log with slices, and `duration_layout` lays them there. The times of such a log
 stay synthetic, but are wrong by no more than the slice that each event lies in. Every slice says how it was placed.
@@ -26,7 +26,7 @@ from traceconv.align.placement import Placed, beside, is_related, not_aligned, t
 from traceconv.model.clocks import ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.trace import Trace
 
-#: The slices that are looked at to see whether two hosts agree.
+#: The number of slices that are compared to see whether two hosts agree.
 _LOOKED_AT = 200
 
 

@@ -1,19 +1,19 @@
-"""A log that has durations and an order, but no times, beside a trace of the same work that has times.
+"""Match a log that states durations and order, but no times, with a trace of the same work that has times.
 
-The outer trace (a: a framework) has an event around most events of the inner log (b: the library below). b is laid
-along a by dynamic programming: each event of b is matched with one of its kind in a, in order, or is extra; events of a
-may be passed over, and b may begin and end anywhere in a. How well two durations agree is weighed against how common
-that duration is among its kind, so that the score is a likelihood ratio in nats.
+The outer trace (a: a framework) has an event around most events of the inner log (b: the library below). b is aligned
+with a by dynamic programming: each event of b is matched with one of its kind in a, in order, or is extra; events of a
+may be skipped, and b may start and end anywhere in a. The score of a match is a likelihood ratio in nats: the agreement
+of two durations against the frequency of that duration among its kind.
 
-1. What is usual between the two (how much longer the outer duration is, how far it varies, how many events are missing)
-   is learned from a part of b, beginning from wide assumptions.
-2. Forwards and backwards, the best score through each place is known. For each event of b, the margin is what the best
-   way loses if it has to pass at least half an iteration away: repetition makes wrong places fit nearly as well.
-3. The margin says nothing about two runs of one programme, which fit as beautifully. So the durations of each operator
-   must go up and down together on both sides, from iteration to iteration: that is what one run shares with no other.
+1. A model (how much longer outer durations are, how far they vary, how many events are missing) is learned from a part
+   of b, starting with wide assumptions.
+2. A forward and a backward pass give the best score through each position. The margin of an event of b is the loss of
+   the best path if it has to pass at least half an iteration away, since wrong iterations fit nearly as well.
+3. The margin does not recognise two runs of one program, which fit as well. So the durations of each operator must vary
+   together on both sides from iteration to iteration, as they do in one run only.
 
-Large inputs are searched in a band around a path that grows from a part of b which was searched in all of a. The
-memory is that of a block of rows.
+Large inputs are searched in a band around a path that grows from a part of b (the seed) that was searched in all of a.
+Memory holds one block of rows.
 """
 
 from __future__ import annotations
@@ -36,84 +36,85 @@ from traceconv.model.clocks import Verdict
 
 _US = 1e3
 
-#: So many events with durations are needed on either side, and of a kind to know it (simulated).
+#: The fewest events with durations on either side, and the fewest of a kind to model it (simulated).
 _LEAST_EVENTS = 8
-#: Rows of b that are kept at once. Not tuned: limits memory.
+#: The rows of b in memory at once. Not tuned: limits memory.
 _BLOCK_ROWS = 256
 #: Above this many pairs of events, only a band is searched. Not tuned: limits time.
 _MOST_CELLS = 5e7
-#: So many rows of b are searched in all of a at first. Not tuned: some iterations of most workloads.
+#: The rows of the seed, which is searched in all of a. Not tuned: some iterations of most workloads.
 _SEED_ROWS = 600
-#: No fewer, also if a is short. Not tuned: fewer would be little evidence.
+#: The fewest rows of the seed, also if a is short. Not tuned: fewer would be little evidence.
 _LEAST_SEED_ROWS = 64
-#: From so many places in b, evenly spaced. Not tuned: b may begin or end outside of a.
+#: The number of seeds, evenly spaced in b. Not tuned: b may start or end outside of a.
 _SEEDS = 5
-#: How wide a band is to either side, in iterations. Not tuned: a rival half an iteration away must lie in it.
+#: The half width of the band, in iterations. Not tuned: a rival half an iteration away must lie in it.
 _BAND_ITERATIONS = 2
-#: No narrower, events of a. Not tuned: leaves room for missing events.
+#: The least half width, in events of a. Not tuned: leaves room for missing events.
 _LEAST_BAND_EVENTS = 64
-#: How many events take the place of an iteration where nothing repeats. Not tuned: rivals are two events away then.
+#: The events that count as an iteration where nothing repeats. Not tuned: rivals are two events away then.
 _NO_PERIOD_EVENTS = 4
-#: A longer iteration counts as none, events. Not tuned: limits time, since a template is matched with all of it.
+#: The longest iteration, in events. Not tuned: limits time, since a template is matched with all of it.
 _LONGEST_PERIOD_EVENTS = 4000
-#: A window looks so much further than the usual rate, as a factor. Not tuned: some slack.
+#: A window extends this much further than the usual rate, as a factor. Not tuned: some slack.
 _LOOK_AHEAD = 1.3
 
-#: What is assumed at first of a: this share of its events, among those that b spans, is in b (simulated).
+#: The first assumption: this share of the events of a, among those that b spans, is in b (simulated).
 _FIRST_MATCHED = 0.6
-#: And this share of b is not in a (simulated).
+#: The first assumption: this share of b is not in a (simulated).
 _FIRST_EXTRA = 0.06
-#: How much longer outer durations are at first, ns (simulated).
+#: The first assumption: outer durations are longer by this, ns (simulated).
 _FIRST_BIAS_NS = 3 * _US
-#: How far that varies at first, ns (simulated).
+#: The first assumption: the noise of that difference, ns (simulated).
 _FIRST_NOISE_NS = 5 * _US
-#: How far it varies at first as a share of a duration (simulated).
+#: The first assumption: that noise as a share of a duration (simulated).
 _FIRST_RELATIVE = 0.1
 #: The least spread of logarithms of durations of a kind. Not tuned: keeps the background finite.
 _LEAST_SPREAD = 0.1
 #: The finest resolution of durations to believe in, ns. Not tuned: reading a clock varies by as much.
 _LEAST_RESOLUTION_NS = 500.0
-#: A misfit of durations costs at most this many nats against the background: some are disturbed (simulated).
+#: The greatest cost of a misfit of durations against the background, nats: some are disturbed (simulated).
 _WORST_FIT = -4.0
-#: So often a model is learned from the best way. Not tuned: each costs a search of the seed.
+#: The number of times that the model is learned from the best path. Not tuned: each costs a search of the seed.
 _LEARNINGS = 3
-#: Matches this many rows before or after are counted, to find some that stand alone (simulated).
+#: Isolated matches are found by counting the matches this many rows before and after (simulated).
 _AROUND_ROWS = 16
-#: A match stands alone with less than this share of the usual count (simulated, likewise).
+#: A match is isolated with less than this share of the usual count (simulated).
 _ALONE = 0.5
-#: Durations disagree beyond so many times the noise (simulated).
+#: Durations disagree beyond this many times the noise (simulated).
 _DISAGREES = 8.0
 
-#: By so many nats the best way must beat each that is at least half an iteration away (simulated: none wrong).
+#: The least margin of the best path over those at least half an iteration away, nats (simulated: none wrong).
 LEAST_MARGIN = 5.0
-#: By so many where b has much that a lacks: which events happen to be missing then looks like evidence (simulated).
+#: The least margin if a lacks much of b, nats: then the choice of missing events looks like evidence (simulated).
 _LEAST_MARGIN_IF_INCOMPLETE = 10.0
-#: That is with this share of b (simulated).
+#: "Much" is from this share of b on (simulated).
 _MUCH_EXTRA = 0.2
-#: A pair is used if the best way loses this many nats without it (simulated).
+#: A pair is used if the best path loses this many nats without it (simulated).
 _LEAST_ALONE = 2.0
-#: From this correlation of deviations of durations on, the logs are of one run (simulated: other runs are never ok).
+#: The least correlation of deviations of durations for one run (simulated: no two other runs are accepted).
 _SAME_RUN = 0.8
-#: Below this they look like two runs (simulated).
+#: Below this correlation they look like two runs (simulated).
 _PERHAPS_SAME_RUN = 0.3
-#: From so many deviations on (simulated).
+#: The fewest deviations for a correlation (simulated).
 _LEAST_DEVIATIONS = 20
-#: A seed of which this share matches is good; half of it of the shorter log has to match for certain (simulated).
+#: The least share of a good seed that matches; half of this share of the shorter log must match for certain
+#: (simulated).
 _LEAST_SHARE = 0.5
-#: Correlation has to be so many sigma above none (simulated).
+#: The correlation must be this many sigma above zero (simulated).
 _LEAST_SIGMA = 3.0
-#: What every refusal advises.
+#: The advice in every refusal.
 _SETTLE = Text.LOG_WITH_TIMES_SETTLES()
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What durations of one kind are like.
+    """The model of the durations of one kind.
 
     Attributes:
-        bias: by how much the outer duration is longer, ns.
-        noise: the mean absolute deviation from that, ns.
-        middle, spread: of the logarithm of the durations in b.
+        bias: the difference of outer and inner duration, ns.
+        noise: the mean absolute deviation from the bias, ns.
+        middle, spread: the median and the spread of the logarithms of the durations in b.
     """
 
     bias: float
@@ -124,11 +125,11 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What is usual between the two logs.
+    """The model of the differences between the two logs.
 
     Attributes:
-        kinds: by number.
-        relative: the noise that grows with the duration, as a share of it.
+        kinds: the model of each kind, by number.
+        relative: the part of the noise that is proportional to the duration, as a share.
         matched: the share of events of a, among those that b spans, which are in b.
         extra: the share of events of b which are not in a.
     """
@@ -141,7 +142,7 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Rows of b and the places in a that are searched for them: place j is before event j."""
+    """Rows of b, and the positions in a that are searched for them: position j is before event j."""
 
     first: int
     last: int
@@ -150,9 +151,9 @@ class _Window:
 
 
 class _Table:
-    """The dynamic programme: one row of scores per event of b, one column per place in a.
+    """The dynamic programming table: a row of scores for each event of b, a column for each position in a.
 
-    Scores are tilted: the cost of passing over the events of a before a place is taken out, so that passing over is the
+    Scores are "tilted": the cost of skipping all events of a before a position is subtracted, so that skipping is a
     running maximum.
     """
 
@@ -169,9 +170,9 @@ class _Table:
             self._columns[kind] = rows, a.dur[rows] - usual.bias, 1 / width, -np.log(2 * width)
 
     def entered(self, new: _Window, scores: F64 | None = None, old: _Window | None = None) -> F64:
-        """Return the scores before the first row of a window.
+        """Return the (tilted) scores before the first row of a window.
 
-        They are those after the window before it; at first any place is as good.
+        They continue the scores after the window before it; at first all positions are equal.
         """
         if scores is None or old is None:
             return np.asarray(np.arange(new.low, new.high + 1, dtype=np.float64) * -self.tilt, np.float64)
@@ -207,21 +208,21 @@ class _Table:
         return at[part] - window.low, outer[part], inverse[part], height[part]
 
     def untilted(self, scores: F64, window: _Window) -> F64:
-        """Return the scores as they are."""
+        """Return scores without the tilt."""
         return np.asarray(scores + np.arange(window.low, window.high + 1) * self.tilt, np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The best way of b along a.
+    """The best path of b along a.
 
     Attributes:
-        match: for each row of b its row in a, or -1.
-        margin: for each row of b what it costs to pass half an iteration away, nats.
-        alone: for each row of b what it costs to go without its match, nats.
-        score: of the whole way, nats.
-        ends: places in a where b may end.
-        heights: the best score that ends there.
+        match: the row in a of each row of b, -1 for none.
+        margin: the loss for each row of b if the path has to pass half an iteration away, nats.
+        alone: the loss for each row of b without its match, nats.
+        score: the score of the whole path, nats.
+        ends: the positions in a where b may end.
+        heights: the best score of a path that ends there.
     """
 
     match: Array
@@ -238,14 +239,14 @@ class _Path:
 
 
 def align_durations(a: Events, b: Events) -> Estimate:
-    """Return which events of b are which of a, where b has durations and an order only.
+    """Match events of b, which have durations and an order only, with events of a.
 
-    The offset of the answer means nothing, since b has no clock; what counts are the pairs. The offsets of rivals and
-    of the landscape are from where b ends along the best way to where it would end there, ns of a.
+    The result is in the pairs; the offset has no meaning, since b has no clock. The offsets of rivals and of the
+    landscape are distances between ends of b: from the best path to the other one, ns of a.
 
     Args:
         a: the outer events, with times.
-        b: the inner events, in order; their starts are not looked at.
+        b: the inner events, in order; their starts are ignored.
     """
     if a.mean or b.mean:
         which = Text.BOTH_LOGS if a.mean and b.mean else Text.OUTER_LOG if a.mean else Text.INNER_LOG
@@ -269,15 +270,15 @@ def align_durations(a: Events, b: Events) -> Estimate:
 # -- what is usual --------------------------------------------------------------------------------------------------
 
 
-#: What a part of b shows: what is usual, the first row of the part, and for each row of it its row in a, or -1.
+#: The result for a part of b: the model, the first row of the part, and the row in a of each of its rows, -1 for none.
 _Seed = tuple[_Model, int, Array]
 
 
 def _learned(a: Events, b: Events) -> _Seed:
-    """Return what that part of b shows which fits best.
+    """Return the seed: the part of b that fits best, with the model that it gives.
 
-    A part is much shorter than a, since a may hold only a part of b. If a is long, later parts of b are tried only if
-    the first one does not fit.
+    A part is much shorter than a, since a may contain only a part of b. If a is long, later parts of b are tried only
+    if the first one does not fit.
     """
     size = min(_SEED_ROWS, max(_LEAST_SEED_ROWS, len(a) // 2))
     starts = np.linspace(0, max(len(b) - size, 0), _SEEDS).astype(int)
@@ -298,7 +299,7 @@ def _learned(a: Events, b: Events) -> _Seed:
 
 
 def _wide(a: Events, b: Events) -> _Model:
-    """Return what is assumed before anything is known."""
+    """Return the model of the first assumptions."""
     quantum = max(a.quantum_ns, b.quantum_ns)
     kinds = {}
     for kind in np.unique(b.kind).tolist():
@@ -310,7 +311,7 @@ def _wide(a: Events, b: Events) -> _Model:
 
 
 def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
-    """Return the model that matched events show."""
+    """Return the model learned from matched events."""
     rows = np.flatnonzero(match >= 0)
     if len(rows) < _LEAST_EVENTS:
         return model
@@ -323,11 +324,11 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
         own = own if len(own) >= _LEAST_EVENTS else longer
         bias = float(np.median(own))
         kinds[number] = replace(usual, bias=bias, noise=max(floor, float(np.median(np.abs(own - bias))) / np.log(2)))
-    # The noise of the longest events as a share of them; what the others show is in the noise of their kinds.
+    # The relative noise is that of the longest events; that of the others is in the noise of their kinds.
     of_kind = np.array([kinds[number].bias for number in kind.tolist()])
     long = size >= np.percentile(size, 75)
     relative = float(np.clip(np.median(np.abs(longer - of_kind)[long] / size[long]) / np.log(2) / 2, 0.002, 0.1))
-    # How much of a is matched and how much of b is extra, between the first and the last match.
+    # The matched share of a and the extra share of b, between the first and the last match.
     spanned_a, spanned_b = int(match[rows[-1]] - match[rows[0]]) + 1, int(rows[-1] - rows[0]) + 1
     matched, extra = np.clip(len(rows) / spanned_a, 0.05, 0.97), np.clip(1 - len(rows) / spanned_b, 0.02, 0.6)
     return _Model(kinds, relative, float(matched), float(extra))
@@ -337,7 +338,7 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
 
 
 def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window]:
-    """Return windows of a block of rows each; `places` gives the places for the number of a block."""
+    """Return a window for each block of rows; `places` returns the range of positions by the number of the block."""
     return [
         _Window(first, min(first + _BLOCK_ROWS, rows), *places(number))
         for number, first in enumerate(range(0, rows, _BLOCK_ROWS))
@@ -345,7 +346,7 @@ def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window
 
 
 def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Window]:
-    """Return the places that are searched: all, or a band."""
+    """Return the windows to search: all positions, or a band."""
     if len(a) * len(b) <= _MOST_CELLS:
         return _blocks(len(b), lambda _: (0, len(a)))
     model, first, match = seed
@@ -364,7 +365,7 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
 
 
 def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: int) -> list[int]:
-    """Return where each block of b begins in a, and where the last one ends, along the way that is best so far."""
+    """Return the start of each block of b in a, and the end of the last one, along the best path so far."""
     table = _Table(a, b, model)
     found = [at]
     scores, old = None, None
@@ -389,16 +390,16 @@ def _reversed(events: Events) -> Events:
 
 
 def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int, margins: bool = True) -> _Path:
-    """Return the best way of b along a.
+    """Return the best path of b along a.
 
-    Only the scores before each block are kept; from the last block to the first, the rows of a block are made again.
+    Only the scores before each block are kept; in the backward pass, the rows of a block are computed again.
 
     Args:
         a, b: the events.
-        model: what is usual.
-        windows: where to search, in order.
-        half: how many events of a are half an iteration.
-        margins: whether to say how much better the way is than others.
+        model: the model.
+        windows: the windows to search, in order.
+        half: the number of events of a in half an iteration.
+        margins: whether to compute margins.
     """
     table = _Table(a, b, model)
     before: list[F64] = []
@@ -424,10 +425,10 @@ def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int
 
 
 def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array) -> tuple[Array, Array, int]:
-    """Follow the way back through a block, noting the matches.
+    """Trace the path back through a block, and note the matches.
 
     Returns:
-        For each row the first and the last place that the way has after it, and the place before the block.
+        The first and the last position of the path after each row, and the position before the block.
     """
     count = window.last - window.first
     left, right = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -444,10 +445,10 @@ def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array)
 
 
 def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> Iterator[F64]:
-    """Yield for each window, from the last one on, the scores of what is left of b, from each place on.
+    """Yield, from the last window to the first, the best scores of the rest of b from each position.
 
     Yields:
-        Those before the first and after each row.
+        The scores before the first row and after each row.
     """
     table = _Table(_reversed(a), _reversed(b), model)
     scores, old = None, None
@@ -460,15 +461,15 @@ def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> 
 
 
 def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F64]:
-    """Return what the best way loses if it has to pass elsewhere, for each row of a block.
+    """Return the loss of the best path if it has to pass elsewhere, for each row of a block.
 
     Args:
-        total: the best score through each place, before the first row and after each one.
-        left, right: the first and the last place that the best way has after each row.
-        half: how many events of a are half an iteration.
+        total: the best score through each position, before the first row and after each row.
+        left, right: the first and the last position of the best path after each row.
+        half: the number of events of a in half an iteration.
 
     Returns:
-        The loss if it has to pass half an iteration away, and if the row has to go without its match.
+        The loss if it has to pass half an iteration away, and the loss without the match of the row.
     """
     away, alone = np.empty(len(left)), np.empty(len(left))
     for row, (first, last) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
@@ -484,7 +485,7 @@ def _highest(scores: F64) -> float:
 
 
 def _strays(match: Array) -> Array:
-    """Drop matched rows that stand alone: where a has ended, a few rows of later iterations still fit."""
+    """Drop isolated matches: beyond the end of a, a few rows of later iterations still fit."""
     rows = np.flatnonzero(match >= 0)
     if not len(rows):
         return rows
@@ -498,14 +499,14 @@ def _strays(match: Array) -> Array:
 
 
 def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None) -> Estimate:
-    """Return the pairs that are certain, and the verdict."""
+    """Return the estimate with the certain pairs and its verdict."""
     matched = path.rows
     least = LEAST_MARGIN if model.extra < _MUCH_EXTRA else _LEAST_MARGIN_IF_INCOMPLETE
     placed = matched[path.margin[matched] >= least]
     good = placed[(path.alone[placed] >= _LEAST_ALONE) & _agrees(a, b, model, path.match, placed)]
     rivals, landscape = _rivals(a, path, max(1, (period or _NO_PERIOD_EVENTS) // 2))
     verdict, reason = _verdict(a, b, path, placed, len(good), period, len(rivals), least)
-    if verdict is Verdict.AMBIGUOUS:  # no pair is certain where all of them could be an iteration away
+    if verdict is Verdict.AMBIGUOUS:  # no pair is certain if all of them could be an iteration away
         good = matched[_agrees(a, b, model, path.match, matched)]
     pairs = path.match[good], good
     bias = np.array([model.kinds[kind].bias for kind in b.kind[good].tolist()])
@@ -527,7 +528,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
 
 
 def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> Array:
-    """Return which of the matched rows have a duration that says so, too."""
+    """Return a mask of the matched rows whose durations agree."""
     bias = np.array([model.kinds[kind].bias for kind in b.kind[rows].tolist()])
     noise = np.array([model.kinds[kind].noise for kind in b.kind[rows].tolist()])
     outer = a.dur[match[rows]]
@@ -535,7 +536,7 @@ def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> A
 
 
 def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple[F64, F64]]:
-    """Return the best other places where b may end, and the whole picture."""
+    """Return the best other positions where b may end, and the landscape."""
     times = np.concatenate((a.start[:1], a.end))[path.ends]
     best = int(np.argmax(path.heights))
     offsets = times - times[best]
@@ -556,16 +557,16 @@ def _verdict(
 
     Args:
         a, b: the events.
-        path: the best way.
+        path: the best path.
         placed: the rows of b whose iteration is certain.
-        used: how many of them are certain by themselves.
-        period: how many events of a are an iteration, None if nothing repeats.
-        rivals: in how many other places b fits.
-        least: the margin that is asked for, nats.
+        used: the number of these that are certain by themselves.
+        period: the events of a in an iteration, None if nothing repeats.
+        rivals: the number of other positions where b fits.
+        least: the required margin, nats.
     """
     margin = _margin(path)
     if margin < least:
-        spacing = 0.0  # how long an iteration is where b was matched
+        spacing = 0.0  # the duration of an iteration where b was matched
         if period is not None and len(a) > period:
             spacing = float(np.median(a.start[period:] - a.start[:-period]))
         if not spacing:
@@ -594,5 +595,5 @@ def _verdict(
 
 
 def _margin(path: _Path) -> float:
-    """Return what the best way loses if half of the events are half an iteration away, nats."""
+    """Return the loss of the best path if half of the events are half an iteration away, nats."""
     return float(np.median(path.margin[path.rows])) if len(path.rows) else 0.0

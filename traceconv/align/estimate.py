@@ -23,7 +23,7 @@ from traceconv.model.clocks import FREE_DRIFT, Verdict
 from traceconv.model.trace import I32
 
 Array = npt.NDArray[Any]
-#: An estimate lists so many other places at most.
+#: The most rivals that an estimate lists.
 MOST_RIVALS = 10
 
 
@@ -140,10 +140,10 @@ class SampledThreads:
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The relation y = x + offset + drift * (x - x0) as far as it is known beforehand, relative to the zeros.
+    """The known limits of the relation y = x + offset + drift * (x - x0), relative to the zeros.
 
     Attributes:
-        low, high: the least and greatest offset at x0, ns; infinite if nothing is known.
+        low, high: the least and greatest offset at x0, ns; infinite if not known.
         max_drift: the greatest drift on either side, as a ratio.
     """
 
@@ -200,7 +200,7 @@ class Method(enum.StrEnum):
 
     @property
     def compared(self) -> Message:
-        """What this method compares, in words for users."""
+        """The compared evidence, in words for users."""
         return _COMPARED[self]()
 
 
@@ -260,7 +260,7 @@ class Estimate:
         return self.line.region if len(self.chain.lines) == 1 else None
 
 
-#: What it may mean that little of two recordings fits.
+#: An explanation for recordings of which little fits.
 OTHER_RUN = Text.OTHER_RUN()
 
 

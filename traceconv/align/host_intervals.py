@@ -1,13 +1,13 @@
-"""Between what the clocks of several hosts differ, by operations that none of a group leaves before all have entered.
+"""Bound the offsets between the clocks of hosts by collectives in which all members wait for all.
 
-When the last member of host b enters such a collective, no member of host a has left it: at that instant a is ahead of
-b by no more than end(a) - start(b). Differences add up along ways through other hosts: the tightest bound is the
-shortest path. A path around of negative length is a contradiction: no clocks let all collectives happen.
+When the last member on host b enters such a collective, no member on host a has left it: at that instant the offset of
+a against b is at most end(a) - start(b). Bounds add up along paths through other hosts: the tightest one is the
+shortest path. A loop of negative length is a contradiction: no offsets satisfy all collectives.
 
-Two clocks differ by a line, but for a little that they wander. The lines that all bounds of two hosts leave are a
-convex region. How far ahead the one is at an instant follows from two of the bounds at a time: from those before and
-after it, or from an upper and a lower one on one side, which leave so steep a line at most. What clocks may wander
-from the instant to that of a bound, the bound tells less.
+Two clocks differ by a line, except for a small change of their rate (wander). The lines within all bounds of two hosts
+are a convex region. The offset at an instant follows from two bounds at a time: one before and one after it, or an
+upper and a lower one on one side, which limit the slope. The wander between the instant and the time of a bound is
+added to that bound.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ import numpy as np
 from traceconv.align.geometry import F64
 from traceconv.model.clocks import FREE_DRIFT, SLEWED_DRIFT
 
-#: How fast two clocks run apart at most: as oscillators do, or, where that explains nothing, as one that is slewed.
+#: The largest drift between two hosts, as a ratio: of free oscillators, or, if that contradicts the bounds, of a slewed
+#: clock.
 RATES = (FREE_DRIFT, SLEWED_DRIFT)
-#: By how much this rate changes within a recording, at most: temperature, and corrections as the kernel makes them.
+#: The largest change of this rate within a recording, from temperature and corrections of the kernel.
 WANDER = 2e-6
-#: For what it costs: of each of so many parts of the recording the tightest bound of two hosts counts. With many hosts
-#: there are fewer parts.
+#: To limit the cost, only the tightest bound of two hosts is used in each of this many parts of the recording; there
+#: are fewer parts with many hosts.
 _PARTS, _PARTS_OF_MANY, _MANY = 16, 4, 130
-#: Intervals are taken at so many instants; between two of them clocks wander, too.
+#: The number of instants at which intervals are computed; between them, the wander is added.
 _INSTANTS, _INSTANTS_OF_MANY = 9, 3
-#: What two bounds in 64-bit floats may contradict each other by, ns, and still agree.
+#: The rounding error of two bounds in 64-bit floats, ns.
 _ROUNDING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostIntervals:
-    """By how much the clock of each host is ahead of that of the first one.
+    """The limits of the offset of the clock of each host against the first one.
 
     Attributes:
-        instants: at which times, ns.
-        least, most: for each instant and host between what it is ahead, ns; infinite where nothing tells.
-        contradicting: the collectives that contradict each other, each as its row, the host that left it first, and
-            the one that entered it last; none if none do.
-        between: in the middle, by how much each host is ahead of each other one at most, ns.
+        instants: the times of the limits, ns.
+        least, most: the limits by instant and host, ns; infinite if not known.
+        contradicting: the collectives that contradict each other, each with its row, the host of the first exit, and
+            the host of the last entry; empty without a contradiction.
+        between: the greatest offset of each host against each other one in the middle of the recordings, ns.
     """
 
     instants: F64
@@ -51,21 +52,21 @@ class HostIntervals:
     between: F64 = field(default_factory=lambda: np.zeros((0, 0)))
 
     def known(self, host: int) -> bool:
-        """Return whether anything tells how far ahead a host is."""
+        """Return whether the offset of a host is limited."""
         return bool(np.all(np.isfinite(self.least[:, host]) & np.isfinite(self.most[:, host])))
 
 
 def host_intervals(
     entered: F64, left: F64, span: tuple[float, float], rates: tuple[float, ...] = RATES
 ) -> HostIntervals:
-    """Return between what the clocks of hosts differ.
+    """Return the limits of the offsets between the clocks of hosts.
 
     Args:
-        entered: for each collective and host when the last of its members entered, at the earliest, on the clock of
-            the host, ns; not a number where none took part. Clocks agree roughly already.
-        left: when the first of its members left, at the latest.
-        span: the first and the last time that bounds are asked for.
-        rates: how fast two clocks run apart at most; the first of these that explains all counts.
+        entered: the earliest possible time of the last entry, by collective and host, on the clock of the host, ns; NaN
+            for a host that did not take part. The clocks must agree roughly already.
+        left: the latest possible time of the first exit, likewise.
+        span: the first and the last time of the limits, ns.
+        rates: the largest drifts to try, as ratios; the first one without a contradiction is used.
     """
     many = entered.shape[1] > _MANY
     at = np.linspace(*span, _INSTANTS_OF_MANY if many else _INSTANTS)
@@ -77,7 +78,7 @@ def host_intervals(
 
 
 def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
-    """Return the intervals at some instants for a rate by which clocks run apart; those without one do not wander."""
+    """Return the limits at some instants for a largest drift; without drift there is no wander, either."""
     hosts = entered.shape[1]
     limits = _Limits(entered, left, _PARTS_OF_MANY if hosts > _MANY else _PARTS, rate)
     most = np.full((len(at), hosts, hosts), np.inf)
@@ -94,21 +95,20 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
     behind, _ = _shortest(most.transpose(0, 2, 1))
     wrong = {(limits.tightest(host, other, at[number]), host, other) for number, host, other in steps}
     between = most[len(at) // 2]
-    for by in range(hosts) if hosts <= _MANY else ():  # beside many, a way through the first host is as good
+    for by in range(hosts) if hosts <= _MANY else ():  # with many hosts, a path through the first host is as good
         between = np.minimum(between, between[:, by, None] + between[by])
     return HostIntervals(at, -behind, ahead, tuple(sorted(wrong)), between)
 
 
 def can_agree(entered: F64, left: F64) -> bool:
-    """Return whether the clocks of two hosts can be such that all collectives happen; the columns as above."""
+    """Return whether any offsets of two hosts satisfy all collectives; the columns are those of `host_intervals`."""
     return not _intervals(entered, left, np.array([np.nanmin(entered)]), RATES[-1]).contradicting
 
 
 def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
-    """Return how long the shortest way of each host to the first one is, at each instant.
+    """Return the lengths of the shortest paths from each host to the first one, at each instant.
 
-    The second result are the steps of a way around of negative length: instant, host and other host; none if there is
-    no such way.
+    The second result are the steps of a loop of negative length: instant, host, other host; empty without one.
     """
     instants, hosts = most.shape[:2]
     length = np.full((instants, hosts), np.inf)
@@ -133,14 +133,14 @@ def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
 
 
 class _Limits:
-    """The tightest bounds of each two hosts, one of each part of the recording.
+    """The tightest bound of each two hosts in each part of the recording.
 
     Attributes:
-        ahead: for each host, part and other host by how much it is ahead of the other one at most, ns.
-        when: at which time, ns.
-        row: by which collective.
-        rate: how fast two clocks run apart at most.
-        wander: by how much this changes at most.
+        ahead: the upper bound of the offset of a host against another one, by host, part and other host, ns.
+        when: the time of the bound, ns.
+        row: the collective of the bound.
+        rate: the largest drift, as a ratio.
+        wander: the largest change of the drift, as a ratio.
     """
 
     def __init__(self, entered: F64, left: F64, parts: int, rate: float) -> None:
@@ -154,7 +154,7 @@ class _Limits:
         for host in range(hosts):
             taken = np.flatnonzero(~np.isnan(sorted_left[:, host]))
             ahead = sorted_left[taken, host, None] - sorted_entered[taken]
-            ahead += self.rate * np.abs(ahead)  # the clocks of both do not agree when it was
+            ahead += self.rate * np.abs(ahead)  # the time of the bound, on which the clocks of both do not agree
             ahead[np.isnan(ahead)] = np.inf
             for part, rows in enumerate(np.split(np.arange(len(taken)), np.searchsorted(taken, begins[1:]))):
                 if len(rows):
@@ -164,13 +164,13 @@ class _Limits:
                     self.row[host, part] = order[taken[at]]
 
     def most(self, host: int, instant: float) -> F64:
-        """Return by how much a host is ahead of each other one at an instant, at most, ns."""
+        """Return the upper bound of the offset of a host against each other one at an instant, ns."""
         others = np.flatnonzero(np.any(np.isfinite(self.ahead[host]), axis=0))
         most, least = self.ahead[host][:, others].T, -self.ahead[others][:, :, host]
         away, away_back = (self.when[host][:, others] - instant).T, self.when[others][:, :, host] - instant
         most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
         found = np.full(self.ahead.shape[2], np.inf)
-        with np.errstate(invalid="ignore"):  # where nothing tells, bounds are infinite
+        with np.errstate(invalid="ignore"):  # unknown bounds are infinite
             closest = [
                 np.min(most + self.rate * np.abs(away), axis=1),
                 _between(most, away),
@@ -181,7 +181,7 @@ class _Limits:
         return found
 
     def contradicting(self, host: int, other: int) -> tuple[tuple[int, int, int], ...]:
-        """Return those bounds of two hosts that contradict each other most, as rows and hosts."""
+        """Return the bounds of two hosts that contradict each other most, as rows and hosts."""
         most, least = self.ahead[host, :, other], -self.ahead[other, :, host]
         away = np.abs(self.when[host, :, other, None] - self.when[other, None, :, host])
         worst = np.unravel_index(int(np.argmin(most[:, None] - least + self.rate * away)), away.shape)
@@ -189,29 +189,29 @@ class _Limits:
         return tuple(sorted(both))
 
     def tightest(self, host: int, other: int, instant: float) -> int:
-        """Return the row of the bound that tells most of an instant."""
+        """Return the row of the tightest bound for an instant."""
         away = np.abs(self.when[host, :, other] - instant)
         return int(self.row[host, int(np.argmin(self.ahead[host, :, other] + self.rate * away)), other])
 
 
 def _between(most: F64, away: F64) -> F64:
-    """Return what a line is at most that is below a bound before an instant and below one after it.
+    """Return the upper limit at an instant from an upper bound before it and one after it.
 
     Args:
-        most: for each pair of hosts its bounds.
-        away: how long after the instant they hold, ns.
+        most: the upper bounds of each pair of hosts, ns.
+        away: the times of these bounds after the instant, ns.
     """
     before, after = np.where(away <= 0, -away, np.nan)[:, :, None], np.where(away > 0, away, np.nan)[:, None, :]
     return _least((most[:, :, None] * after + most[:, None, :] * before) / (after + before))
 
 
 def _beyond(most: F64, away: F64, least: F64, away_of_least: F64) -> F64:
-    """Return what a line is at most that is below a bound before an instant, and above one even before that.
+    """Return the upper limit at an instant from an upper bound before it, and a lower bound before that.
 
     Args:
-        most: for each pair of hosts its upper bounds.
-        away: how long after the instant they hold, ns.
-        least: their lower bounds, and `away_of_least` likewise.
+        most: the upper bounds of each pair of hosts, ns.
+        away: the times of these bounds after the instant, ns.
+        least: the lower bounds, ns, with their times `away_of_least`.
     """
     near, far = np.where(away < 0, -away, np.nan)[:, :, None], -away_of_least[:, None, :]
     since = np.where(far > near, far - near, np.nan)
@@ -219,6 +219,6 @@ def _beyond(most: F64, away: F64, least: F64, away_of_least: F64) -> F64:
 
 
 def _least(values: F64) -> F64:
-    """Return the least of all values of each pair of hosts that are numbers."""
+    """Return the least value of each pair of hosts, without NaN."""
     found: F64 = np.where(np.isnan(values), np.inf, values).min(axis=(1, 2))
     return found

@@ -1,8 +1,8 @@
-"""About how far the clocks of hosts are apart, by where collectives end, and how a host's times become the first one's.
+"""Estimate the offsets of the clocks of hosts by the ends of collectives, and make the map of each to the first.
 
-All members of a small collective leave it within microseconds: a line through the differences of these ends, which
-some late ones do not spoil, is far closer than an interval tells. Nothing makes it certain, so it is kept inside the
-interval, and the bound is the farthest that the interval reaches from it.
+All members of a small collective leave it within microseconds. So a robust line through the differences of these ends
+is far more exact than an interval of `host_intervals`, but not certain. It is kept inside the interval, and its bound
+is the greatest distance to an end of the interval.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from traceconv.align.host_intervals import HostIntervals
 from traceconv.align.robust import robust_line
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, I64, ClockMap
 
-#: Stands for no time in columns of times, ns; sums of two fit into 64 bits.
+#: Marks a missing time in columns of times, ns; the sum of two fits into 64 bits.
 NO_TIME = 2**61
-#: Ends are not believed to be closer than this, ns.
+#: The least spread of ends, ns.
 _LEAST_SPREAD_NS = 1000.0
-#: The shortest tenth of the collectives counts, but no fewer than this.
+#: The shortest tenth of the collectives is used, but at least this many.
 _LEAST_SMALL = 8
-#: So long two hosts have recorded collectives at least for a drift that nothing forces, ns.
+#: The shortest time of common collectives from which a drift is estimated, unless the intervals require one, ns.
 _LONG_ENOUGH = 10**9
-#: By how much whole ns and units of drift move a time, ns.
+#: The error of a time by rounding offset and drift to integers, ns.
 _ROUNDED_NS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class HostLines:
-    """By how much the clock of each host is ahead of that of the first one, about.
+    """The estimated offset of the clock of each host against the first one.
 
     Attributes:
         base: a time of the first host, ns.
-        ahead: by how much the others are ahead then, ns.
-        drift: how much faster they run, as a ratio.
+        ahead: the offsets of the hosts at that time, ns.
+        drift: the drifts of the hosts, as ratios; positive if they run fast.
     """
 
     base: int
@@ -43,19 +43,19 @@ class HostLines:
     drift: F64
 
     def apply(self, times: I64) -> F64:
-        """Return times in columns of the hosts as the first host has them, since the base, ns; NaN for no time."""
+        """Convert times, a column for each host, to the clock of the first host, ns from the base; NaN for NO_TIME."""
         since = np.where(times < NO_TIME, times - self.base - self.ahead, 0).astype(np.float64)
         return np.where(times < NO_TIME, since / (1 + self.drift), np.nan)
 
 
 def lines_of_hosts(entered: I64, left: I64) -> HostLines:
-    """Return about how far each clock is ahead of the first one.
+    """Estimate the offset of each clock against the first one.
 
-    It goes from one host to the next, those first that have most in common.
+    The hosts are connected one after the other, those with most common collectives first.
 
     Args:
-        entered: for each collective and host when the last member of it entered; NO_TIME where none took part.
-        left: likewise, when the first one left.
+        entered: the time of the last entry by collective and host, ns; NO_TIME for a host that did not take part.
+        left: the time of the first exit, likewise.
     """
     part = entered < NO_TIME
     common = part.T.astype(np.float64) @ part
@@ -86,14 +86,14 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
 
 
 def map_of_host(found: HostIntervals, level: HostIntervals, lines: HostLines, host: int) -> ClockMap:
-    """Return the way of a host to the first one: along its line, moved or turned as far as it would lie outside.
+    """Return the map from a host to the first one: its line, moved or turned as little as the intervals require.
 
     Args:
-        found: between what the host is ahead of its line.
-        level: the same if it does not drift beside its line, and if what was recorded is exact, for all times; what
-            contradicts itself tells nothing.
-        lines: where it is, about.
-        host: which host.
+        found: the limits of the offset of the host against its line.
+        level: the same limits under the assumptions of no drift against the line and exact records; ignored if they
+            contradict each other.
+        lines: the lines of the hosts.
+        host: the number of the host.
     """
     least, most, at = found.least[:, host], found.most[:, host], found.instants
     drawn = np.zeros(len(at))

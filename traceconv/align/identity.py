@@ -1,16 +1,16 @@
-"""Which processes and threads of several inputs are one.
+"""Find the processes and threads that several inputs share.
 
-A process is known by its machine and pid, a thread by its machine and tid, which is unique there at a time: an input
-that names only the tid still names the thread. So what several inputs say of one process comes together where
+A process is identified by machine and pid, a thread by machine and tid, which is unique on a machine at a time: an
+input that states only the tid still identifies the thread. Tracks of several inputs are joined in one process if
 
-- they are of one machine (`traceconv.align.machines` says how that is known), their numbers are those of the operating
-  system, and they saw it at about the same time;
-- an input does not say which process wrote it, and only one of the merge can have: on the same machine, at the same
-  time, of a runtime that its writer runs in.
+- the inputs are of one machine (see `traceconv.align.machines`), their numbers are those of the operating system, and
+  they recorded the process at about the same time;
+- an input does not state its process, and only one process of the merge fits: on the same machine, at the same time, of
+  a runtime that can have recorded it.
 
-Never one are processes of inputs of several machines, of inputs that state different ranks, or of recordings of one
-runtime at the same time: a runtime has one profiler, so there are two of it, in containers that count pids anew. Where
-several could be meant, none is taken. What is decided is data; the sentences are made at the end of this module.
+Processes of different machines, of different ranks, or of two recordings of one runtime at the same time are never
+joined: a runtime has one profiler, so the latter are two processes, in containers with pids of their own. If several
+processes fit, none is chosen. Decisions are data; the end of this module makes sentences of them.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.duration_layout import Placement
 
-#: A process that ends is not replaced by another one of the same pid within this time, ns. Systems count pids up to
-#: 32768 or more before they begin again.
+#: A pid is not reused within this time, ns: systems count pids up to 32768 or more before they start again.
 REUSE_NS = 60 * 10**9
-#: So many files, numbers or names are listed.
+#: The most files, numbers or names in a list.
 _MOST_LISTED = 4
 
 Span = tuple[int, int]
 
 
 class By(enum.StrEnum):
-    """The reason why something is of a process."""
+    """The reason why tracks belong to a process."""
 
     PID = "pid"
     TID = "tid"
@@ -54,7 +53,7 @@ class By(enum.StrEnum):
 
 
 class Why(enum.StrEnum):
-    """Why something stays apart that could be one."""
+    """The reason why tracks that could belong together stay apart."""
 
     OWN = "its input shows them as two"
     MACHINES = "different machines"
@@ -67,7 +66,7 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """An input as a whole, and the machine that it is of."""
+    """An input and its machine."""
 
     source: SourceInfo
     machine: Machine
@@ -75,17 +74,17 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A process, a thread of an unknown process, or a track that belongs to no process, as one input shows it.
+    """A process, a thread of an unknown process, or a track without a process, in one input.
 
     Attributes:
         input: its index.
         track: its number there.
-        span: its first and last instant on trace time, ns.
+        span: its first and last time on trace time, ns.
         number: the pid or tid, None if there is none.
         is_process: whether it is a process.
-        tids: of the threads of a process.
-        name: of the track.
-        inside: the process whose slices its own were laid into, by input and track; None if it has times of its own.
+        tids: the tids of the threads of a process.
+        name: the name of the track.
+        inside: the process, by input and track, whose slices its own were laid into; None if it has times of its own.
     """
 
     input: int
@@ -98,21 +97,21 @@ class Seen:
     inside: tuple[int, int] | None = None
 
 
-#: A process, as one or several inputs show it; the first one keeps its track.
+#: A process in one or several inputs; the first one keeps its track.
 Process = list[Seen]
-#: Processes, or what comes to one, and how it is known that both are of one machine; None if nobody needs to know.
+#: Candidates for a process, each with the basis on which both are taken to be of one machine; None if not needed.
 Bases = dict[Seen, Basis | None]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that is known of some inputs for telling what is one.
+    """The processes, threads and tracks of all inputs that are compared.
 
     Attributes:
         recordings: the inputs.
-        processes: the processes that they show, by input and in order of their tracks.
-        threads: the threads whose process is not known.
-        strays: the tracks without a process of inputs that do not say which process wrote them.
+        processes: the processes, by input and track.
+        threads: the threads of unknown processes.
+        strays: the tracks without a process, of inputs that do not state their process.
     """
 
     recordings: list[Recording]
@@ -121,14 +120,14 @@ class View:
     strays: list[Seen] = field(default_factory=list)
 
     def basis(self, one: Seen, other: Seen) -> Basis | None:
-        """Return how it is known that equal numbers of two inputs mean the same; None if they need not."""
+        """Return the basis on which equal numbers of two inputs are the same process; None without one."""
         a, b = self.recordings[one.input], self.recordings[other.input]
         basis = a.machine.same_as(b.machine)
         counts = (a.source.real_ids and b.source.real_ids) or (a.machine.by_user and b.machine.by_user)
         return basis if counts and basis is not Basis.NOBODY else None
 
     def bar(self, one: Seen, other: Seen) -> Why | None:
-        """Return why two of one number are not one; None if they can be."""
+        """Return the reason why two tracks of equal number are not the same; None if they can be."""
         if one.input == other.input:
             return Why.OWN
         a, b = self.recordings[one.input], self.recordings[other.input]
@@ -143,14 +142,14 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What is one, or could be and stays apart.
+    """Tracks that are joined, or that could be and stay apart.
 
     Attributes:
-        why: the reason why it is one, or why it stays apart.
-        seen: of what is one the process, or the thread of an unknown process, and what comes there of one other input;
-            else what stays apart, and what it could be one with. Threads of which no input tells the process are all
-            in it.
-        basis: how it is known that both are of one machine; None if nobody needs to know.
+        why: the reason to join them or to keep them apart.
+        seen: if joined: the process, or the thread of an unknown process, then the tracks of one other input that join
+            it. If apart: the tracks, then those they could be joined with. Threads whose process no input states are
+            all listed.
+        basis: the basis on which both are taken to be of one machine; None if not needed.
     """
 
     why: By | Why
@@ -160,21 +159,22 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Which processes and threads of several inputs are one, and then which are not though they might seem so."""
+    """The processes and threads that several inputs share, then those that stay apart though they look the same."""
 
     recordings: list[Recording] = field(default_factory=list)
     found: list[Identity] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
-        """Return the same, without those that rest on the times of some inputs."""
+        """Return a copy without the results that rest on the times of some inputs."""
         left = [one for one in self.found if not {seen.input for seen in one.seen}.intersection(inputs)]
         return Together(self.recordings, left)
 
     def describe(self) -> list[str]:
-        """Return a line for each process and file that joined it, and for each that stays apart."""
+        """Return a line for each file that joined a process, and for each result that stays apart."""
         same: dict[object, list[Identity]] = defaultdict(list)
         for number, one in enumerate(self.found):
-            of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)  # it holds for all processes of these
+            # the reason holds for all processes of these inputs
+            of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
             if one.why is not Why.UNSAID:
                 same[one.why, tuple(seen.input for seen in one.seen), 0 if of_files else number].append(one)
         return [str(_words(self.recordings, ones)) for ones in same.values()]
@@ -188,11 +188,11 @@ class Together:
 
 
 def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
-    """Return what some inputs show of processes, on trace time.
+    """Return the processes, threads and tracks of all inputs, on trace time.
 
     Args:
         traces: the inputs, laid out.
-        alignment: how their clocks are put on trace time; what is there by a guess only tells nothing.
+        alignment: the maps of their clocks to trace time; inputs that are placed by a guess only are left out.
     """
     view = View([Recording(trace.sources[0], one) for trace, one in zip(traces, alignment.machines, strict=True)])
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
@@ -214,7 +214,7 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
 def _shown(
     trace: Trace, index: int, maps: Mapping[int, ClockMap], inside: tuple[int, int] | None
 ) -> Iterator[tuple[Track, Seen]]:
-    """Yield the tracks of an input that have events, but for lanes."""
+    """Yield the tracks of an input that have events, except lanes."""
     tids: dict[int, set[int]] = defaultdict(set)
     for track in trace.tracks:
         if track.kind is TrackKind.THREAD and track.tid is not None:
@@ -228,9 +228,9 @@ def _shown(
 
 
 def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
-    """Return the process whose slices hold those of a log, by input and track.
+    """Return the process, by input and track, whose slices contain those of a log.
 
-    None if there is none, or more than one.
+    Return None if there is none or more than one.
     """
     found = set()
     for number in np.unique(host.slices.track[placement.parents()]).tolist():
@@ -242,9 +242,9 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
 
 
 def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> dict[int, Span]:
-    """Return for each track the first and last instant of what is on and below it.
+    """Return the first and last time (ns) of the events on each track and its descendants.
 
-    Totals count only if there is nothing else.
+    Totals count only if there are no other events.
     """
     timed: dict[int, Span] = {}
     totals: dict[int, Span] = {}
@@ -253,7 +253,7 @@ def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> dict[int, Span]:
         spans = totals if trace.clocks[clock].run is Run.TOTALS else timed
         spans[number] = maps[clock].at(first), maps[clock].at(last)
     for spans in (timed, totals):
-        for number in range(len(trace.tracks) - 1, -1, -1):  # parents stand before their children
+        for number in range(len(trace.tracks) - 1, -1, -1):  # parents come before their children
             parent = int(trace.tracks[number].parent)
             if number in spans and parent != NO_TRACK:
                 spans[parent] = _hull(spans[number], spans.get(parent, spans[number]))
@@ -265,7 +265,7 @@ def _hull(*spans: Span) -> Span:
 
 
 def gap(one: Span, other: Span) -> int:
-    """Return how far two spans are apart in ns; negative when they overlap."""
+    """Return the distance of two spans in ns; negative if they overlap."""
     return max(one[0] - other[1], other[0] - one[1])
 
 
@@ -273,8 +273,8 @@ def gap(one: Span, other: Span) -> int:
 
 
 def identified(view: View) -> Together:
-    """Return which of the processes and threads that are seen are one."""
-    # 0 is the idle task of each CPU, and what tools give to devices.
+    """Decide which processes and threads are the same."""
+    # 0 is the idle task of each CPU, and the pid that tools give to devices.
     numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
     processes, found = _by_number(view, numbered, By.PID)
     processes += [[seen] for seen in view.processes if seen.number is None or seen.number <= 0]
@@ -287,7 +287,7 @@ def identified(view: View) -> Together:
 
 
 def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
-    """Return processes, or threads, by which of them are one: equal numbers on one machine, at about the same time."""
+    """Join processes or threads of equal number on one machine at about the same time."""
     processes: list[Process] = []
     found: list[Identity] = []
     for same in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
@@ -301,9 +301,10 @@ def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process],
 
 
 def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Identity]]:
-    """Return what has one number, machine and time, by which of it is one, and what stays apart.
+    """Join tracks of equal number and time, and return the groups and those that stay apart.
 
-    Two that can be one are, unless one of them could as well be one with a third that the other one is not.
+    Two that can be the same are joined, unless one of them could also be the same as a third one that the other cannot
+    be.
     """
     bars = {frozenset(pair): why for pair in combinations(seen, 2) if (why := view.bar(*pair)) is not None}
     clusters: dict[object, Process] = defaultdict(list)
@@ -320,7 +321,7 @@ def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Ide
 
 
 def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
-    """Yield equal pids at one time that are not known to be of one machine, or known to be of several."""
+    """Yield processes of equal pid and time that are not known to be of one machine, or known not to be."""
     for number, one in enumerate(seen):
         for other in seen[:number]:
             if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
@@ -332,7 +333,7 @@ def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
 
 
 def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Identity]:
-    """Yield what stays apart for one reason, by pairs: the first of several, with those that it is apart from."""
+    """Yield the results for pairs that stay apart for one reason: each track with those that it stays apart from."""
     for number, one in enumerate(seen):
         others = [other for other in seen[number + 1 :] if frozenset((one, other)) in pairs]
         if others and not any(frozenset((before, one)) in pairs for before in seen[:number]):
@@ -340,7 +341,7 @@ def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -
 
 
 def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
-    """Return threads of unknown processes with the process that has a thread of that number, or others like them."""
+    """Join threads of unknown processes to the process that has a thread of that tid, or to each other."""
     having: dict[int | None, list[Process]] = defaultdict(list)
     for process in processes:
         for tid in {tid for one in process for tid in (*one.tids, one.number)}:
@@ -356,9 +357,9 @@ def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
 
 
 def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
-    """Return the processes of some that have a thread, and how its machine is known.
+    """Return the processes that have the tid of a thread, each with its basis.
 
-    They are those of that time, or else any near to it.
+    Processes at the time of the thread are preferred to those near to it.
     """
     found: dict[Seen, tuple[int, Basis]] = {}
     for process in processes:
@@ -371,7 +372,7 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
 
 
 def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
-    """Return tracks of inputs that name no process, with the only process that can have written them."""
+    """Join tracks of inputs that state no process to the only process that can have written them."""
     runtimes = {format for recording in view.recordings for format in recording.source.runs_in}
     shown = [(process[0], one) for process in processes for one in process]
     writing = [(first, one) for first, one in shown if view.recordings[one.input].source.format in runtimes]
@@ -392,14 +393,14 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
 
 
 def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bases:
-    """Return the processes that can have written something, with how it is known that they are of its machine.
+    """Return the processes that can have written a track without a process, each with its basis.
 
-    What one input shows without numbers is one process: the first one stands for all.
+    Processes of one input without pids are taken for one: the first one stands for all.
 
     Args:
-        view: what is known.
-        shown: each process with each input's sight of it.
-        stray: what was written.
+        view: all inputs.
+        shown: pairs of a process and its record in one input.
+        stray: the track.
     """
     its = view.recordings[stray.input]
     found: Bases = {}
@@ -416,9 +417,9 @@ def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bas
 
 
 def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
-    """Return those that one process cannot have written all, since they are of one time: it writes one log of a kind.
+    """Return groups of tracks at one time that cannot all be of one process, since a process writes one log of a kind.
 
-    The times of those that were laid into slices are those of the slices, and tell nothing.
+    Tracks that were laid into slices are left out: their times are those of the slices.
     """
     kinds = _grouped(strays, lambda one: view.recordings[one.input].source.format)
     pauses = [math.inf if any(one.inside is not None for one in ones) else -1 for ones in kinds]
@@ -426,7 +427,7 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
 
 
 def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity]]:
-    """Return by process what it alone can have, and what stays apart since several can have it."""
+    """Return the tracks that fit one process only, by process; and the results for tracks that fit several."""
     owned: dict[Seen, Bases] = defaultdict(dict)
     for one, owners in able.items():
         if len(owners) == 1:
@@ -436,14 +437,14 @@ def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity
 
 
 def _moved(by: By, process: Seen, bases: Bases) -> list[Identity]:
-    """Return what comes to a process, by input; with no basis it is for its calls, which lie inside of slices."""
+    """Return the results for tracks that join a process, by input; without a basis, its slices contain theirs."""
     groups = _grouped(bases, lambda one: (one.input, bases[one]))
     why = [By.CALLS if bases[ones[0]] is None else by for ones in groups]
     return [Identity(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
 
 
 def _runs(seen: Iterable[Seen], pause: float) -> list[list[Seen]]:
-    """Return what follows each other without a longer pause, ns; each run in order of inputs and tracks."""
+    """Group tracks whose spans follow each other within `pause` (ns); each group is in order of inputs and tracks."""
     runs: list[list[Seen]] = []
     until = 0
     for one in sorted(seen, key=attrgetter("span", "input")):
@@ -470,7 +471,7 @@ def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[S
 
 
 def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
-    """Return what is said of what is found; of what stays apart, for all in the same files for the same reason."""
+    """Return the sentence for results; those that stay apart in the same files for the same reason share one."""
     if isinstance(same[0].why, Why):
         return _apart_words(recordings, same)
     (one,) = same
@@ -489,7 +490,7 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message
 
 
 def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
-    """Return how it is known that both are of one machine."""
+    """Return the words for the basis on which both are of one machine."""
     sides = [recordings[seen.input] for seen in one.seen[:2]]
     a, b = (side.machine.host for side in sides)
     if one.basis is Basis.HOST:
@@ -508,7 +509,7 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
 
 
 def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
-    """Return what is said of what stays apart in the same files for the same reason."""
+    """Return the sentence for tracks that stay apart in the same files for the same reason."""
     one = same[0]
     its = [recordings[seen.input] for seen in one.seen]
     file, name = its[0].source.name, _name(one.seen[0])
@@ -525,7 +526,7 @@ def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> M
 
 
 def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
-    """Return why processes of some inputs stay apart."""
+    """Return the words for the reason why processes stay apart."""
     if why is Why.MACHINES:
         hosts = list(dict.fromkeys(one.machine.host for one in its))
         return Text.OF_SEVERAL_HOSTS(hosts=_few(hosts)) if len(hosts) > 1 and all(hosts) else Text.OF_SEVERAL_BOOTS()
@@ -535,14 +536,14 @@ def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
 
 
 def _name(first: Seen, *others: Seen) -> Message | str:
-    """Return what something is called, or several threads are."""
+    """Return the words for a process, a track, or several threads."""
     if others:
         return Text.THREADS(numbers=_few([first.number, *(one.number for one in others)]))
     return first.name if first.number is None else (Text.PID if first.is_process else Text.THREAD)(number=first.number)
 
 
 def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
-    """Return the first few of some words: "a, b and 3 more"."""
+    """Return a list of words, cut after the first few: "a, b and 3 more"."""
     shown = list(words[:_MOST_LISTED])
     if len(words) > len(shown):
         shown.append(Text.MORE(count=len(words) - len(shown)))
@@ -550,7 +551,7 @@ def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
 
 
 def _as_json(recordings: Sequence[Recording], one: Identity) -> dict[str, Any]:
-    """Return the members for the report; of what is one, the two files."""
+    """Return the members for the report; joined tracks include the two files."""
     is_one = isinstance(one.why, By)
     numbered = [seen for seen in one.seen if seen.number is not None]
     return {

@@ -1,7 +1,7 @@
-"""What is odd about whole inputs: given twice, ranks of two jobs or of no host, without overlap with any other one.
+"""Warn about whole inputs: given twice, ranks of two jobs or without a host, no overlap with any other input.
 
-Where an input overlaps with no other one, most often a local time was taken for one of another zone. Nothing is moved
-for that: it is said, with what to type.
+An input that overlaps with no other one most often has local times that were read in a wrong zone. It is not moved: the
+warning has the option to type.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from traceconv.model.trace import I64, TABLES, Trace, Track, occurring
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8
-#: Where something stands in the file is not part of what was recorded.
+#: The columns that hold positions in files, and are not compared.
 _PLACES = ("args_at", "origin")
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
 _DAY_NS = 24 * _HOUR_NS
-#: All zones are so far ahead of UTC, in steps of this.
+#: The range of the offsets of zones from UTC, and their step, ns.
 _LEAST_ZONE_NS, _MOST_ZONE_NS, _ZONE_STEP_NS = -12 * _HOUR_NS, 14 * _HOUR_NS, 15 * _MINUTE_NS
-#: Where so many zones fit, or more, they are not listed.
+#: From this many fitting zones on, they are not listed.
 _MOST_ZONES = 4
 
 
@@ -37,11 +37,11 @@ _MOST_ZONES = 4
 
 
 def same_recording(one: Trace, other: Trace) -> bool:
-    """Return whether two traces say the same of the same things.
+    """Return whether two traces hold the same recording.
 
-    They do if all events agree in times as written, values, stacks and args.
+    They do if all events agree in written times, values, stacks and args.
 
-    Almost all pairs differ in what is compared first, which costs next to nothing.
+    Different recordings almost always differ in the first comparison, which is cheap.
     """
     if one.sources[0].format != other.sources[0].format or one.counts() != other.counts():
         return False
@@ -60,13 +60,13 @@ def same_recording(one: Trace, other: Trace) -> bool:
 
 
 def _tracks(trace: Trace) -> list[Track]:
-    """Return the tracks of one input; those that are called like its file without that name."""
+    """Return the tracks of one input, without the name of those that are named after their file."""
     file = trace.sources[0].name
     return [replace(track, name="") if track.name == file else track for track in trace.tracks]
 
 
 def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
-    """Return whether the args of rows that are otherwise equal, and so are as long, have the same bytes."""
+    """Return whether the args of two equal tables have the same bytes."""
     if not hasattr(table, "args_at"):
         return True
     rows = np.flatnonzero(table.args_len)
@@ -75,9 +75,9 @@ def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
 
 
 def shared_samples(one: Trace, other: Trace) -> int:
-    """Return how many samples of two inputs agree in event, thread and time, as far as both have digits.
+    """Return the number of samples of two inputs that agree in event, thread and time, at the coarser resolution.
 
-    A recording of perf and what is printed of it have nothing else in common.
+    A recording of perf and a text printed from it have nothing else in common.
     """
     if not len(one.samples.ts) or not len(other.samples.ts):
         return 0
@@ -93,7 +93,7 @@ def shared_samples(one: Trace, other: Trace) -> int:
 
 
 def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
-    """Return the events, threads and times of the samples of an input, each once; times in steps.
+    """Return the distinct events, threads and times (in steps) of the samples of an input.
 
     Args:
         trace: the input.
@@ -109,17 +109,17 @@ def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
 
 
 def _different(pairs: I64) -> I64:
-    """Return the rows of columns in order, each once; `np.unique` would load numpy's masked arrays."""
+    """Return the distinct rows, sorted; `np.unique` would load numpy's masked arrays."""
     pairs = pairs[:, np.lexsort(pairs)]
     return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
 
 
 def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, Message]]:
-    """Yield for inputs that are an earlier one, or have its samples, what to say of that: both are drawn.
+    """Yield a warning for each input that repeats an earlier one, or has its samples: both are drawn.
 
     Args:
         traces: the inputs.
-        hosts: for each the host of its clocks, "" where nothing says it.
+        hosts: the host of the clocks of each input, "" if not known.
     """
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
         name = one.sources[0].name
@@ -136,7 +136,7 @@ def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Ite
 
 
 def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
-    """Yield for inputs that state another size of their job than the first one, what to say of that."""
+    """Yield a warning for each input that states another size of its job than the first one."""
     sources = enumerate(trace.sources[0] for trace in traces)
     stated = [(index, source) for index, source in sources if source.world_size is not None]
     for index, source in stated[1:]:
@@ -148,7 +148,7 @@ def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
 def warnings_of_unnamed_hosts(
     traces: Sequence[Trace], walls: Sequence[ClockDomain], placed: Container[ClockDomain]
 ) -> Iterator[tuple[int, Message]]:
-    """Yield what is to be said of ranks that do not state their host, with the number of the input.
+    """Yield a warning for each rank that does not state its host, with the number of the input.
 
     Args:
         traces: the inputs.
@@ -170,12 +170,12 @@ class _OnTraceTime:
     """An input on trace time.
 
     Attributes:
-        index: which.
-        name: of the file.
-        begin, end: ns.
-        bound_ns: how wrong that can be; 0 where nobody knows.
-        clock: the first of its clocks, by number.
-        local: what its local time was taken for; None if it is placed by none.
+        index: the number of the input.
+        name: the name of the file.
+        begin, end: its first and last time, ns.
+        bound_ns: how wrong these can be, ns; 0 if not known.
+        clock: the number of its first clock.
+        local: the zone in which its local time was read; None if it is not placed by a local time.
     """
 
     index: int
@@ -187,22 +187,22 @@ class _OnTraceTime:
     local: LocalTime | None
 
     def gap(self, other: _OnTraceTime, shift: int = 0) -> int:
-        """Return how far apart the two are if this one is moved, ns; 0 or less if they overlap."""
+        """Return the distance of the two if this one is moved by `shift`, ns; 0 or less if they overlap."""
         return max(other.begin - self.end - shift, self.begin + shift - other.end)
 
     def meets(self, other: _OnTraceTime, shift: int) -> bool:
-        """Return whether the two may overlap if this one is moved."""
+        """Return whether the two may overlap, within their bounds, if this one is moved by `shift` (ns)."""
         return self.gap(other, shift) <= self.bound_ns + other.bound_ns
 
 
 def zone_text(ahead_ns: int) -> str:
-    """Return a zone as --tz takes it, such as "+05:30"."""
+    """Return a zone in the form of --tz, such as "+05:30"."""
     minutes = abs(ahead_ns) // _MINUTE_NS
     return f"{'-' if ahead_ns < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC"
 
 
 def zone_behind(local: LocalTime, shift: int, within_ns: int) -> int | None:
-    """Return the zone, in ns ahead of UTC, in which a local time would be so much later; None if there is none."""
+    """Return the offset from UTC (ns) of the zone in which a local time would be later by `shift`; None without one."""
     steps = round(shift / _ZONE_STEP_NS)
     ahead = local.ahead_ns - steps * _ZONE_STEP_NS
     fits = steps and abs(shift - steps * _ZONE_STEP_NS) <= within_ns
@@ -210,20 +210,20 @@ def zone_behind(local: LocalTime, shift: int, within_ns: int) -> int | None:
 
 
 def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
-    """Return what the local time that a clock of a trace is placed by was taken for; None if it is placed by none."""
+    """Return the zone in which the local time that places a clock was read; None if none places it."""
     return next((snap.local for snap in trace.snapshots if snap.clock == trace.clocks[clock] and snap.local), None)
 
 
 def warnings_of_no_overlap(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], constraints: Constraints, without: set[int]
 ) -> Iterator[tuple[tuple[int, int], Message]]:
-    """Yield what to say of each input that overlaps with no other one, with the numbers of the input and of its clock.
+    """Yield a warning for each input that overlaps with no other one, with the numbers of the input and its clock.
 
     Args:
         traces: the inputs.
-        maps: for each one the way to trace time, by clock.
-        constraints: what the user says, for the day.
-        without: inputs that are left out, since their events are put elsewhere.
+        maps: for each the maps of its clocks to trace time.
+        constraints: the statements of the user, for the day.
+        without: inputs to leave out, since their events are laid into others.
     """
     placed = [one for one in _placed(traces, maps) if one.index not in without]
     alone = [one for one in placed if len(placed) > 1 and all(one.gap(other) > 0 for other in placed if other != one)]
@@ -251,10 +251,10 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
 def _hint(
     one: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
 ) -> Message | None:
-    """Return how the local time of an input was read, and what would let it overlap with one of some others.
+    """Return how the local time of an input was read, and the options with which it would overlap with another one.
 
     Returns:
-        None if it is placed by no local time, or if nothing would and only that is wanted.
+        None if it is not placed by a local time; with `only_if_some`, also if there are no such options.
     """
     if one.local is None:
         return None
@@ -265,9 +265,9 @@ def _hint(
 
 
 def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> Message | None:
-    """Return the day or the zones that would let an input overlap with one of some others, as options.
+    """Return the options with a day or zones with which an input would overlap with another one.
 
-    None if none would.
+    Return None if there are none.
     """
     for days in (-1, 1):
         if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):

@@ -1,6 +1,6 @@
-"""Iterations of a workload: after how many events it repeats, and which operator of the iteration each event is.
+"""Find the iterations of a workload: its period in events, and the operator of the iteration that each event is.
 
-Kinds and durations repeat, whatever the pauses between iterations, and even if some events are missing.
+Kinds and durations repeat, independently of pauses between iterations, and even if some events are missing.
 """
 
 from __future__ import annotations
@@ -13,68 +13,68 @@ from traceconv.align.robust import rank_correlation, vary_together
 
 # Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs, tuned and few iterations.
 
-#: So many events are looked at for what repeats. Not tuned: limits time.
+#: The most events that are searched for repetition. Not tuned: limits time.
 _MOST_EVENTS = 1 << 13
-#: So many bins are looked at. Not tuned: limits time.
+#: The most bins of a search. Not tuned: limits time.
 _MOST_BINS = 1 << 16
-#: Durations are equal within so much of their logarithm: steady ones, and unsteady ones (simulated).
+#: Durations are equal if their logarithms differ by less than this: steady ones, unsteady ones (simulated).
 _CLASS_WIDTHS = (0.06, 0.25)
-#: Over so many places a repetition is added up, since missing events and unsteady pauses move it (simulated).
+#: Repetitions are summed over this many distances, since missing events and unsteady pauses move them (simulated).
 _SMEARS = (1, 5)
-#: A repetition beats chance by so many sigma (simulated).
+#: A repetition must exceed chance by this many sigma (simulated).
 _LEAST_SIGMA = 8.0
-#: The first distance counts whose repetition is this share of the best one: multiples of it are as good (simulated).
+#: The period is the first distance with this share of the best repetition, since its multiples are as good (simulated).
 _NEARLY_BEST = 0.85
-#: A repetition occurs so often. Not tuned: twice may be chance.
+#: The fewest occurrences of a repetition. Not tuned: twice may be chance.
 _LEAST_REPEATS = 3
-#: With this share of all events repeated, counting them is the best. Not tuned: most of them.
+#: If this share of all events repeats, distances in events are used. Not tuned: most of them.
 _MOSTLY = 0.5
-#: The longest iteration whose operators are told apart, events. Not tuned: limits time and memory.
+#: The longest iteration whose operators are distinguished, in events. Not tuned: limits time and memory.
 _LONGEST_TEMPLATE = 4096
 
 #: The spread of the logarithm of durations of one operator (simulated).
 _SPREAD = 0.1
-#: An event costs at most so much, in spreads, before it is left over (simulated).
+#: The greatest cost of an event that fits an operator, in spreads (simulated).
 _WORST_FIT = -4.0
-#: What passing over an operator costs, likewise (simulated).
+#: The cost of skipping an operator, in spreads (simulated).
 _SKIP = -0.5
-#: An event fits its operator within so much of the logarithm of its duration. Not tuned: three spreads.
+#: An event fits its operator if the logarithms of durations differ by less than this. Not tuned: three spreads.
 _FITS = 0.3
-#: Events that are left over are of one operator within so much of it (simulated).
+#: Unmatched events are of one operator if the logarithms differ by less than this (simulated).
 _OTHER_OPERATOR = 0.08
-#: They are put into the template if they occur this share of the usual number of times (simulated).
+#: They are added to the template if they occur this share of the usual number of times (simulated).
 _OFTEN = 0.3
-#: The template grows so often. Not tuned: each costs a search.
+#: The number of times that the template grows. Not tuned: each costs a search.
 _GROWTHS = 4
 
-#: A deviation counts up to so many times the median one: the others are warm-up (simulated).
+#: Deviations beyond this many times the median one are warm-up, and left out (simulated).
 _TIMES_USUAL_DEVIATION = 8.0
-#: Durations count if the resolution is at most this share of them (simulated).
+#: Durations are used if the resolution is at most this share of them (simulated).
 _COARSEST_RESOLUTION = 0.1
-#: Operators are told if this share of the events has one (simulated).
+#: Operators are known if this share of the events has one (simulated).
 _LEAST_LABELLED = 0.85
-#: So many outer events are looked at for bursts. Not tuned: limits time.
+#: The most outer events that are searched for bursts. Not tuned: limits time.
 _MOST_COMPARED = 2000
-#: Work is done in so many equal bursts (few iterations).
+#: The fewest equal bursts (few iterations).
 _LEAST_BURSTS = 4
-#: A pause before a burst is so many times as long as those in it (few iterations).
+#: A pause before a burst is longer than those in it by this factor (few iterations).
 _TIMES_LONGER = 3.0
-#: But for this share of the bursts (few iterations).
+#: The share of bursts that may be exceptions (few iterations).
 _NEARLY_NONE = 0.2
-#: Variation may repeat by chance by so many sigma, at any of the distances that are looked at (few iterations).
+#: Variation may repeat by chance up to this many sigma, at any of the compared distances (few iterations).
 _REPEATED_SIGMA = 2.5
 
 
 def log_durations(events: Events) -> F64:
-    """Return the logarithm of each duration, which counts as at least the resolution."""
+    """Return the logarithm of each duration, which is at least the resolution."""
     logarithms: F64 = np.log(np.maximum(events.dur, max(events.quantum_ns, 1.0)))
     return logarithms
 
 
 def period_of(events: Events) -> int | None:
-    """Return after how many events the same kinds with about the same durations repeat; None if they do not.
+    """Return the period of kinds and durations, in events; None if they do not repeat.
 
-    Distances are counted in events, which pauses do not change, and in time, which missing events do not change.
+    Distances are measured in events, which pauses do not change, and in time, which missing events do not change.
     """
     part = events.take(np.arange(min(len(events), _MOST_EVENTS)))
     if len(part) < 2 * _LEAST_REPEATS:
@@ -91,7 +91,7 @@ def period_of(events: Events) -> int | None:
             sigma, lag = _top(same, expected, least)
             if sigma > best:
                 early = at[at <= at[-1] - lag]
-                between = np.searchsorted(at, early + lag) - np.arange(len(early))  # so many events
+                between = np.searchsorted(at, early + lag) - np.arange(len(early))  # the number of events
                 best, found = sigma, max(2, round(float(np.mean(between))))
                 if least == 2 and same[lag] - expected[lag] > _MOSTLY * (len(part) - lag):
                     return lag
@@ -99,7 +99,7 @@ def period_of(events: Events) -> int | None:
 
 
 def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
-    """Return for each distance how many events have one of their class there, and how many would by chance."""
+    """Return, by distance, the number of events with one of their class there, and the number expected by chance."""
     length = int(at[-1]) + 1
     size = 1 << (2 * length).bit_length()
     power = np.zeros(size // 2 + 1)
@@ -114,7 +114,7 @@ def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
 
 
 def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
-    """Return by how many sigma the repetition exceeds chance, and at which distance it is greatest."""
+    """Return the significance of the best repetition in sigma, and its distance."""
     usable = slice(least, len(same) // _LEAST_REPEATS + 1)
     best, found = 0.0, 0
     surplus = same - expected
@@ -126,7 +126,7 @@ def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
             continue
         chance = np.convolve(expected, box, "same")[usable] + 1
         rate = excess / (len(same) - np.arange(len(same))[usable])
-        high = int(np.flatnonzero(rate >= _NEARLY_BEST * np.max(rate))[0])  # the first of the highest places
+        high = int(np.flatnonzero(rate >= _NEARLY_BEST * np.max(rate))[0])  # the first of the highest peaks
         at = high + int(np.argmax(rate[high : high + _SMEARS[-1]]))
         sigma = float(excess[at] / np.sqrt(chance[at]))
         if sigma > best:
@@ -135,11 +135,11 @@ def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
 
 
 def positions(events: Events, period: int) -> Array:
-    """Return for each event the number of its operator within the iteration; -1 if it is none.
+    """Return the number of the operator within the iteration of each event; -1 if it fits none.
 
-    The template is a part of one period. A path through its endless repetition is found by dynamic programming; events
-    may be left over on both sides. Events that are left over again and again at one position of the template are added
-    to it: the part that it was made of lacked them.
+    The template is a part of one period. Dynamic programming finds a path through its endless repetition, in which
+    events and operators may stay unmatched. Events that stay unmatched repeatedly at one position of the template are
+    added to it: the part that it was made of lacked them.
     """
     if period > _LONGEST_TEMPLATE:
         return np.full(len(events), -1)
@@ -160,7 +160,7 @@ def positions(events: Events, period: int) -> Array:
 
 
 def _grown(kind: Array, logs: F64, kinds: Array, typical: F64, label: Array, fitting: Array) -> tuple[Array, F64]:
-    """Return the template with the medians of the events that fit it, and with those that are often left over."""
+    """Return the template with the medians of the events that fit it, and with frequent unmatched events."""
     period = len(kinds)
     typical = typical.copy()
     for number in range(period):
@@ -245,22 +245,22 @@ def correlation_of_deviations(
 def correlation_within_iterations(
     a: Events, b: Events, pairs: tuple[Array, Array], at_once_ns: float
 ) -> list[tuple[float, int]]:
-    """Return how much matched work varies together beyond what all runs of a programme have in common.
+    """Return how well matched work varies together, beyond what all runs of a program have in common.
 
-    Each operator has its usual duration, and a whole iteration may be longer: the first ones are in every run. The rest
-    is of this run alone. It is compared in durations, and in the time from one call to the next if that follows at
-    once: the start of other calls may follow a schedule that two runs share. The time between operators varies more
-    than the work in them, and both sides see all of it.
+    The usual duration of each operator and of each iteration is common to all runs; the rest is of one run. It is
+    compared for durations, and for the time from one call to the next if that follows at once: other calls may follow a
+    schedule that two runs share. The time between operators varies more than the work in them, and both sides record
+    all of it.
 
     Args:
         a: the outer events, none of which is missing.
         b: the inner events.
         pairs: matched rows of both.
-        at_once_ns: a call that follows another one within this did not wait.
+        at_once_ns: a call that follows another one within this time did not wait for a schedule.
 
     Returns:
-        The rank correlation and the number of values, for durations and for steps; empty if iterations cannot be told
-        apart.
+        The rank correlation and the number of values, for durations and for steps; empty if iterations cannot be
+        distinguished.
     """
     bursts = _equal_bursts(a.take(np.arange(min(len(a), _MOST_COMPARED))))
     if bursts is None:
@@ -281,10 +281,10 @@ def correlation_within_iterations(
 
 
 def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
-    """Return the number of each event within its burst, and that of the burst; None without equal bursts.
+    """Return the number of each event within its burst, and the number of its burst; None without equal bursts.
 
-    All bursts do the same in the same order, and nearly every pause before one is longer than those in it. A burst may
-    be a part of an iteration that takes a time of its own in every run: `_comes_again` finds that.
+    All bursts have the same sequence of kinds, and nearly every pause before one is longer than those in it. A burst
+    may be a part of an iteration with a duration of its own in every run: `_comes_again` finds that.
     """
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
     what = np.unique(np.column_stack((events.kind, events.labels)), axis=0, return_inverse=True)[1].ravel()
@@ -314,10 +314,10 @@ def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64)
 
 
 def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
-    """Return whether the variation repeats some bursts later, by more than a rank correlation by chance.
+    """Return whether the variation repeats some bursts later, with a rank correlation above chance.
 
-    Then it is of every run. Variation by chance does not repeat; variation of a part of an iteration does, an iteration
-    later.
+    Variation that repeats is common to all runs: parts of an iteration repeat an iteration later, random variation does
+    not.
     """
     bursts = int(np.max(number)) + 1
     table = np.full((int(np.max(label)) + 1, bursts), np.nan)

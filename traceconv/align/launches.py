@@ -1,12 +1,12 @@
-"""A file with the calls of a host and another one with the work of a device, related by the ids that both recorded.
+"""Estimate the offset between a file with host calls and a file with device work by common correlation ids.
 
 No kernel starts before the call that launched it, and a call that waits for the device returns after the kernels that
 were launched before it. Launches bound the relation of the clocks on one side, waits on the other. Which kernels a call
 waits for is known from the host alone: those that its thread launched before.
 
-Ids prove nothing by themselves, since every process counts from 1, and the same programme gives the same work the same
-ids each time. So the files are of one run only if the bounds leave a relation, and if the gaps between launches (or
-between waits) are longer or shorter than the last time in both files at once, also for the same work.
+Equal ids alone are not evidence: every process counts from 1, and each run of a program gives the same ids to the same
+work. The files are of one run only if some relation of the clocks satisfies the bounds, and if the gaps between
+launches (or between waits) vary together in both files, also for the same work.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _LEAST_WAITS = 5  # The least number of waits for bounds on both sides. Not tune
 WRONG_IDS = 0.02  # The share of the work that may be too early by wrong ids. Not tuned: a few of a long log.
 LEAST_SHARE = 0.5  # The least share of the work with a launch in one run. Not tuned: half of the calls may be missing.
 _LEAST_ORDER = 0.8  # The least share of pairs in order. Simulated, with wrong ids each in twenty, more than 0.9 are.
-#: The share of the tightest bounds that are left out where some pairs are out of order, and half as many as are so
-#: besides: others may be wrong and in order. Set with the simulated ones with wrong ids: the truth is in the bound.
+#: The share of the tightest bounds that is left out if some pairs are out of order, in addition to half their share,
+#: since other pairs may be wrong and in order. Set with simulated pairs with wrong ids: the truth is in the bound.
 _TRIM = 0.01
 _MOST_TRIM = 0.05  # The greatest share that is left out. Set likewise.
 _BLOCKS = 40  # The most blocks for a line along the bounds. Not tuned: the bounds themselves decide in the end.
 _LEAST_BLOCK = 5  # The least number of bounds in a block. Not tuned: one of them is below the bound.
-_TIGHT_SHARE = 0.2  # The bound of a block: so many of its differences are tighter. Not tuned: a few may be wrong.
+_TIGHT_SHARE = 0.2  # The bound of a block: this many of its differences are tighter. Not tuned: a few may be wrong.
 _LEAST_SCALE_NS = 1000.0  # The least standard deviation of these bounds, ns: what most tools print.
 _USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
 _LEAST_GAPS = 20  # The least number of gaps that are compared. Not tuned: fewer correlate by chance.
 #: The rank correlation of gaps from which on it is one run. Durations in logs of different runs of one program reach
 #: 0.7; with this no simulated pair of two runs is accepted.
 _SURE = 0.75
-_SURE_ALONE = 0.9  # Likewise with bounds on one side alone, which contradict nothing. Not tuned: more is asked then.
-_CHANCE = 0.3  # With less it is another run, or chance. Not tuned: of 20 unrelated gaps a tenth reach it.
+_SURE_ALONE = 0.9  # The same with bounds on one side only, which contradict nothing. Not tuned: more is required then.
+_CHANCE = 0.3  # Below this it is another run, or chance. Not tuned: of 20 unrelated gaps a tenth reach it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
     """
     alone: dict[tuple[bool, bool], list[int]] = defaultdict(list)
     for index, trace in enumerate(traces):
-        marks, texts = _marks(trace), set(trace.strings)  # cheap, and says no in doubt
+        marks, texts = _marks(trace), set(trace.strings)  # cheap, and False in doubt
         alone[not texts.isdisjoint(marks.calls), not texts.isdisjoint(marks.work)].append(index)
     hosts, devices = alone[True, False], alone[False, True]
     return (hosts[0], devices[0]) if len(hosts) == len(devices) == 1 else None
@@ -276,7 +276,7 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     slices = host.slices
     asked = _marks(host)
     copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
-    direction = _marks(device).to_host or r"(?!)"  # nothing goes to the host where the format does not say what does
+    direction = _marks(device).to_host or r"(?!)"  # without a pattern for copies to the host there are none
     to_host = [number for number, text in enumerate(device.strings) if re.search(direction, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
     rows, waited = [calls[copied]], [copied]

@@ -28,10 +28,10 @@ from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.model.trace import Trace
 
-#: The machine of inputs of which the user says that they count the same clock since boot, where none has a name.
+#: The machine of inputs without a name that, as the user states, use the same clock since boot.
 UNNAMED = "(the same machine)"
 _NOBODY = "(nobody names one)"
-#: The wall clock may have been set by so much in between, beside what it was slewed.
+#: The wall clock may have been set by this much between two readings, ns, in addition to slewing.
 _SET_NS = 10**9
 
 
@@ -245,14 +245,14 @@ def machines_of(
         InconsistentClocks: the user states that inputs of several boots are of one machine.
     """
     hosts = [next(filter(None, _names(trace, index, constraints)), "") for index, trace in enumerate(traces)]
-    # The user says of some that they count the clock of a machine that no input names.
+    # The user states for some inputs the clock of a machine that no input names.
     unnamed = [any(end.machine == UNNAMED for end in ends_of(trace)) for trace in stated]
     by_clock = [not host and said for host, said in zip(hosts, unnamed, strict=True)]
     stated_ids = [trace.sources[0].boot_id for trace in traces]
     called = {stated_ids[index]: name for index, name in boots.items() if stated_ids[index]}
     ids = [boots.get(index) or called.get(id, id) for index, id in enumerate(stated_ids)]
-    # Boot ids count first. A name counts for the inputs without one, unless machines of several boots have it: then
-    # nobody knows which is meant.
+    # Boot ids count first. For inputs without one the name counts, unless machines of several boots have it: then the
+    # machine is ambiguous.
     named = [host or UNNAMED * said for host, said in zip(hosts, by_clock, strict=True)]
     alone = _boot_of_host(zip(named, ids, strict=True))
     known_ids = [boot or alone.get(host, "") for host, boot in zip(named, ids, strict=True)]

@@ -22,15 +22,15 @@ _US = 1e3
 BIN_NS = 100 * _US
 #: An inner event belongs to an outer one that it sticks out of by no more than this, ns (simulated, tuned).
 NEAR_NS = 20 * _US
-#: So many pairs are needed for a line. Not tuned: a line has two numbers, and some pairs are wrong.
+#: The fewest pairs for a line. Not tuned: a line has two parameters, and some pairs are wrong.
 FEWEST_PAIRS = 5
 #: At most this share of the tightest bounds, and its standard deviation, is left out: some pairs are wrong (simulated).
 TRIM = 0.03
-#: A pair further than so many spreads from the usual place of its class bounds nothing (simulated).
+#: A pair further than this many spreads from the median of its class is not used as a bound (simulated).
 _UNUSUAL = 6
-#: A profiler that knows nothing for so long may have paused, ns (simulated: pauses between captures).
+#: A profiler without events for this long may have paused, ns (simulated: pauses between captures).
 _LEAST_PAUSE_NS = 10e6
-#: Or for so many times the pause that one of a hundred exceeds (simulated, likewise).
+#: Or for this many times the 99th percentile of its pauses (simulated).
 _TIMES_USUAL_PAUSE = 10
 
 
@@ -45,7 +45,7 @@ class Matcher:
 
     def __init__(self, a: Events, b: Events) -> None:
         self._b = b
-        # kinds lie one after the other on one axis, further apart than any two times, so that one search does for all
+        # kinds are put one after the other on one axis, further apart than any two times, so that one search finds all
         self._apart = 4 * (float(np.ptp(a.start)) + float(np.ptp(b.start)) + float(np.max(a.dur, initial=0.0)) + 1e9)
         self._rows = np.lexsort((a.start, a.kind))
         self._starts = a.start[self._rows]
@@ -94,7 +94,7 @@ class Pairs:
 
     @classmethod
     def of(cls, a: Events, b: Events, match: Array, line: Line | Chain) -> Pairs:
-        """Return the pairs of a match as it stands on a line."""
+        """Return the pairs of a match along a line."""
         rows_b = np.flatnonzero(match >= 0)
         rows_a = match[rows_b]
         before = b.start[rows_b] - line.map(a.start[rows_a])

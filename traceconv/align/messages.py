@@ -1,10 +1,10 @@
-"""All that alignment says to people: reasons, warnings, errors, hints and the lines of receipts.
+"""All texts of alignment for people: reasons, warnings, errors, hints and the lines of receipts.
 
-The rest of the package says `Text.NAME(field=value)`, which is a `Message`: what is to be said, and about what. It is
-rendered at the end, by `str()`. Decisions rest on verdicts and other types, and never look at what is written here, so
-that the texts can be reworded or translated at will: replace `TEMPLATES`.
+The rest of the package makes a `Message` by `Text.NAME(field=value)`: a template with its fields. It is rendered at the
+end, by `str()`. Decisions rest on verdicts and other types, never on these texts, so that they can be reworded, or
+translated by replacing `TEMPLATES`.
 
-How templates name their fields says `rendering`.
+`rendering` describes the fields of templates.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from traceconv.align.rendering import rendered
 
 
 class Message(Struct, frozen=True):
-    """Something to be said.
+    """A text with the values of its fields.
 
     Attributes:
-        text: what.
-        fields: what it is about, by the names in its template.
+        text: the template.
+        fields: the values, by the names in the template.
     """
 
     text: Text
     fields: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
-        """Render it for people."""
+        """Return the rendered text."""
         return rendered(TEMPLATES[self.text], dict(self.fields))
 
 
 class Text(enum.Enum):
-    """What can be said. The value is the template in English."""
+    """The templates. The value of each is the text in English."""
 
     def __call__(self, **fields: Any) -> Message:
         """Return the message made of this template and the fields."""
@@ -603,5 +603,5 @@ class Text(enum.Enum):
     )
 
 
-#: The texts that are said. Another language is another mapping.
+#: The templates in use; another language replaces this mapping.
 TEMPLATES: Final[dict[Text, str]] = {text: text.value for text in Text}

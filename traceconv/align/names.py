@@ -1,9 +1,8 @@
-"""Which names of two traces mean the same kind of work.
+"""Map names of two traces to common kinds of work.
 
-A framework calls an operator `Conv`, `aten::conv2d` or `fused_nn_conv2d_add_relu`, the library below it runs a
-primitive called `convolution`. Names are put into classes by patterns; a name without a class stands for itself.
-Patterns are matched without regard to case; the first class with a fitting one takes the name. Users add their own
-with `--map`.
+A framework names an operator `Conv`, `aten::conv2d` or `fused_nn_conv2d_add_relu`, and the library below it names the
+primitive `convolution`. Patterns put names into classes; a name without a class is a class of its own. Patterns ignore
+case, and the first matching class counts. Users add classes with `--map`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
 
 
 class NameMap:
-    """Puts names into classes.
+    """Maps names to classes.
 
     Args:
         extra: classes of the user with their patterns; they come before the others.
@@ -82,7 +81,7 @@ class NameMap:
         """Check that the classes of the user have an effect.
 
         Args:
-            names: for each input all names that its events may be known by.
+            names: for each input all names of its events.
 
         Raises:
             UsageError: a class matches no name; or it is not a known class and matches no names of two inputs.
@@ -104,7 +103,7 @@ def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the values of `--map`, such as "convolution=Conv*,*FusedConv*".
 
     Raises:
-        UsageError: a value has another form.
+        UsageError: a value is malformed.
     """
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:

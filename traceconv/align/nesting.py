@@ -1,12 +1,12 @@
-"""What a thread does at a time: library work lies in an operator, but in none of the operators that this one calls.
+"""Test shifts of a clock by nesting: a library call lies in an operator, but in none that this operator calls.
 
-An operator of a framework may take ten times as long as the library below it, so that it hardly bounds where in it the
-library worked. But a thread does one thing at a time. The stretches in which it was in an operator itself, between the
-operators that this one called, are short, and a library call starts and ends in one of them. That holds for calls
-without an operator of their name, too: while a tensor is reordered, however briefly, no operator starts or ends.
+An operator may take ten times as long as the library call in it, so that it bounds the offset poorly. But a thread does
+one thing at a time. The stretches that it spends in an operator itself, between the operators that this one calls, are
+short, and a library call starts and ends within one of them. This also holds for calls without an operator of their
+name: while a tensor is reordered, no operator starts or ends.
 
-So each call allows some shifts of the clock and forbids those between them. Many lines are tried; the region is that of
-the lines on which nearly all calls fit. No call is matched to a stretch beforehand, which would presuppose the answer.
+So each call allows some shifts of the clock and excludes those between them. Many lines are tried; the region contains
+those on which nearly all calls fit. No call is matched to a stretch first, which would presuppose the result.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ UNMOVED = Line(0.0, 0.0, 0.0)
 
 _US = 1e3
 
-#: How finely lines are tried near a candidate at a first look, ns. Not tuned: less than most stretches last.
+#: The first step between lines near a candidate, ns. Not tuned: shorter than most stretches.
 _COARSE_NS = 4 * _US
-#: And at the last one, ns. Not tuned: below the aim of 1 µs.
+#: The last step, ns. Not tuned: below the aim of 1 µs.
 _FINE_NS = 0.2 * _US
-#: So many shifts are tried at most. Not tuned: limits time.
+#: The most shifts that are tried. Not tuned: limits time.
 _MOST_SHIFTS = 160
-#: And so many drifts. Not tuned: limits time.
+#: The most drifts that are tried. Not tuned: limits time.
 _MOST_DRIFTS = 120
-#: So many calls are looked at near a candidate. Not tuned: limits time.
+#: The most calls that are tested near a candidate. Not tuned: limits time.
 _FEW_CALLS = 400
-#: And for what is possible at the end. Not tuned: limits time.
+#: The most calls that are tested for the final region. Not tuned: limits time.
 _MANY_CALLS = 4000
-#: How finely moves are tried over a long reach, ns. Not tuned: less than most stretches last.
+#: The step between shifts over a long reach, ns. Not tuned: shorter than most stretches.
 _STEP_NS = 2 * _US
-#: And how much of it at once, ns. Not tuned: limits memory.
+#: The part of the reach that is tried at once, ns. Not tuned: limits memory.
 _LOOK_NS = 10_000 * _US
-#: So often a region is looked at, each time what the last look left of it. Not tuned: each costs time.
+#: The number of times that a region is narrowed. Not tuned: each costs time.
 _LOOKS = 3
-#: With this share of the calls each within one stretch, the trace is one in which calls do lie so (tuned).
+#: The least share of calls within one stretch each, for a trace where this method applies (tuned).
 LEAST_FITTING = 0.9
-#: A place is possible with so many misfits, beside twice as many as there are at the best one: what does not fit there
-#: may be wrong, and as much again may be wrong and fit there by chance (tuned).
+#: A line is possible with this many misfits more than twice those of the best one: calls that do not fit there may be
+#: wrong, and as many wrong ones may fit there by chance (tuned).
 CHANCE = 3
 
 

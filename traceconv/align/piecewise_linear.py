@@ -1,4 +1,4 @@
-"""Two clocks that one line does not relate: one of them was slewed, or set, while both recorded.
+"""Relate two clocks by several lines: one of them was slewed, or set, while both recorded.
 
 The start of the two logs fits along a line, and the rest does not. From there on the events are followed block by
 block, each along the line of the block before: a clock that runs at another rate strays slowly. If a block does not fit
@@ -25,34 +25,34 @@ from traceconv.model.clocks import SLEWED_DRIFT
 
 _US = 1e3
 
-#: A line needs so many pairs.
+#: The fewest pairs for a line.
 LEAST_PAIRS = 20
-#: A block that is followed has no more events than this, unless it had fewer than a line needs.
+#: The most events of a block, unless a line needs more.
 _BLOCK_EVENTS = 100
-#: And lasts no longer, ns: no clock strays far meanwhile. Not tuned: 1000 ppm make 200 µs of it.
+#: The longest block, ns: no clock strays far in it. Not tuned: 200 µs at 1000 ppm.
 _BLOCK_NS = 2e8
-#: Within so much of the line of the block before it pairs are looked for at first, ns.
+#: Pairs are first searched within this distance of the line of the block before, ns.
 _STRAYED_NS = 150 * _US
-#: The share of a block, and of a stretch without steps, that has to match.
+#: The least share of a block, and of a part without steps, that must match.
 _LEAST_SHARE = 0.5
-#: The least spread of begins about their usual places to believe in, ns: times are printed in whole microseconds.
+#: The least spread of starts about the medians of their classes, ns: times are printed in whole microseconds.
 _LEAST_SPREAD_NS = 2 * _US
-#: So many medians are taken at most along a stretch. Not tuned: limits time, which grows with the square of it.
+#: The most medians along a part. Not tuned: limits time, which is quadratic in it.
 _MOST_MEDIANS = 240
-#: A median is of so many pairs at least, if there are as many. Not tuned: some pairs are wrong.
+#: The fewest pairs of a median, if there are as many. Not tuned: some pairs are wrong.
 _PAIRS_OF_MEDIAN = 8
-#: A line goes through so many medians at least. Not tuned: any two are on a line.
+#: The fewest medians of a line. Not tuned: any two are on a line.
 _LEAST_MEDIANS = 3
-#: So many lines follow each other at most without a step. Not tuned: limits time.
+#: The most consecutive lines without a step. Not tuned: limits time.
 _MOST_LINES = 8
-#: The least noise of a median to believe in, ns.
+#: The least noise of a median, ns.
 _LEAST_NOISE_NS = 0.3 * _US
 #: Lines that miss each other by no more than this where they meet are one bent line, ns.
 CONTINUOUS_NS = 10 * _US
-#: This share of the distances between starts, and of those between ends, is tighter than what counts as tight.
+#: The tightest share of the distances between starts, and between ends, that the bounds ignore.
 _TIGHT = 0.1
-#: What a further line costs, in logarithms of the number of medians. Not tuned: three numbers, each half of one by
-#: Schwarz, in squares of the noise of two nats each; and as much again.
+#: The penalty for a further line, in logarithms of the number of medians. Not tuned: twice that of Schwarz for three
+#: parameters.
 _PENALTY = 6
 
 

@@ -39,7 +39,7 @@ class Placed:
         ways: the map to trace time of each clock that is related to it.
         pairs: the estimates, each with whether it is used.
         warnings: warnings, each with its clock.
-        placements: for each input without times that lies inside slices of another one: which slices in which.
+        placements: for each input without times that was laid into slices of another one: its position there.
     """
 
     ways: Ways

@@ -1,4 +1,4 @@
-"""Whether the collectives of several ranks can have happened as drawn, and what it says against clocks if not."""
+"""Check that the collectives of several ranks are possible as drawn, and conclude which clocks are wrong if not."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from traceconv.model.trace import Trace
 if TYPE_CHECKING:
     from traceconv.align import Alignment
 
-#: An offset that is proposed is one of so many round times at most that let all collectives happen.
+#: A proposed offset is the roundest of at most this many that make all collectives possible.
 _MOST_STEPS = 20
-#: So many other inputs are asked which of two that contradict each other contradicts them, too. Not tuned: a few tell.
+#: Of two inputs that contradict each other, the wrong one is found by comparison with at most this many others. Not
+#: tuned.
 _MOST_ASKED = 16
 
 
@@ -32,8 +33,8 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
 
     Args:
         traces: the inputs.
-        alignment: how they are put on one time axis.
-        matched: what their ranks recorded of the same collectives.
+        alignment: the maps of their clocks to trace time.
+        matched: the matched collectives of their ranks.
     """
     seen = matched.checked
     inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
@@ -42,7 +43,8 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
     related = Hosts(alignment)
     wrong = related.impossible(seen)
     after = Breaches(0, 0)
-    found = [_of_odd(traces, related, odd) for odd in matched.odd]  # first: they may be why hosts are not placed
+    # these first: they may be the reason why hosts are not placed
+    found = [_of_odd(traces, related, odd) for odd in matched.odd]
     if wrong:
         count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
         worst = max(wrong, key=lambda one: one.worst_ns)
@@ -53,7 +55,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
 
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
-    """Return which collective was left before it was entered, and where both stand."""
+    """Return the worst collective in words: the positions of its first exit and its last entry."""
     seen, rows = wrong.of, (wrong.early[0], wrong.late[0])
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
@@ -63,11 +65,11 @@ def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
 
 
 class Hosts:
-    """Which inputs are related within their bounds: those of one host, and such that were found to be.
+    """The inputs whose clocks are related within their bounds: those of one host, and placed hosts.
 
     Attributes:
         of: for each input the host whose wall clock is taken for that of the others; "" for those without one.
-        users: for each input whether the user has placed it.
+        users: for each input whether the user placed it.
     """
 
     def __init__(self, alignment: Alignment) -> None:
@@ -77,24 +79,24 @@ class Hosts:
         self._host = np.array([numbers[host] for host in self.of], np.int64)
 
     def impossible(self, seen: Occurrences) -> list[Impossible]:
-        """Return what is impossible within each host, and then between hosts; nothing that is empty."""
+        """Return the impossible collectives within each host, then those between hosts; empty sets are left out."""
         host = self._host[seen.input]
         within = [seen.where(host == number).impossible() for number in np.unique(host).tolist()]
-        # Of two hosts no bound is known: what is more than each of two profilers may be off by itself is said.
+        # Two hosts have no known bound: errors beyond those of the two profilers are reported.
         between = replace(seen, bound=seen.bound // 2).impossible()
         between = between.where(host[between.early] != host[between.late])
         return [one for one in (*within, between) if one.count]
 
     def are_apart(self, one: int, other: int) -> bool:
-        """Return whether the wall clocks of two inputs are those of two hosts."""
+        """Return whether two inputs have wall clocks of different hosts."""
         return self.of[one] != self.of[other]
 
 
 def _contradictions(traces: Sequence[Trace], related: Hosts, seen: Occurrences) -> Iterator[Contradiction]:
-    """Yield what impossible collectives say against the clocks: of one host, of two hosts, or against the user.
+    """Yield the contradictions from impossible collectives: against clocks of one host, of two hosts, or of the user.
 
-    Clocks of one host, and such that are related within a bound, are wrong then. Of those of two hosts it was assumed
-    that they agree.
+    Clocks of one host, and clocks that are related within a bound, are wrong then. For two hosts, the assumption is
+    wrong that they agree.
     """
     for wrong in related.impossible(seen.where(~related.users[seen.input])):
         first, second = _inputs(wrong, seen)
@@ -112,10 +114,10 @@ def _contradictions(traces: Sequence[Trace], related: Hosts, seen: Occurrences) 
 
 
 def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
-    """Return what is said of two ranks that did the same in the same order and fit in no way.
+    """Return the contradiction for two ranks with equal sequences that fit in no way.
 
-    Either records are missing, so that nothing is known of the clocks, or one of them was set meanwhile. Where a single
-    step explains all, this is what is to be believed; and clocks of two hosts are not, whatever it is.
+    Either records are missing, so that nothing is known of the clocks, or a clock was set. If a single step explains
+    all, the clock was set. Clocks of two hosts are doubted in both cases.
     """
     pair = _inputs(odd.wrong, odd.wrong.of)
     placed = tuple(index for index in pair if related.users[index])
@@ -128,7 +130,7 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
 
 
 def _inputs(wrong: Impossible, seen: Occurrences) -> tuple[int, int]:
-    """Return the two inputs that contradict each other most, last the one that contradicts more of the others, too."""
+    """Return the two inputs that contradict each other most; the one that also contradicts more others comes last."""
     first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
     others = np.setdiff1d(seen.input, (first, second))[:_MOST_ASKED].tolist()
     against = [
@@ -147,15 +149,15 @@ def _contradiction(
     *,
     hosts: bool = False,
 ) -> Contradiction:
-    """Return what is wrong, said of the last of some inputs, and what can be done.
+    """Return the contradiction, which names the last of `inputs`, with a hint.
 
     Args:
         traces: the inputs.
-        wrong: what cannot have happened as drawn.
-        seen: all that was compared.
-        verdict: how far the clocks of `inputs` are to be trusted then.
+        wrong: the impossible collectives.
+        seen: all compared records.
+        verdict: the verdict on the clocks of `inputs`.
         inputs: the last one is one of the two that contradict each other most.
-        hosts: whether it is said of the wall clocks of two hosts.
+        hosts: whether it is about the wall clocks of two hosts.
     """
     first, second = _inputs(wrong, seen)
     names = [trace.sources[0].name for trace in traces]
@@ -167,9 +169,9 @@ def _contradiction(
 
 
 def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
-    """Return what can be done.
+    """Return the hint for two inputs that contradict each other.
 
-    The move of the second of two inputs that lets all of their collectives happen, if one does.
+    It proposes an offset of the second one that makes all of their collectives possible, if there is one.
     """
     stay = Text.LEAVE_IT(name=name)
     pair = seen.where(np.isin(seen.input, (first, second)))
@@ -186,7 +188,7 @@ def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
 
 
 def _short(least: int, most: int) -> int:
-    """Return a time between two others, near to the middle, with few digits."""
+    """Return a time between two others (ns), near their middle, with few digits."""
     middle, step = (least + most) // 2, 1
     while most - least > _MOST_STEPS * step:
         step *= 10

@@ -27,7 +27,7 @@ class ReceiptLine:
         file: the name of the input.
         format: the name of its format.
         clock: the name of the clock domain.
-        method: where the map to trace time is known from.
+        method: the sources of the map to trace time.
         offset_ns: what was added to each time of the clock, ns; with a drift, at one instant.
         bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known.
         verdict: how far to trust the map: a `Verdict`, as text. "assumed" also if positions are synthetic.
@@ -35,7 +35,7 @@ class ReceiptLine:
         matches: the number of events matched with those of another input, if the map rests on them.
         residual_ns: the median distance that remains between matched events, ns; None without any.
         warnings: reasons against the map, and assumptions that are wrong.
-        note: how the events lie, if not all were placed in the same way; "" if they were.
+        note: the positions of the events, if not all were placed in the same way; else "".
         host: the host that the input states, "" if it states none.
         rank: the rank of the process in its job, None if the input states none.
         world_size: the number of processes of the job, None if the input does not state it.
@@ -82,13 +82,13 @@ class Alignment:
         maps: for each input the map of each clock that events use, by the number of the clock.
         receipt: a line for each of these maps.
         pairs: the estimates for pairs of clocks.
-        placements: for each input without times that lies inside slices of another one: which slices in which.
+        placements: for each input without times that was laid into slices of another one: its position there.
         files: the names of all inputs, also of those without events, which have no line in the receipt.
         machines: for each input the machine that its pids and tids belong to.
         notes: remarks on some inputs, by input.
         hosts: for each input a name for its host, equal for hosts that are related within a bound; "" where all are
             taken for one.
-        together: which processes and threads of several inputs are one.
+        together: the processes and threads that several inputs share.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
     """
 
@@ -179,7 +179,7 @@ def receipt_line(
     method = way.method if way.steps else str(Text.ITS_OWN_TIMES())
     if way.bends:
         method = str(Text.ALONG_LINES(method=method, n=len(way.lines)))
-    one_instant = domain.synthetic and way.by_user  # it is known where one synthetic time lies, and none of the others
+    one_instant = domain.synthetic and way.by_user  # the position of one synthetic time is known, and of no other one
     laid = placement if domain.run is Run.NONE else None
     return ReceiptLine(
         source.name,

@@ -1,4 +1,4 @@
-"""Clocks that were read beside each other more than once: do the readings agree, and along which line?"""
+"""Check repeated snapshots of two clocks against each other, and replace them by a line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
 from traceconv.model.trace import Trace
 
-#: Two clocks that were read beside each other, in the order that all files have in common.
+#: Two clocks of a snapshot, in an order that is the same for all files.
 Clocks = tuple[ClockDomain, ClockDomain]
 
 
@@ -36,7 +36,7 @@ class _Reading:
 def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
     """Return the traces with wider bounds for readings of clocks that were set or stood still between the readings.
 
-    When that happened is not known. So each reading that no common line fits is good only to the amount of the step.
+    The time of the step is not known. So each reading that no common line fits is exact only to the size of the step.
     The order of the files does not matter.
 
     Returns:
@@ -144,7 +144,7 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     first, last = group[0].ts, group[-1].ts
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
-    max_drift = SLEW_DRIFT if first != last else 0.0  # one instant says nothing of the drift
+    max_drift = SLEW_DRIFT if first != last else 0.0  # one instant does not determine the drift
     step = group[0].step
     text = Text.READ_TIMES(method=step.text, count=len(group))
     return line_through(readings, span, max_drift, replace(step, text=text))

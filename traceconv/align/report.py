@@ -1,9 +1,8 @@
-"""What is known about an alignment, as one JSON document: for programs, for bug reports, and for a page that shows it.
+"""Report an alignment as a JSON document, for programs, for bug reports, and for the page that shows it.
 
-The document follows schemas/alignment.schema.json. Times are integer ns; where a number is measured from something
-else than the zero of its clock, its description in the schema says from what. Pictures get no more points than anyone
-can see: of a landscape the highest score of each stretch of offsets, of the residuals evenly spaced ones and the
-farthest.
+The document follows schemas/alignment.schema.json. Times are integer ns; the schema states the origin of numbers that
+do not count from the zero of their clock. Pictures get a limited number of points: of a landscape the highest score of
+each interval of offsets, of residuals evenly spaced ones and the greatest.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from traceconv.model.trace import Trace
 SCHEMA = "alignment.schema.json"
 VERSION = 1
 _POINTS = 2000
-_NEAR_POINTS = 800  # of them
+_NEAR_POINTS = 800  # the number of points
 _LEAST_POINTS = 3
 _FARTHEST = 200
 _PAGES = (".html", ".htm")
@@ -45,7 +44,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
     Args:
         traces: the inputs, as the alignment got them.
         alignment: how they were aligned.
-        checks: whether causes come before their effects now.
+        checks: the checks of cause and effect.
     """
     receipt = iter(alignment.receipt)
     inputs = [
@@ -67,12 +66,12 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
 
 
 def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Causality | None = None) -> dict[str, Any]:
-    """Return the report of traces that were refused, with what their events said.
+    """Return the report of traces that were refused, with the estimates for their clocks.
 
     Args:
         traces: the inputs.
-        error: the refusal; its `pairs` are what was tried.
-        checks: of cause and effect, if it came to them.
+        error: the refusal; its `pairs` are the estimates.
+        checks: the checks of cause and effect, if they were made.
     """
     pairs: Sequence[PairEstimate] = error.pairs
     return {
@@ -98,7 +97,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a report for a file: JSON, or a page that shows it, as the ending of its name says.
+    """Return the bytes of a report for a file: JSON or a page, by the ending of its name.
 
     Raises:
         UsageError: the name ends in neither .json nor .html.
@@ -183,7 +182,7 @@ def _map(
 def _bound_at(
     side: ClockInput, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]
 ) -> int | None:
-    """Return how wrong a map is at most at one time: less than over all times, if it rests on a region of relations."""
+    """Return the bound of a map at one time, ns; smaller than over all times if it rests on a region."""
     for pair in pairs:
         if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
             continue
@@ -213,7 +212,7 @@ def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
 
 
 def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
-    """Return how far the truth may be from the line at a time of clock x: a difference below and one above, ns."""
+    """Return the uncertainty of the line at a time of clock x: the distances below and above, ns."""
     chain = pair.estimate.chain
     low, high = chain.bounds(x)
     line = float(chain.map(np.array([x]))[0]) - x
@@ -256,7 +255,7 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
 
 
 def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
-    """Return the lines of an estimate that has several, each with its own bound; none where one is enough."""
+    """Return the lines of an estimate that has several, each with its bound; empty for a single line."""
     found = []
     chain = pair.estimate.chain
     if len(chain.lines) == 1:
@@ -305,7 +304,7 @@ def _region(estimate: Estimate) -> list[dict[str, float]] | None:
 
 
 def _landscape(estimate: Estimate) -> dict[str, Any] | None:
-    """Return all offsets that were tried, coarsely, and those around the best one, finely."""
+    """Return the landscape: all tried offsets, coarsely, and those around the best one, finely."""
     if estimate.landscape is None:
         return None
     offsets, scores = estimate.landscape[0] - estimate.line.offset, estimate.landscape[1]
@@ -325,7 +324,7 @@ def _landscape(estimate: Estimate) -> dict[str, Any] | None:
 
 
 def _near_reach(estimate: Estimate, offsets: F64) -> float:
-    """Return how far around the best offset a picture shows it with its strongest rivals."""
+    """Return the half width of a picture that shows the best offset with its strongest rivals, ns."""
     away = [abs(rival.offset_ns - estimate.line.offset) for rival in estimate.rivals[:2]]
     step = float(np.diff(offsets[:2])[0]) if len(offsets) > 1 else 1.0
     return max(1.4 * max(away), 40 * step) if away else 200 * step

@@ -1,8 +1,8 @@
-"""The report of an alignment as a page for people who have never heard of clock drift.
+"""Show the report of an alignment as a page for people without knowledge of clocks.
 
-One file without scripts and without anything from elsewhere: it can be sent by mail and opened years later. What it
-says and how it looks stands in `report.html.j2`, which gets the report as it is written for programs. Its pictures are
-made here as numbers: what was measured, scaled to px. `report_figures.html.j2` draws and labels them.
+It is one file without scripts and external resources, so that it can be sent by mail and opened years later. The
+template `report.html.j2` holds texts and layout, and gets the report for programs. This module computes the pictures as
+numbers in px; `report_figures.html.j2` draws and labels them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _WIDTH, _HEIGHT, _LOW_HEIGHT = 860, 300, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 18, 34, 46
 _ROW = 34
 _ROW_LABEL = 230
-_LETTERS = 28  # of a label of a row
-_ROOM = 76  # between the middles of labels
+_LETTERS = 28  # the width of the label of a row
+_ROOM = 76  # the least distance between the middles of labels
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -47,7 +47,7 @@ def page(report: Json) -> str:
 
 
 def templates(*folders: str) -> Environment:
-    """Return the templates of some packages of traceconv; what they are filled with is escaped."""
+    """Return the environment of the templates of packages of traceconv; values are escaped."""
     return Environment(
         loader=ChoiceLoader([PackageLoader("traceconv", folder) for folder in folders]),
         autoescape=True,
@@ -64,12 +64,12 @@ def _short(ns: float | None) -> str:
 
 
 def _shift(ns: int) -> str:
-    """Return a move in time with its sign, short; whole where it is as long as the time of day of a wall clock."""
+    """Return an offset (ns) with its sign, short; exact if it is as large as a wall-clock time."""
     return f"{'+' if ns > 0 else ''}{format_time(ns) if abs(ns) >= 10**15 else _short(ns)}"
 
 
 def _verdict_of(file: str, clock: str, report: Json) -> str | None:
-    """Return what was found about a clock that was not placed; None if it was compared with nothing."""
+    """Return the verdict on a clock that was not placed; None if it was not compared."""
     for pair in report["pairs"]:
         if (file, clock) in ((pair[side]["file"], pair[side]["clock"]) for side in "xy"):
             return str(pair["verdict"] if Verdict(pair["verdict"]).refused else report["verdict"])
@@ -85,9 +85,9 @@ class Axis:
 
     Attributes:
         low, high: the values at its ends.
-        size: what a value is divided by for its tick labels.
-        unit: what that gives.
-        ticks: how many there should be, about.
+        size: the divisor of values for tick labels.
+        unit: the unit of the tick labels.
+        ticks: the approximate number of ticks.
     """
 
     low: float
@@ -97,7 +97,7 @@ class Axis:
     ticks: int = 6
 
     def share(self, value: float) -> float:
-        """Return where a value is between the ends, from 0 to 1."""
+        """Return the position of a value between the ends, from 0 to 1."""
         return (value - self.low) / (self.high - self.low)
 
     def marks(self) -> list[tuple[float, str]]:
@@ -110,7 +110,7 @@ class Axis:
 
 
 def time_axis(low: float, high: float, ticks: int = 6) -> Axis:
-    """Return an axis of ns, in the unit that suits its length."""
+    """Return an axis of times (ns), labelled in a unit that suits its length."""
     if high <= low:
         low, high = low - 1.0, high + 1.0
     size, unit = next((size, unit) for size, unit in _TIMES if max(abs(low), abs(high)) >= 2 * size or size == 1.0)
@@ -118,7 +118,7 @@ def time_axis(low: float, high: float, ticks: int = 6) -> Axis:
 
 
 def _padded(values: Sequence[float], share: float) -> Point:
-    """Return the least and greatest value with a little room around."""
+    """Return the least and greatest value, with a margin on both sides."""
     low, high = min(values), max(values)
     room = (high - low) * share or max(abs(high) * share, 1e-9)
     return low - room, high + room
@@ -136,24 +136,24 @@ def _number(value: float, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Plane:
-    """The space between two axes."""
+    """The area between two axes."""
 
     x: Axis
     y: Axis
     height: int = _HEIGHT
 
     def at(self, x: float, y: float) -> Point:
-        """Return the place of a point in px."""
+        """Return the position of a point in px."""
         bottom = self.height - _BOTTOM
         across = _LEFT + self.x.share(x) * (_WIDTH - _LEFT - _RIGHT)
         return round(across, 1), round(bottom - self.y.share(y) * (bottom - _TOP), 1)
 
     def all(self, points: Sequence[Point]) -> list[Point]:
-        """Return the places of points in px."""
+        """Return the positions of points in px."""
         return [self.at(*point) for point in points]
 
     def frame(self) -> Json:
-        """Return what the template draws around and below the data."""
+        """Return the frame and tick labels for the template."""
         return {
             **_frame(self.height, _LEFT, _TOP),
             "x_unit": self.x.unit,
@@ -164,7 +164,7 @@ class _Plane:
 
 
 def _frame(height: int, left: int, top: int) -> Json:
-    """Return the size of a picture, and where in it the data are."""
+    """Return the size of a picture, and the position of the data in it."""
     ends = {"left": left, "right": _WIDTH - _RIGHT, "top": top, "bottom": height - _BOTTOM}
     return {"width": _WIDTH, "height": height, **ends}
 
@@ -173,7 +173,7 @@ def _frame(height: int, left: int, top: int) -> Json:
 
 
 def timeline(inputs: Sequence[Json]) -> Json | None:
-    """Return when each recording ran, once they are on one axis: bars below each other. None if there are no two."""
+    """Return a bar for the time span of each recording on trace time; None if there are fewer than two."""
     placed = [(one["file"], clock["map"]) for one in inputs for clock in one["clocks"] if clock["map"]]
     if len(placed) < 2:
         return None
@@ -199,7 +199,7 @@ def _cut(label: str) -> str:
 
 
 def residuals(pair: Json) -> Json:
-    """Return the residuals over time of a pair that has some, but for those that are far out."""
+    """Return the residuals of a pair over time, without outliers."""
     found = pair["residuals_over_time"]
     values = found["residual_ns"]
     reach = max(1.3 * min(max(abs(value) for value in values), 2 * pair["residuals"]["p99_ns"]), 10.0)
@@ -210,7 +210,7 @@ def residuals(pair: Json) -> Json:
 
 
 def landscape(pair: Json) -> list[Json]:
-    """Return the scores of all offsets that were tried for a pair, then, if there are any, of those around the best."""
+    """Return the landscapes of a pair: all tried offsets, then, if there are any, those around the best one."""
     curves = [curve for curve in (pair["landscape"]["all"], pair["landscape"]["near"]) if curve]
     rivals = [rival["offset_ns"] for rival in pair["rivals"]]
     return [_peaks(curve, rivals, labelled=curve is curves[-1]) for curve in curves]
@@ -235,7 +235,7 @@ def _peaks(curve: Json, rivals: Sequence[int], *, labelled: bool) -> Json:
 
 
 def _apart(places: Sequence[tuple[int, Point]], best: float) -> list[tuple[int, Point]]:
-    """Return the places that have room for a label; they are given strongest first."""
+    """Return the positions that have room for a label; they are given strongest first."""
     taken, found = [best], []
     for value, (x, y) in places:
         if all(abs(x - other) > _ROOM for other in taken):
@@ -251,7 +251,7 @@ def _height(points: Sequence[Point], x: float) -> float:
 
 
 def region(pair: Json) -> Json:
-    """Return the relations that the evidence leaves of a pair that has a region: offset across, drift up."""
+    """Return the region of a pair: offset on the horizontal axis, drift on the vertical one."""
     corners = [(corner["offset_ns"], corner["drift_ppm"]) for corner in pair["region"]]
     answer = (0.0, pair["drift_ppm"])
     across, up = (_padded(values, 0.15) for values in zip(*corners, answer, strict=True))

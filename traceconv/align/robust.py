@@ -12,13 +12,13 @@ import numpy.typing as npt
 from traceconv.align.geometry import F64
 
 Array = npt.NDArray[Any]
-#: Beyond so many spreads a value has no weight: Tukey's constant for an efficiency of 95 %.
+#: Beyond this many spreads a value has no weight: Tukey's constant for an efficiency of 95 %.
 _TUKEY = 4.685
 #: The standard deviation of a normal distribution for each median deviation.
 _TO_SIGMA = 1.4826
-#: A line that moves by less than this in a step is found.
+#: The iteration ends when the line moves by less than this, ns.
 _ENOUGH_NS = 10.0
-#: What a margin is worth at least for each sigma that it claims, nats: five are 20 nats, a likelihood ratio of 5e8.
+#: The least log-likelihood ratio per sigma of a margin, nats: five sigma are 20 nats, a ratio of 5e8.
 _NATS_OF_A_SIGMA = 4.0
 
 
@@ -31,7 +31,7 @@ def median(values: F64) -> float:
 
 
 def quantile(values: F64, share: float) -> float:
-    """Return the value below which a share of all values lies, as numpy does by default, ten times as fast."""
+    """Return a quantile as numpy does by default, ten times as fast."""
     at = (len(values) - 1) * share
     low = int(at)
     high, part = min(low + 1, len(values) - 1), at - low
@@ -53,7 +53,7 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
         y: differences of two clocks, ns.
         least_scale: the least plausible standard deviation of a residual, ns.
         max_drift: the greatest slope on either side.
-        prior_drift: the standard deviation of the slope beforehand; it matters for a short span.
+        prior_drift: the prior standard deviation of the slope; it matters for a short span.
 
     Returns:
         a, b and the standard deviation of the residuals.
@@ -119,7 +119,7 @@ def null_margin(best: float, others: Sequence[float], events: int, spread_of_one
 def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
     """Return by how much each value differs from the one before of its kind.
 
-    All runs of a programme do the same each time. Only how long it takes this time is peculiar to a run.
+    All runs of a program do the same work. Only the changes of its durations are peculiar to one run.
 
     Args:
         kinds: columns; a kind is a combination of their values.
@@ -131,12 +131,12 @@ def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
 
 
 def vary_together(x: F64, y: F64) -> tuple[float, int]:
-    """Return the rank correlation of two sides, and how many values count: equal ones of a coarse clock do not."""
+    """Return the rank correlation, and the number of values that count: equal ones of a coarse clock do not."""
     return rank_correlation(x, y), min(_varying(x), _varying(y))
 
 
 def _varying(values: F64) -> int:
-    """Return how many values differ from the most frequent one."""
+    """Return the number of values that differ from the most frequent one."""
     counts = np.unique(values, return_counts=True)[1]
     return len(values) - (int(np.max(counts)) if len(values) else 0)
 

@@ -1,4 +1,4 @@
-"""Samples and clock readings of one thread avoid each other, which relates their clocks.
+"""Estimate an offset from the gaps between the samples and the clock readings of one thread.
 
 A sample is taken in an interrupt. While that is handled the thread stands still, and cannot read the clock for the
 start or the end of a slice. So around each sample there is a moment without any reading (some µs, in a virtual machine
@@ -30,23 +30,23 @@ _STEP_NS = 1e3  # The step of the offsets that are tried, ns: what most tools pr
 #: How close to a reading a sample counts as close on either side, ns: the greatest first, it needs the fewest steps.
 #: Set with the recordings, which are placed to within 25 µs.
 _CLOSE_NS = (12e3, 5e3, 2e3)
-#: The place must be rarer than one in exp(this) among as many as were tried. Of 1,000 simulated pairs of different runs
-#: the rarest reached 4, of the recordings the commonest 40.
+#: The gap must be rarer than one in exp(this) among as many offsets as were tried. Of 1,000 simulated pairs of
+#: different runs the rarest reached 4, of the recordings the commonest 40.
 LEAST_SURPRISE = 12.0
-MOST_OF_BEST = 0.5  # The share of its surprise that no other place may have. Not tuned: of regular work many do.
-#: The samples that are usually close are counted within so many times what counts as close. Not tuned: wide enough for
-#: a mean, and less than a sampling period.
+MOST_OF_BEST = 0.5  # The share of its surprise that no other offset may have. Not tuned: with regular work many do.
+#: The usual number of close samples is counted within this many times the close distance. Not tuned: wide enough for a
+#: mean, and less than a sampling period.
 _AROUND = 16
-_APART_NS = 60e3  # Places nearer to each other are one, ns. Not tuned: a gap is as wide as an interrupt is long.
+_APART_NS = 60e3  # Offsets nearer to each other are one, ns. Not tuned: a gap is as wide as an interrupt is long.
 _WIDE_NS = 60e3  # Pairs around the gap within this bound it, ns. Not tuned: as wide as a gap may be.
 _TRIM = 0.03  # The share of tightest bounds on each side that is left out. Not tuned: some readings are late.
 _FEWEST_DRIFTS = 150  # Drifts on either side for the part that is searched first. Not tuned: nine seconds at 200 ppm.
 _ENOUGH_PAIRS = 20_000  # A part with more pairs is not made longer, for speed. Not tuned: few pairs take little time.
 _LEAST_SAMPLES = 20  # The least samples among the readings. Not tuned: a surprise is no greater than their number.
-#: Windows that are searched, and as many echoes, for speed. Not tuned: a label has 10 rivals at most.
+#: The most windows that are searched, and the most echoes, for speed. Not tuned: a label has 10 rivals at most.
 _MOST_WINDOWS = 24
-_MOST_PLACES = 5  # How many places of a window are told. Not tuned: the best one and its strongest rivals.
-_ECHOES = 3  # So many periods on either side of a guessed place its echoes are looked at. Not tuned: 3 ms at 1 kHz.
+_MOST_PLACES = 5  # The number of offsets reported for a window. Not tuned: the best one and its strongest rivals.
+_ECHOES = 3  # Echoes are searched this many periods on either side of a guessed offset. Not tuned: 3 ms at 1 kHz.
 _ECHO_SIGMAS = 2.0  # Standard deviations by which an echo must have more close samples. Not tuned: 95 % of them do.
 
 
@@ -69,7 +69,7 @@ class _Gap:
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """The best gap of a window, the best others in it, and how many offsets and pairs were tried."""
+    """The best gap of a window, the best others in it, and the number of tried offsets and pairs."""
 
     middle: float
     places: tuple[_Gap, ...]
@@ -226,7 +226,7 @@ def _search(
         total = np.concatenate(([0.0], np.cumsum(count)))
         beside = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
         counts[number] = count[rows]
-        # How rare so few are where so many are usual, in nats (the deviance of Poisson's distribution, one-sided).
+        # The rarity of so few close samples given the usual number, in nats (one-sided Poisson deviance).
         few, usual = count[rows], beside / (2 * (around - near))
         ratio = np.log(np.maximum(few, 1e-9) / np.maximum(usual, 1e-9))
         surprises[number] = np.where(few < usual, usual - few + few * ratio, 0.0)

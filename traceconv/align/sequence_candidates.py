@@ -1,4 +1,4 @@
-"""Candidates for the offset of two logs of the same work, and the margin of the best one."""
+"""Find candidates for the offset of two logs of the same work, and the margin of the best one."""
 
 from __future__ import annotations
 
@@ -28,64 +28,64 @@ _US = 1e3
 
 #: The most bins of the search. Not tuned: limits memory, to 128 MiB for each spectrum.
 _MOST_BINS = 1 << 23
-#: What is searched first of a log lasts so long, ns (simulated: drifts of 50 ppm do not smear it beyond a bin).
+#: The duration of the chunk that is searched first, ns (simulated: drifts of 50 ppm do not smear it beyond a bin).
 _CHUNK_NS = 1.5e9
-#: With fewer events it may last longer (simulated: enough to tell iterations apart).
+#: With fewer events the chunk may be longer (simulated: enough to distinguish iterations).
 _LEAST_CHUNK_EVENTS = 400
-#: With more events it is cut. Not tuned: limits time.
+#: With more events the chunk is cut. Not tuned: limits time.
 _MOST_CHUNK_EVENTS = 4000
-#: So many peaks of the search are refined (simulated).
+#: The number of peaks that are refined (simulated).
 _CANDIDATES = 60
-#: Beyond these, all that are lower than the highest by at most so many standard deviations of a count (simulated: equal
-#: layers without jitter).
+#: In addition, all peaks within this many standard deviations of the highest count (simulated: equal layers without
+#: jitter).
 _AS_HIGH_SIGMA = 2.0
-#: But no more than this. Not tuned: limits time.
+#: The most peaks that are refined. Not tuned: limits time.
 _MOST_CANDIDATES = 300
-#: So many of the best places are tried from earlier, too (simulated, tuned).
+#: The number of best offsets that are also tried earlier (simulated, tuned).
 _TRIED_SOONER = 4
-#: From so much earlier, ns: peaks lie too late by the latency of work (tuned).
+#: Earlier by this, ns: peaks are too late by the latency of work (tuned).
 _SOONER_NS = (100 * _US, 200 * _US, 400 * _US)
-#: So many inner events are enough for a first look. Not tuned: it halves the time of the whole.
+#: The inner events of a first comparison. Not tuned: it halves the time of the search.
 _FIRST_LOOK_EVENTS = 400
-#: So many of the best places get a closer look, and all that are as good. Not tuned: limits time.
+#: The number of best candidates that are compared closely, besides equally good ones. Not tuned: limits time.
 _CLOSELY_SEEN = 10
-#: Within so many bins pairs are looked for in turn, at a first look (simulated).
+#: The distances within which pairs are searched one after the other in a first comparison, in bins (simulated).
 _FIRST_LOOK_BINS = (4.0, 2.0, 1.0)
-#: Within this they are looked for then, before `NEAR_NS`, ns (simulated).
+#: The distance after these, and before `NEAR_NS`, ns (simulated).
 _NEARER_NS = 50 * _US
-#: The least spread of begins about their usual places to believe in, ns (simulated: times in whole microseconds).
+#: The least spread of starts about the medians of their classes, ns (simulated: times in whole microseconds).
 _LEAST_SPREAD_NS = 2 * _US
-#: The same of ends, ns.
+#: The same for ends, ns.
 _LEAST_SPREAD_OF_ENDS_NS = 3 * _US
-#: The share of events that lie at no usual place, in the model that scores them. Not tuned: some tenths are missing.
+#: The share of events that match by chance, in the model that scores them. Not tuned: some tenths are missing.
 _BY_CHANCE = 0.3
-#: Over so long those may end, in that model, ns. Not tuned: about the length of an operator.
+#: The range of the ends of events that match by chance, in that model, ns. Not tuned: about the length of an operator.
 _CHANCE_END_NS = 1e6
-#: At most about so many pairs go into a fit. Not tuned: limits time.
+#: The approximate greatest number of pairs of a fit. Not tuned: limits time.
 _FIT_PAIRS = 5000
-#: By so many standard deviations of the sum over blocks the best place must beat all others (simulated: none wrong).
+#: The least margin of the best offset over all others, in standard deviations over blocks (simulated: none wrong).
 LEAST_MARGIN = 5.0
-#: Random places are drawn up to so far from the best one, ns. Not tuned: far beyond an iteration.
+#: Random offsets are drawn up to this far from the best one, ns. Not tuned: far beyond an iteration.
 _RANDOM_WITHIN_NS = 5e8
-#: So many are drawn. Not tuned: more than are used, since some are the best place itself.
+#: The number of random offsets drawn. Not tuned: more than are used, since some are the best offset itself.
 _RANDOM_DRAWN = 60
-#: At most so many are used. Not tuned: their spread is known to a tenth then.
+#: The most random offsets used. Not tuned: their spread is known to a tenth then.
 _RANDOM_PLACES = 40
-#: Fewer tell nothing about chance. Not tuned: their spread is known to a quarter then.
+#: The fewest random offsets. Not tuned: their spread is known to a quarter then.
 _LEAST_PLACES = 10
-#: There are so many blocks at least. Not tuned: with fewer their spread is hardly known.
+#: The fewest blocks. Not tuned: with fewer their spread is hardly known.
 _LEAST_BLOCKS = 8
-#: What one event can say at most for a place and against another, nats (tuned): one event alone proves nothing.
+#: The greatest log-likelihood ratio of one event, nats (tuned): a single event is not evidence.
 _MOST_OF_AN_EVENT = 8.0
-#: What one event says varies by no less than this, nats (simulated: equal layers): times are cut, and models not right.
+#: The least spread of the ratio of one event, nats (simulated: equal layers): times are cut, and models are not exact.
 _SPREAD_OF_AN_EVENT = 1.0
-#: How far beyond the prior a fit may go, as a multiple, before the region cuts it back. Not tuned: any slack does.
+#: The factor by which a fit may exceed the prior drift, before the region limits it. Not tuned: any slack does.
 DRIFT_SLACK = 1.5
-#: The standard deviation of a drift before any data, as a ratio. Not tuned: clocks of one machine run within 100 ppm.
+#: The prior standard deviation of a drift, as a ratio. Not tuned: clocks of one machine run within 100 ppm.
 PRIOR_DRIFT = 100e-6
-#: Places no further apart than this are one, ns. Not tuned: two bins.
+#: Offsets no further apart than this are one, ns. Not tuned: two bins.
 SAME_PLACE_NS = 200 * _US
-#: Events of one block: neighbours are similar (simulated).
+#: The events of a block, since neighbours are similar (simulated).
 BLOCK_EVENTS = 40
 
 

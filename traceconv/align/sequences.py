@@ -1,4 +1,4 @@
-"""Two logs of the same work, both with timestamps of clocks that are not related.
+"""Estimate the relation of two logs of the same work, whose clocks are not related, by their sequences of events.
 
 The outer log (a: a framework) has an event around each event of the inner one (b: the library below). Some events are
 missing on either side, and an outer event may hold several inner ones. Iterations repeat, so all offsets at which the
@@ -76,49 +76,50 @@ from traceconv.model.clocks import Verdict
 
 _US = 1e3
 
-#: And this where the window grows, ns (simulated).
+#: The same distance where the window grows, ns (simulated).
 _GROWN_NS = 30 * _US
-#: So many events are needed on either side (simulated).
+#: The fewest events on either side (simulated).
 _LEAST_EVENTS = 8
-#: By so many it must beat one that is impossible, since too many calls lie in no operator there (few iterations).
+#: The least margin over an impossible offset, at which too many calls lie in no operator (few iterations).
 _LEAST_MARGIN_OF_IMPOSSIBLE = 2.0
-#: An impossible place holds at most this share of what the best place holds (few iterations).
+#: At an impossible offset, at most this share of the calls that match at the best one lie in operators (few
+#: iterations).
 _SHARE_OF_IMPOSSIBLE = 0.7
-#: And the best place this share of the calls that could match (few iterations).
+#: At the best offset, at least this share of the calls that could match lie in operators (few iterations).
 _NEARLY_ALL = 0.95
-#: So many calls match at the best place then (few iterations).
+#: The fewest calls that match at the best offset for that (few iterations).
 _CALLS_OF_BEST = 16
-#: And so many do not at an impossible one (few iterations).
+#: The fewest calls that do not match at an impossible one (few iterations).
 _CALLS_OUTSIDE = 4
-#: By so many sigma the only place in a window must beat random ones (simulated).
+#: The least margin of the only offset in a window over random ones, in sigma (simulated).
 _LEAST_NULL_MARGIN = 6.0
-#: What a call that fits says for a place, nats. Not tuned: the logarithm of 20, since about one of twenty may not fit.
+#: The log-likelihood of a call that fits, nats. Not tuned: the logarithm of 20, since about one of twenty may not fit.
 _SURE_CALL = 3.0
-#: So many are left out in any case (simulated, tuned).
+#: The number of tightest bounds that are always left out (simulated, tuned).
 _LEFT_OUT_ANYWAY = 2
-#: The least share of b to match, of what could (simulated).
+#: The least matched share of the events of b that could match (simulated).
 _LEAST_SHARE = 0.5
-#: The greatest median distance of matches from their usual places, ns (simulated, tuned).
+#: The greatest median residual of matches, ns (simulated, tuned).
 _GREATEST_RESIDUAL_NS = 5 * _US
-#: With this share of b inside of events of a, within feasible bounds, it may be greater: latencies vary (tuned).
+#: With this share of b inside events of a, and feasible bounds, the residual may be greater: latencies vary (tuned).
 _SURE_SHARE = 0.9
-#: A whole is divided into so many stretches at most (simulated: a clock that is set on the way).
+#: The most parts that the recording is divided into (simulated: a clock that is set meanwhile).
 _STRETCHES = 20
-#: In none of them may the share of matches fall below this part of the whole (simulated, likewise).
+#: The least share of matches in each part, relative to the whole (simulated).
 _LEAST_OF_SHARE = 0.6
-#: A drift from a fit is taken if its standard error is so many times smaller than what the bounds leave (tuned).
+#: A fitted drift is used if its standard error is this many times smaller than the range that the bounds allow (tuned).
 _DRIFT_OF_FIT_SURER = 4.0
-#: With so many comparable durations, little correlation is that of two runs (simulated: replayed schedules).
+#: With this many comparable durations, a low correlation means two runs (simulated: replayed schedules).
 _LEAST_CHANGES = 20
-#: Rank correlation below this is little: the least of the recordings is 0.43, simulated runs of one schedule reach 0.1.
+#: Rank correlations below this are low: the least of the recordings is 0.43, simulated runs of one schedule reach 0.1.
 _CHANCE_TOGETHER = 0.3
-#: What is believed is so many sigma above none: chance hardly gives that (simulated, likewise).
+#: An accepted correlation is this many sigma above zero (simulated).
 _LEAST_SIGMA = 4.0
-#: A call that follows the one before within this is not one that some schedule lets wait, ns (few iterations).
+#: A call that follows another one within this time did not wait for a schedule, ns (few iterations).
 _AT_ONCE_NS = 300 * _US
-#: With so many matches, all of them close, two runs would have drifted apart (few iterations).
+#: With this many matches, all of them close, two runs would have drifted apart (few iterations).
 _MANY_MATCHES = 24
-#: So many outer events are compared to see whether what matched them lies inside. Not tuned: limits time.
+#: The most outer events that are compared to see whether their matches lie inside. Not tuned: limits time.
 _COMPARED_EVENTS = 2000
 
 
@@ -130,7 +131,7 @@ def align_sequences(
     Args:
         a: the outer events.
         b: the inner events.
-        prior: what is known beforehand; it narrows the search.
+        prior: the known limits of offset and drift, which narrow the search.
         nest: the nested work of the threads of a, with all events of b, if that holds more than a and b.
         inside: whether it is known that the matched work of b lies inside that of a. Otherwise durations must show it:
             work that a queue runs later may fit into calls as well, and bounds that rest on that are wrong.
@@ -144,7 +145,7 @@ def align_sequences(
 def _by_places(
     a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = False
 ) -> Estimate:
-    """Return the best relation of the two, whether they are of one run or not."""
+    """Return the best relation of the two, without a test for one run."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
         return insufficient(Method.SEQUENCE, few)
