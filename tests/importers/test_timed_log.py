@@ -395,6 +395,9 @@ def test_another_claim_goes_first(tmp_path: Path) -> None:
     "data",
     [
         b" 664.69 msec a\n 664.44 msec b\n 1.35 seconds c\n 0.59 seconds d\n",
+        b" 1.93 MB  10.0%  start\n 2.93 MB  20.0%  main\n 3.09 MB  30.4%  delta\n",
+        b"10.00%  start\n20.50 %  main\n30.40%  delta\n",
+        b"9.93 start\n9.93 main\n9.93 run\n9.93 step\n7.35 alpha\n7.35 beta\n7.35 gamma\n8.00 delta\n",
         b"",
         b"a\n" * 9,
         b"[1.5] a\n",

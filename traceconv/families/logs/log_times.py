@@ -112,6 +112,8 @@ _NO_NAMES = re.compile(rb"\(\?P<\w+>")
 
 _NO_ZONE = rb"(?!" + _NO_NAMES.sub(b"(?:", _ZONE) + rb")"
 _UNIT = rb"(?:[num]|\xc2\xb5|\xce\xbc)?s\b"
+#: Behind a number: no further digits, and no unit of something else, as in 429.93 MB, 50.4%, 2.4 GHz.
+_WHOLE_TIME = rb"(?!\d|\s*(?:%|[kKMGTP]i?[Bb](?:/s|ps|its?|ytes?)?\b|[Bb]ytes?\b|[kMG]?Hz\b))"
 _LEVEL = rb"\b(?i:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
 
 
@@ -181,13 +183,13 @@ FORMS = (
         rb"(?=$|[\s,:;|}])",
     ),
     # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text; 1,5 may be two columns: it needs a bracket,
-    # a sign, a unit, three decimals or a level
+    # a sign, a unit, three decimals or a level; 1.5 MB is no time
     _form(
         "seconds",
         Kind.SINCE_START,
         rb"^\s*([\[(<]\s*(?:T?\+|t=)?\s*|(?:T?\+|t=)\s*)?"
         rb"(?P<since>\d{1,18}(?:\.\d{1,9}|,\d{3,9}(?![\d,;])|,\d{1,9}(?=\s?" + _UNIT + rb"|\s.*" + _LEVEL + rb")"
-        rb"|(?(1),\d{1,9}|(?!))|(?=\s?" + _UNIT + rb")))\s?(?P<unit>" + _UNIT + rb")?[\])>]?"
+        rb"|(?(1),\d{1,9}|(?!))|(?=\s?" + _UNIT + rb")))" + _WHOLE_TIME + rb"\s?(?P<unit>" + _UNIT + rb")?[\])>]?"
         rb"(?(1)|(?(unit)|(?![,;])))(?=[\s:|,;].*[A-Za-z])",
     ),
     # +00:00:05.678
@@ -361,18 +363,21 @@ class Fit(Struct, frozen=True):
         form: the form.
         fits: lines that hold such a time.
         of: lines that could begin an entry: neither empty nor indented.
-        back: how often the time goes back, wall clocks by more than a second.
+        steps: how often the time could go back: between any two lines; for numbers that need not be times, between
+            different ones, since those of a sorted table are often equal.
+        back: how often it does, wall clocks by more than a second.
     """
 
     form: Form
     fits: int
     of: int
+    steps: int
     back: int
 
     @property
     def good(self) -> bool:
         """Whether it fits most lines, and its times run forward."""
-        return 2 * self.fits >= self.of and 4 * self.back <= max(self.fits - 1, 0) and self.fits > 0
+        return 2 * self.fits >= self.of and 4 * self.back <= self.steps and self.fits > 0
 
 
 def begins_entry(line: bytes) -> bool:
@@ -405,10 +410,11 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
             times.append(reader.read(groups_of(match)))
         except ValueError:
             continue
-    jitter = 0 if form.kind is Kind.SINCE_START else _JITTER_NS  # numbers at the start of lines need not be times
-    back = sum(earlier - later > jitter for earlier, later in pairwise(times))
+    bare = form.kind is Kind.SINCE_START  # numbers at the start of lines need not be times
+    back = sum(earlier - later > (0 if bare else _JITTER_NS) for earlier, later in pairwise(times))
+    steps = sum(earlier != later for earlier, later in pairwise(times)) if bare else max(len(times) - 1, 0)
     candidates = sum(begins_entry(line) for line in lines)
-    return Fit(form, len(times), max(candidates, len(times)), back)
+    return Fit(form, len(times), max(candidates, len(times)), steps, back)
 
 
 #: Whether the month or the day comes first, of dates that are written both ways.
