@@ -57,10 +57,7 @@ def same_bytes(trace: Trace, limits: Limits = DEFAULT, block: int = 1 << 14) -> 
 
 
 def trace_of(all_args: list[bytes], *, only_slices: bool = False) -> Trace:
-    """One event of each kind for each args, on tracks with and without texts.
-
-    Logs make the caller name keys of their args; with slices alone, it names only those of unusual args.
-    """
+    """One event of each kind for each args, on tracks with and without texts; or slices and their flows only."""
     out = Builder(SourceInfo("a.json", "test"), REALTIME)
     process = out.tracks.process("p", pid=1)
     thread, other = out.tracks.thread(process, 1, "t"), out.tracks.add("other", process)

@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Columns into Perfetto packets: the plain events; what is unusual goes back to the caller, one event at a time.
 
-Plain are begins, ends, instants and counter values whose args are JSON as profilers write it: no escapes in texts, no
-key twice, no deep nesting. The bytes are those of writer.py and _annotations.py, which say what they mean, and the
+Plain are begins, ends, instants, counter values and log entries whose args are JSON as profilers write it: no escapes
+in texts, no key twice, no deep nesting. The bytes are those of writer.py and _annotations.py, which say what they mean, and the
 numbers of interned texts are given in the same order, so that both ways can be mixed.
 
 Room for the most that may be written is made before writing.
@@ -28,6 +28,8 @@ cdef enum:
     _BEGIN
     _INSTANT
     _COUNTER
+    _SAMPLE
+    _LOG
 
 
 @cython.final
@@ -66,11 +68,24 @@ cdef class _Named:
 
 
 @cython.final
+cdef class _Logs:
+    """The columns of log entries."""
+
+    cdef const int32_t[::1] track, level, text, source, args_len
+    cdef const int64_t[::1] args_at
+
+    def __cinit__(self, table):
+        self.track, self.level, self.text, self.source, self.args_len, self.args_at = map(
+            np.ascontiguousarray, (table.track, table.level, table.text, table.source, table.args_len, table.args_at)
+        )
+
+
+@cython.final
 cdef class Encoder:
     """The packets of one file.
 
     Args:
-        trace: whose slices, instants, counters and args are encoded; all numbers in them must be in range.
+        trace: whose slices, instants, counters, logs and args are encoded; all numbers in them must be in range.
         head: the bytes in each packet between its time and the length of its event.
         chunks: the bytes that name a track within an event; the bytes after the time in the packet that ends a slice
             of a track; the flow fields of a slice: each all in one, and where each starts, with the end of the last
@@ -87,6 +102,7 @@ cdef class Encoder:
     cdef _Memo _places  # by place and length of args
     cdef _Chunks _tracks, _ends, _flows
     cdef _Named _slices, _instants
+    cdef _Logs _logs
     cdef _Parts _args
     cdef bytes _head
     cdef const uint8_t[::1] _has_text, _is_integer
@@ -102,6 +118,7 @@ cdef class Encoder:
         self._annotator = _Annotator(self._interned)
         self._tracks, self._ends, self._flows = map(_Chunks, chunks)
         self._slices, self._instants = _Named(trace.slices), _Named(trace.instants)
+        self._logs = _Logs(trace.logs)
         self._args = _Parts(trace.args.parts)
         counters = trace.counters
         self._counter_track, self._integer, self._is_integer, self._value = map(
@@ -160,8 +177,8 @@ cdef class Encoder:
             annotations: of the first entry, where the caller had to encode them.
 
         Returns:
-            The place of the first entry that is left to the caller, or the number of entries. Of a start or instant,
-            only the annotations are left to it.
+            The place of the first entry that is left to the caller, or the number of entries. Of a start, an instant or
+            a log entry, only the annotations are left to it.
         """
         cdef Py_ssize_t at
         cdef int64_t row, time
@@ -176,6 +193,9 @@ cdef class Encoder:
                     return at
             elif kinds[at] == _COUNTER:
                 self._counter_packet(time, row)
+            elif kinds[at] == _LOG:
+                if not self._log_packet(time, row, annotations):
+                    return at
             else:
                 return at
             annotations = None
@@ -218,6 +238,37 @@ cdef class Encoder:
         if self._has_text[name]:
             _put_integer(self._out, 0x50, name + 1)
         self._flows.put(self._out, row, flow_size)
+        self._out.bytes(args, args_size)
+        return True
+
+    @cython.boundscheck(True)
+    cdef bint _log_packet(self, int64_t time, Py_ssize_t row, bytes annotations) except -1:
+        """The packet of a log entry: an instant named by its text, with the message; False if its args are unusual."""
+        cdef _Logs rows = self._logs
+        cdef int text = rows.text[row], source = rows.source[row]
+        cdef uint64_t level = <uint64_t><int64_t>rows.level[row]
+        cdef const uint8_t *args = annotations if annotations is not None else b""
+        cdef Py_ssize_t args_size = len(annotations) if annotations is not None else 0
+        if annotations is None and rows.args_len[row]:
+            if not self._annotate(rows.args_at[row], rows.args_len[row]):
+                return False
+            args, args_size = self._annotator.out.p, self._annotator.out.used
+        cdef Py_ssize_t message = 1 + _width(level), name = 0
+        if self._has_text[text]:
+            name = 1 + _width(text + 1)
+            message += name
+        if self._has_text[source]:
+            message += 1 + _width(source + 1)
+        self._event_head(3, time, rows.track[row], name + 2 + _width(message) + message + args_size)
+        if name:
+            _put_integer(self._out, 0x50, text + 1)
+        self._out.byte(0xAA)
+        _put_integer(self._out, 0x01, message)
+        if name:
+            _put_integer(self._out, 0x10, text + 1)
+        if self._has_text[source]:
+            _put_integer(self._out, 0x08, source + 1)
+        _put_integer(self._out, 0x18, level)
         self._out.bytes(args, args_size)
         return True
 

@@ -7,8 +7,8 @@ One packet sequence holds all events but call stack samples. Interned data of a 
 before the block.
 
 The kernel, where it is compiled, puts the plain events together; the result is the same without it, byte by byte.
-For that, what a block interns comes in a fixed order: names of events by their number, texts in log entries, then
-texts in other args in the order of the file.
+For that, what a block interns comes in a fixed order: names of events, texts and places of log entries by their
+number, then texts in args in the order of the file.
 
 A flow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
 the times.
@@ -143,35 +143,41 @@ class _Writing:
         """Yield the packets of some events, and before them what they rely on."""
         for kind, count in enumerate(np.bincount(order.kind, minlength=len(Kind)).tolist()):
             self._written[Kind(kind)] += count
-        self._interned = self._event_names(order)
-        others = self._others(order)
+        texts = self._event_texts(order)
+        others = self._samples_of(order)
         packets = self._in_kernel(order, others) if self._encoder else b"".join(self._in_python(order, others))
-        yield self._block_head()
+        yield self._block_head(texts)
         yield packets
 
-    def _block_head(self) -> bytes:
-        interned = b"".join(self._interned) + self._interning.take_interned()
+    def _block_head(self, texts: list[bytes]) -> bytes:
+        interned = b"".join(texts) + self._interning.take_interned()
         own = _packet(wire.blob(proto.INTERNED_DATA, interned)) if interned else b""
         return own + self._samples.take_head()
 
-    def _event_names(self, order: FileOrder) -> list[bytes]:
-        """Return the fields that intern categories and names that no event before had."""
+    def _event_texts(self, order: FileOrder) -> list[bytes]:
+        """Return the fields that intern categories and names, texts and places of logs that no event before had."""
         fields = []
         tables: tuple[Any, ...] = (self._trace.slices, self._trace.instants)
         rows = [order.row[order.of(kind)] for kind in (Kind.BEGIN, Kind.INSTANT)]
         categories = [table.category[at] for table, at in zip(tables, rows, strict=True)]
         names = [table.name[at] for table, at in zip(tables, rows, strict=True)]
-        names.append(self._trace.logs.text[order.row[order.of(Kind.LOG)]])
-        for table, strings in ((proto.CATEGORIES, categories), (proto.NAMES, names)):
+        logs = order.row[order.of(Kind.LOG)]
+        bodies = self._trace.logs.text[logs]
+        for table, strings in ((proto.CATEGORIES, categories), (proto.NAMES, [*names, bodies])):
             fields += self._new_texts(table, np.concatenate(strings))
+        fields += self._new_texts(proto.LOG_BODIES, bodies)
+        fields += [self._source(string) for string in self._new(proto.SOURCES, self._trace.logs.source[logs])]
         return fields
 
     def _new_texts(self, table: int, strings: I32) -> list[bytes]:
-        texts = self._trace.strings
-        return [
-            wire.blob(table, wire.integer(1, string + 1) + wire.text(2, texts[string]))
-            for string in self._new(table, strings)
-        ]
+        new = self._new(table, strings)
+        texts, utf8, blob, of_text = self._trace.strings, wire.utf8, wire.blob, wire.tag(2, 2)
+        numbers = wire.integers(1, np.array(new, np.int64) + 1)
+        fields = []
+        for number, string in zip(numbers, new, strict=True):
+            text = utf8(texts[string])  # there may be as many of them as events
+            fields.append(blob(table, b"".join((number, of_text, wire.length(len(text)), text))))
+        return fields
 
     def _new(self, table: int, strings: I32) -> list[int]:
         """Return which of the strings have text and are not interned yet."""
@@ -183,7 +189,7 @@ class _Writing:
     def _in_kernel(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> memoryview:
         encoder, at = self._encoder, 0
         kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
-        taken = np.flatnonzero((kinds != Kind.SAMPLE) & (kinds != Kind.LOG))
+        taken = np.flatnonzero(kinds != Kind.SAMPLE)
         annotations = None
         while True:
             at = encoder.encode(kinds, times, rows, at, annotations)
@@ -191,8 +197,8 @@ class _Writing:
                 packets: memoryview = encoder.take()
                 return packets
             annotations = None
-            if kinds[at] in (Kind.BEGIN, Kind.INSTANT):
-                table: Any = self._trace.slices if kinds[at] == Kind.BEGIN else self._trace.instants
+            if kinds[at] != Kind.SAMPLE:
+                table = self._with_args()[Kind(kinds[at])]
                 annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
             else:
                 following = int(np.searchsorted(taken, at))
@@ -206,39 +212,42 @@ class _Writing:
             packets[place] = packet
         annotations = self._annotations_of(order)
         stamps = wire.integers(proto.TIMESTAMP, order.ts + self._shift)
-        for kind in (Kind.BEGIN, Kind.END, Kind.INSTANT, Kind.COUNTER):
+        for kind in (Kind.BEGIN, Kind.END, Kind.INSTANT, Kind.COUNTER, Kind.LOG):
             places = order.of(kind)
             if len(places):
                 at = places.tolist()
-                args = [annotations[i] for i in at] if kind in (Kind.BEGIN, Kind.INSTANT) else []
+                args = [annotations[i] for i in at] if kind in self._with_args() else []
                 encoded = self._encoded(kind, order.row[places], [stamps[i] for i in at], args)
                 for i, payload in zip(at, encoded, strict=True):
                     packets[i] = payload
         return packets
 
     def _encoded(self, kind: Kind, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        """Return the packets of entries of one kind, of which begins and instants have annotations."""
+        """Return the packets of entries of one kind, with their annotations if they have some."""
         if kind is Kind.BEGIN:
             return self._begins(rows, stamps, annotations)
         if kind is Kind.INSTANT:
             return self._instants(rows, stamps, annotations)
+        if kind is Kind.LOG:
+            return self._logs(rows, stamps, annotations)
         return self._end_packets(rows, stamps) if kind is Kind.END else self._counters(rows, stamps)
 
-    def _others(self, order: FileOrder) -> Iterator[tuple[int, bytes]]:
-        """Return the packets that the kernel leaves out, with their places."""
-        found: list[tuple[int, bytes]] = []
-        for kind, encode in ((Kind.SAMPLE, self._samples.packets), (Kind.LOG, self._logs)):
-            places = order.of(kind)
-            if len(places):
-                stamps = wire.integers(proto.TIMESTAMP, order.ts[places] + self._shift)
-                found += zip(places.tolist(), encode(order.row[places], stamps), strict=True)
-        return iter(sorted(found))
+    def _samples_of(self, order: FileOrder) -> Iterator[tuple[int, bytes]]:
+        """Return the packets of the samples, which the kernel leaves out, with their places."""
+        places = order.of(Kind.SAMPLE)
+        if not len(places):
+            return iter(())
+        stamps = wire.integers(proto.TIMESTAMP, order.ts[places] + self._shift)
+        return zip(places.tolist(), self._samples.packets(order.row[places], stamps), strict=True)
+
+    def _with_args(self) -> dict[Kind, Any]:
+        """Return the tables whose rows have args."""
+        return {Kind.BEGIN: self._trace.slices, Kind.INSTANT: self._trace.instants, Kind.LOG: self._trace.logs}
 
     def _annotations_of(self, order: FileOrder) -> list[bytes]:
-        """Return the encoded args of each slice start and instant, in the order of the file."""
+        """Return the encoded args of each entry that has some, in the order of the file."""
         at, size = np.zeros(len(order.ts), np.int64), np.zeros(len(order.ts), np.int64)
-        tables: dict[Kind, Any] = {Kind.BEGIN: self._trace.slices, Kind.INSTANT: self._trace.instants}
-        for kind, table in tables.items():
+        for kind, table in self._with_args().items():
             places = order.of(kind)
             at[places], size[places] = table.args_at[order.row[places]], table.args_len[order.row[places]]
         annotations = [b""] * len(order.ts)
@@ -314,22 +323,20 @@ class _Writing:
             packets.append(_event_packet(stamp, head + self._track(track) + number))
         return packets
 
-    def _logs(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
+    def _logs(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
         """Return the entries as instants named by their text, with what makes them rows of Perfetto's table of logs."""
         table: Logs = take(self._trace.logs, rows)
-        self._interned += self._new_texts(proto.LOG_BODIES, table.text)
-        self._interned += [self._source(string) for string in self._new(proto.SOURCES, table.source)]
         packets = []
-        columns = (table.track, table.level, table.text, table.source, table.args_at, table.args_len)
-        for stamp, track, level, text, source, at, size in zip(
-            stamps, *(column.tolist() for column in columns), strict=True
+        columns = (table.track, table.level, table.text, table.source)
+        for stamp, args, track, level, text, source in zip(
+            stamps, annotations, *(column.tolist() for column in columns), strict=True
         ):
             body = self._text_iid(2, text) + self._text_iid(1, source)
             message = wire.blob(proto.LOG_MESSAGE, body + wire.integer(3, level))
             common = (
                 wire.integer(proto.TYPE, proto.TYPE_INSTANT) + self._track(track) + self._text_iid(proto.NAME_IID, text)
             )
-            packets.append(_event_packet(stamp, common + message + self._annotated(at, size)))
+            packets.append(_event_packet(stamp, common + message + args))
         return packets
 
     def _source(self, string: int) -> bytes:
