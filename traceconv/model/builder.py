@@ -222,12 +222,12 @@ class Builder:
 
     def instant(self, track: TrackId, ts: int, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
         """Add a point in time."""
-        possible = possible_ts(self.info, ts, at)
-        if possible != ts:
+        if not -LIMIT_NS <= ts <= LIMIT_NS:
             args = join_args(args, {"ts_ns": str(ts)})
+            ts = possible_ts(self.info, ts, at)
         tables = self.tables
         place = tables.keep_args(args)
-        tables.put("instants", possible, track, tables.string(name), tables.string(category), place, at)
+        tables.put("instants", ts, track, tables.string(name), tables.string(category), place, at)
 
     def counter(self, track: TrackId, ts: int, value: float, at: int = 0) -> bool:
         """Add a counter value that holds from `ts` (ns) to the next value of the track; return whether it was added.
@@ -239,7 +239,7 @@ class Builder:
             return False
         exact = isinstance(value, int) and value in _INT64
         columns = self.tables.columns["counters"]
-        columns["ts"].append(possible_ts(self.info, ts, at))
+        columns["ts"].append(ts if -LIMIT_NS <= ts <= LIMIT_NS else possible_ts(self.info, ts, at))
         columns["track"].append(track)
         columns["value"].append(float(value))
         columns["integer"].append(int(value) if exact else 0)
@@ -281,17 +281,11 @@ class Builder:
             track: a thread, or another track that is neither process nor counter.
             source: the place in the program: "engine.cpp:77", or the name of a logger.
         """
-        columns = self.tables.columns["logs"]
-        columns["ts"].append(possible_ts(self.info, ts, at))
-        columns["track"].append(track)
-        columns["level"].append(level)
-        columns["text"].append(self.tables.string(text))
-        columns["source"].append(self.tables.string(source))
-        start, length = self.tables.keep_args(args)
-        columns["args_at"].append(start)
-        columns["args_len"].append(length)
-        columns["origin"].append(at)
-        self.tables.added(1)
+        if not -LIMIT_NS <= ts <= LIMIT_NS:
+            ts = possible_ts(self.info, ts, at)
+        tables = self.tables
+        place = tables.keep_args(args)
+        tables.put_log(ts, track, level, tables.string(text), tables.string(source), place, at)
 
     def totals(self, track: TrackId, name: str, category: str = "", args: AnyArgs = b"", at: int = 0) -> None:
         """Add a row of a table without times to a track of `tracks.totals`; its position is its number in the table."""
@@ -323,7 +317,7 @@ class Builder:
             self.problem(IMPOSSIBLE_CPU, at, str(cpu))
             cpu = NO_CPU
         columns = self.tables.columns["samples"]
-        columns["ts"].append(possible_ts(self.info, ts, at))
+        columns["ts"].append(ts if -LIMIT_NS <= ts <= LIMIT_NS else possible_ts(self.info, ts, at))
         columns["track"].append(track)
         columns["stack"].append(stack)
         columns["name"].append(self.tables.string(name))

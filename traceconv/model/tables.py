@@ -13,10 +13,12 @@ from traceconv.model.args import AnyArgs, as_bytes
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
 from traceconv.model.pairing import Marks
-from traceconv.model.trace import TABLES, TIMED, Args, Instants, SliceId, column_types
+from traceconv.model.trace import TABLES, TIMED, Args, Instants, Logs, SliceId, column_types
 from traceconv.model.tracks import Tracks
 
 _PART_BYTES = 4 << 20
+#: The place and length of empty args.
+_NO_ARGS = 0, 0
 #: Single args are compared with this many recent ones, if they have at most this many bytes, to be kept once.
 _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: Fewer rows are never spilled: there may be thousands of small inputs, and each file counts as an open one.
@@ -47,6 +49,7 @@ class Tables:
         }
         names = column_types(Instants)
         self._named = {table: [self.columns[table][name] for name in names] for table in ("slices", "instants")}
+        self._logs = [self.columns["logs"][name] for name in column_types(Logs)]
         self.tracks = Tracks()
         self.marks = Marks()
         self.slice_count = self._rows = 0
@@ -92,6 +95,19 @@ class Tables:
         self.slice_count += 1
         return SliceId(self.slice_count - 1)
 
+    def put_log(self, ts: int, track: int, level: int, text: int, source: int, args: tuple[int, int], at: int) -> None:
+        """Add a log entry; `args` is as in `put`."""
+        to_ts, to_track, to_level, to_text, to_source, to_args_at, to_args_len, to_origin = self._logs
+        to_ts.append(ts)
+        to_track.append(track)
+        to_level.append(level)
+        to_text.append(text)
+        to_source.append(source)
+        to_args_at.append(args[0])
+        to_args_len.append(args[1])
+        to_origin.append(at)
+        self.added(1)
+
     def stop_at(self, rows: int) -> None:
         """Make the tables raise `Enough` once they have this many rows."""
         self._look_at = self._most_rows = rows
@@ -123,6 +139,8 @@ class Tables:
 
         Args equal to recent ones are kept once: programs repeat few different operations.
         """
+        if not args:
+            return _NO_ARGS
         args = as_bytes(args)
         place = self._recent_args.get(args)
         if place is None:

@@ -18,6 +18,8 @@ LIMIT_NS = 2**62 // 1000 * 1000
 _DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
 _MAX_DIGITS = 40
 _MAX_EXPONENT = 18  # larger units are not units of time
+_MOST_PLAIN = 18  # digits that an int64 holds in any case
+_POWERS: list[int] = [10**exponent for exponent in range(_MAX_EXPONENT + 1)]
 _DIGITS = re.compile(r"[+-]?\d*\.?(\d*)(?:[eE]([+-]?\d+))?")
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
 _UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
@@ -34,6 +36,12 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
     >>> parse_ns(b"6345678901234.123", US)
     6345678901234123
     """
+    whole, _, decimals = text.partition(b".")
+    scale = exponent - len(decimals)
+    if factor == 1 and 0 <= scale <= _MAX_EXPONENT and len(text) <= _MOST_PLAIN and (whole + decimals).isdigit():
+        value = int(whole + decimals) * _POWERS[scale]  # most numbers are plain; the code below gives the same
+        if value <= LIMIT_NS:
+            return value
     match = _DECIMAL.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         raise ValueError(f"not a number: {_shown(text)}")
@@ -41,12 +49,12 @@ def parse_ns(text: bytes, exponent: int, factor: int = 1) -> int:
     if factor != 1:
         digits = str(int(digits) * factor).encode()
     scale = exponent + int(match[4] or 0) - len(match[3] or b"")
-    value = _scaled(digits.lstrip(b"0"), scale)
-    if value is None:
+    scaled = _scaled(digits.lstrip(b"0"), scale)
+    if scaled is None:
         if exponent > _MAX_EXPONENT:
             raise TypeError(f"parse_ns counts units of 10**exponent ns: NS, US, MS or S, not {exponent}")
         raise ValueError(f"time out of range: {_shown(text)}")
-    return -value if match[1] == b"-" else value
+    return -scaled if match[1] == b"-" else scaled
 
 
 def _scaled(digits: bytes, scale: int) -> int | None:

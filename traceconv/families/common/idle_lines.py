@@ -138,11 +138,11 @@ class IdleLines:
                     if at == len(data):
                         self._carried = data[self._passed :]
                         break
-                end = _end_of_line(data, at)
+                end = data.find(b"\n", at) + 1 or len(data)
                 self._begin, self._end, self._is_idle = at, end, False
                 line = data[at:end]
                 yield Line(numbers[index], line if keep_ends else line.rstrip(b"\r\n"))
-                if not self._is_idle:
+                if self._kinds and not self._is_idle:
                     self._kinds.clear()
                 self._carried = b""
                 at, index = end, index + 1

@@ -22,6 +22,8 @@ def number_of(text: str, mark: str = ".") -> int | float | None:
     (-12, 1000.0, 0.5, None, None)
     """
     text = text.strip()
+    if text.isdigit() and text.isascii():
+        return int(text) if len(text) <= _MOST_DIGITS else None
     match = _FORM.fullmatch(text)
     if match is None:
         return None

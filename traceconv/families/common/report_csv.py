@@ -65,7 +65,11 @@ def number_of(text: str, mark: str) -> int | float | None:
     Args:
         mark: the decimal mark of the file.
     """
+    if not 0 < len(text) < _MAX_LENGTH:
+        return None
+    if text.isdigit() and text.isascii():
+        return int(text)
     compact = text.translate(_SPACES)
-    if not 0 < len(text) < _MAX_LENGTH or _NUMBER.fullmatch(compact) is None:
+    if _NUMBER.fullmatch(compact) is None:
         return None
     return plain_number_of(compact.replace("," if mark == "." else ".", ""), mark)

@@ -41,8 +41,9 @@ _LEVELS = {
     b"DEBUG_VERBOSE": Level.VERBOSE,
 }
 _ENTITIES = {b"&gt;": b">", b"&lt;": b"<", b"&quot;": b'"', b"&amp;": b"&"}
-_WARNING = re.compile(r"\W*(?:warn(?:ing)?\b|\[W)", re.IGNORECASE)
-_ERROR = re.compile(r"\W*(?:error\b|fatal\b|traceback\b|terminate called)", re.IGNORECASE)
+_GRAVE = re.compile(
+    r"\W*(?:(?P<warning>warn(?:ing)?\b|\[W)|error\b|fatal\b|traceback\b|terminate called)", re.IGNORECASE
+)
 
 
 class Record(NamedTuple):
@@ -97,9 +98,10 @@ def text_of(data: bytes) -> str:
 
 def level_of(text: str) -> Level:
     """Return how grave a line of the program seems to be."""
-    if _ERROR.match(text):
-        return Level.ERROR
-    return Level.WARNING if _WARNING.match(text) else Level.INFO
+    grave = _GRAVE.match(text)
+    if grave is None:
+        return Level.INFO
+    return Level.WARNING if grave["warning"] else Level.ERROR
 
 
 def banner_info(match: re.Match[bytes]) -> dict[str, Any]:

@@ -250,11 +250,9 @@ def _timeless(header: list[str]) -> bytes:
 def _typed(text: str) -> Any:
     """Return a field of a table: a number if it looks like one."""
     text = text.strip()
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if _NUMBER.fullmatch(text):
-        return Decimal(text)
-    return text
+    if not _NUMBER.fullmatch(text):
+        return text
+    return int(text) if _WHOLE.fullmatch(text) else Decimal(text)
 
 
 def read_text(source: Source, out: Builder) -> None:

@@ -74,7 +74,7 @@ class LogReader:
         """Read the whole log."""
         self._out.clocks.set_default(self._clock())
         for line in self._lines.read(self._source, keep_ends=True):
-            self._line(line, self._lines.after)
+            self._line(line)
         self._finish()
 
     def _clock(self) -> ClockDomain:
@@ -88,16 +88,16 @@ class LogReader:
 
     # -- lines ------------------------------------------------------------------------------------------------
 
-    def _line(self, line: Line, after: bytes) -> None:
+    def _line(self, line: Line) -> None:
         text = lines.plain(line.text)
         before, records = lines.records(text)
         if self._at.stamps is not None:
             before = self._take_stamp(before)
         if not records:
-            self._unprefixed(line, before if self._at.stamps else text, after)
+            self._unprefixed(line, before if self._at.stamps else text)
             return
         self._crash = None
-        if lines.starts_engine(text) and lines.BANNER.match(lines.plain(after)) and self._engine().info:
+        if lines.starts_engine(text) and lines.BANNER.match(lines.plain(self._lines.after)) and self._engine().info:
             self._new_engine()
         for record in records:
             if before.strip():
@@ -135,11 +135,12 @@ class LogReader:
             self._at.now = max(self._at.now + LINE_NS, thread.end + dur)
         thread.end = self._at.now
 
-    def _unprefixed(self, line: Line, text: bytes, after: bytes) -> None:
+    def _unprefixed(self, line: Line, text: bytes) -> None:
         """Read a line of the engine that goes on with a message, or something that the program printed."""
         banner = lines.BANNER.match(text)
         if banner:
-            self._banner(line.number, text, banner, crash=bool(lines.CRASH_BEGIN.match(lines.plain(after))))
+            crash = lines.CRASH_BEGIN.match(lines.plain(self._lines.after))
+            self._banner(line.number, text, banner, crash=crash is not None)
             return
         shown = lines.text_of(text).replace("\u200b", "")
         if self._crash is not None and lines.CRASH_LINE.match(text):

@@ -125,6 +125,8 @@ def _is_unit(cell: str) -> bool:
 
 def cells_of_csv(line: str) -> list[str]:
     """Return the cells of a line of CSV as nvprof writes it."""
+    if '"' not in line:
+        return line.split(",") if line else []
     cells, at = [], 0
     while at < len(line):
         found = _CELL.match(line, at)
@@ -144,7 +146,12 @@ def cells_of(line: str, header: Header) -> list[str] | None:
     if not header.csv:
         cells = _GAP.split(line.strip(), maxsplit=wanted - 1 if header.name_at == wanted - 1 else 0)
         return cells if len(cells) == wanted else None
-    cells = cells_of_csv(line.strip())
+    return joined(cells_of_csv(line.strip()), header)
+
+
+def joined(cells: list[str], header: Header) -> list[str] | None:
+    """Return the cells of a row of CSV, as many as there are columns; None for what has fewer."""
+    wanted = len(header.columns)
     spare = len(cells) - wanted
     if spare > 0:  # the name has commas between quotes
         at = header.name_at
@@ -173,6 +180,7 @@ def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
         return None
 
 
+@lru_cache(maxsize=1 << 12)
 def value_of(text: str, unit: str = "") -> tuple[str, Any]:
     """Return a value for the args, and what its key ends in: ("_ns", 1678200), ("_bytes", 4096), ("", "Low (2)")."""
     found = split_value(text, unit)
@@ -181,9 +189,9 @@ def value_of(text: str, unit: str = "") -> tuple[str, Any]:
     number, found_unit = found
     base, slash, _ = found_unit.partition("/")
     try:
-        exact = Decimal(number)
         if found_unit in _TIMES:
             return "_ns", parse_ns(number.encode(), _TIMES[found_unit])
+        exact = Decimal(number)
     except (InvalidOperation, ValueError):
         return "", text
     if found_unit == "%":
@@ -202,6 +210,7 @@ def _plain(number: Decimal) -> int | float | str:
     return value if abs(value) < 1e308 else str(number)
 
 
+@lru_cache(maxsize=1 << 10)
 def key_of(column: str) -> str:
     """Return the name of a column as a key of args: "Time(%)" -> "time"."""
     return re.sub(r"[^a-z0-9]+", "_", column.replace("(%)", "").lower()).strip("_")

@@ -248,7 +248,7 @@ class _Reader:
         start = lines.time_ns(first[0], self._unit("Start"))
         if start is None:
             return False
-        cells = lines.cells_of(text, header)
+        cells = lines.joined(first, header) if header.csv else lines.cells_of(text, header)
         if cells is None:
             detail, like = "", b""
             if header.csv:

@@ -40,6 +40,8 @@ _METRIC = re.compile(r"(?a)(-?\d[\d.,]*)\s*(\S.*)?")
 _SEPARATOR = re.compile(r"(?a)([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
 _NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 _COMMA_NUMBER = re.compile(r"(?a)-?\d+(?:[.,]\d+)?")
+_SPREAD = re.compile(r"(?a)\d+[.,]\d+%")
+_WHOLE = re.compile(r"(?a)-?\d{1,40}")
 _SHARE = re.compile(r"(?a)\d{1,3}(?:[.,]\d+)?")
 
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
@@ -160,6 +162,8 @@ def _localized(text: str) -> int | float | str:
 
 def _decimal(text: str) -> float:
     """Return a number with a decimal point or comma, and maybe separators of thousands before."""
+    if text.isascii() and text.replace(".", "", 1).isdigit():
+        return float(text)
     at = max(text.rfind("."), text.rfind(","))
     whole, decimals = (text[:at], text[at + 1 :]) if at >= 0 else (text, "")
     sign = "-" if text.startswith("-") else ""
@@ -215,21 +219,16 @@ def _is_value(text: str, number: re.Pattern[str]) -> bool:
 
 def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.Pattern[str]) -> Row | None:
     """Split a line from the value on; the event ends where a whole number and a percentage follow."""
-    run = next(
-        (
-            i
-            for i in range(at + 3, len(fields) - 1)
-            if _is_count(fields[i]) and _SHARE.fullmatch(fields[i + 1]) and len(fields[i]) < 20
-        ),
-        -1,
-    )
-    if run < 0:
+    for run in range(at + 3, len(fields) - 1):
+        if _is_count(fields[run]) and _SHARE.fullmatch(fields[run + 1]) and len(fields[run]) < 20:
+            break
+    else:
         return None
     row.value = _plain(fields[at].strip())
     row.unit = fields[at + 1]
     row.run_time_ns, row.running = int(fields[run]), _decimal(fields[run + 1])
     names = fields[at + 2 : run]
-    if len(names) > 1 and re.fullmatch(r"(?a)\d+[.,]\d+%", names[-1]):
+    if len(names) > 1 and _SPREAD.fullmatch(names[-1]):
         row.variance = _decimal(names.pop()[:-1])
     row.event = names.pop(0)
     while names and row.event.count("/") % 2:  # a name such as cpu/event=0x3c,umask=0x1/
@@ -252,7 +251,7 @@ def _plain(text: str) -> int | float | str:
     """Return a number without separators of thousands: whole ones stay exact."""
     if text.startswith("<"):
         return text
-    if re.fullmatch(r"(?a)-?\d{1,40}", text):
+    if _WHOLE.fullmatch(text):
         return _storable(int(text))
     return float(text.replace(",", "."))
 
