@@ -219,8 +219,39 @@ def test_what_is_not_certain_is_not_drawn(case: str, tmp_path: Path) -> None:
     paths = write_ranks(tmp_path, 2, 1, collectives=5)
     trace, found = drawn([read(paths[0]), changed(paths[1], change)])
     assert len(found) == count
-    note = f"{count} flows are drawn" if count else "no flows are drawn between collectives: none of several ranks has"
+    note = f"{count} flows are drawn" if count else "no flows are drawn between collectives: of none of several ranks"
     assert any(note in text for text in trace.sources[0].notes)
+
+
+@pytest.mark.parametrize(("same_machine", "lacks", "count"), [(True, 0, 10), (True, 1, 9), (False, 0, 0)])
+def test_without_numbers_their_order_tells_if_clocks_are_related(
+    same_machine: bool, lacks: int, count: int, tmp_path: Path
+) -> None:
+    """Else all can have happened by chance, a step off. Where one rank began later, a single shift fits."""
+
+    def unnumbered(ours: list[Any]) -> None:
+        for number, event in enumerate(ours):
+            event["args"] |= {"Seq": f"none: {number}"}
+
+    def later(ours: list[Any]) -> None:
+        unnumbered(ours)
+        del ours[:lacks]
+
+    paths = write_ranks(tmp_path, 2, 1, collectives=10)
+    traces = [changed(path, change) for path, change in zip(paths, (unnumbered, later), strict=True)]
+    alignment = align(traces, policy=Policy(on_ambiguous="best", estimate=same_machine), same_machine=same_machine)
+    trace = merge_traces(traces, alignment, collective_flows=True)
+    validate(trace)
+    flows = trace.flows
+    ours = [row for row, name in enumerate(flows.name) if trace.strings[name] == "collective"]
+    ends = [[text_of(trace, int(column[row])) for column in (flows.from_slice, flows.to_slice)] for row in ours]
+    assert len(ends) == count
+    assert all(one == other for one, other in ends)
+
+
+def text_of(trace: Trace, row: int) -> str:
+    args = json.loads(trace.args.get(int(trace.slices.args_at[row]), int(trace.slices.args_len[row])))
+    return str(args["Seq"])
 
 
 def test_the_option_of_merge(tmp_path: Path) -> None:

@@ -365,15 +365,13 @@ def test_hosts_that_share_few_collectives_are_not_joined_by_these() -> None:
 
 
 def test_hosts_that_no_input_names(tmp_path: Path) -> None:
-    """Once they are placed nobody is asked whether all are one machine; they are called like their files."""
+    """They are called like their files."""
     traces = recorded(tmp_path, [0, 3 * MS], named=False)
     alignment = align(traces)
     assert alignment.receipt[1].verdict == "ok"
     assert "its wall clock and that of rank0.json are" in alignment.receipt[1].method
     assert [(one.host, one.other) for one in alignment.hosts_apart] == [("rank1.json", "rank0.json")]
-    assert not any(line.warnings for line in alignment.receipt)
-    few = align(recorded(tmp_path, [0, 10 * US], 7, named=False))
-    assert all("it does not name its host" in line.warnings[0] for line in few.receipt)
+    assert all("--same-machine, if all are of one" in line.warnings[0] for line in alignment.receipt)
 
 
 def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from traceconv.align.checks import Causality, Rule
 from traceconv.align.collective_matching import Matched, match_collectives
 from traceconv.align.collectives import Occurrences
 from traceconv.align.report import SCHEMA
+from traceconv.align.report_html import page
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
 from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlignment
@@ -225,6 +226,7 @@ def test_a_refusal_has_its_report(host: str, verdict: str, tmp_path: Path) -> No
     jsonschema.Draft202012Validator(load_schema(SCHEMA)).validate(found)
     assert found["verdict"] == verdict
     assert "are impossible with these offsets" in found["refusal"]["message"]
+    assert ("The events do not confirm" in page(found)) == (verdict == "unverified")
 
 
 # -- kernels of NCCL, as each version of torch writes them (written by hand) ------------------------------------------

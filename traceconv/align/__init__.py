@@ -129,7 +129,7 @@ def _warnings(
     of_inputs = chain(
         warnings_of_duplicates(inputs.traces, named),
         warnings_of_jobs(inputs.traces),
-        warnings_of_unnamed_hosts(traces, inputs.stated.walls, inputs.beside),
+        warnings_of_unnamed_hosts(traces, inputs.stated.walls),
     )
     for index, text in of_inputs:
         if maps[index]:

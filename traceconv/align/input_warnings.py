@@ -6,7 +6,7 @@ warning has the option to type.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from itertools import combinations
@@ -145,20 +145,10 @@ def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
             yield index, Text.ANOTHER_JOB(ranks=source.world_size, other=first.name, its_ranks=first.world_size)
 
 
-def warnings_of_unnamed_hosts(
-    traces: Sequence[Trace], walls: Sequence[ClockDomain], placed: Container[ClockDomain]
-) -> Iterator[tuple[int, Message]]:
-    """Yield a warning for each rank that does not state its host, with the number of the input.
-
-    Args:
-        traces: the inputs.
-        walls: for each the wall clock of its host.
-        placed: those of these that are related to another one within a bound, so that the name does not matter.
-    """
-    if len({wall for wall in walls if wall not in placed}) < 2:
-        return
+def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, Message]]:
+    """Yield a warning for each rank whose input does not state its host, with the number of the input."""
     for index, (trace, wall) in enumerate(zip(traces, walls, strict=True)):
-        if wall.owner and wall not in placed and not trace.host and trace.sources[0].rank is not None:
+        if wall.owner and not trace.host and trace.sources[0].rank is not None:
             yield index, Text.HOST_NOT_NAMED()
 
 

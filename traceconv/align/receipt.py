@@ -113,6 +113,19 @@ class Alignment:
         alone = [any(way.two_hosts for way in found.values()) for found in self.maps]
         return [host if apart else "" for host, apart in zip(self.hosts, alone, strict=True)]
 
+    @property
+    def related(self) -> list[int]:
+        """For each input a number, equal for inputs that are related within a bound; -1 for one without a bound."""
+        names = self.apart
+        sure = [
+            all(
+                way.bound_in_step_ns is not None and way.verdict in (Verdict.OK, Verdict.ASSUMED)
+                for way in found.values()
+            )
+            for found in self.maps
+        ]
+        return [names.index(name) if known else -1 for name, known in zip(names, sure, strict=True)]
+
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: object) -> Alignment:
         """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""
         maps = [

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
-from traceconv.model.clocks import Verdict
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
 
@@ -220,29 +219,12 @@ class _Judged:
 
 def _judged(matched: Matched, alignment: Alignment) -> _Judged:
     of, rest = matched.occurrences, matched.unmatched
-    waited = waits(of, _clocks(of, alignment))
+    waited = waits(of, np.array(alignment.related, np.int64)[of.input])
     parts = pairwise(np.append(waited.first, len(of.number)).tolist())
     missing = [set(matched.terms.members[int(of.group[low])]) - set(of.rank[low:high].tolist()) for low, high in parts]
     unknown = [_unknown(waited, number, len(lacks)) for number, lacks in enumerate(missing)]
     inputs = frozenset(of.input.tolist()) | frozenset(rest.input.tolist())
     return _Judged(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
-
-
-def _clocks(of: Occurrences, alignment: Alignment) -> I64:
-    """Return for each occurrence a number of the clock that its input is on within a bound; -1 if that is not known.
-
-    Hosts whose wall clocks are only taken to agree have clocks of their own.
-    """
-    from traceconv.align.ranks import Hosts
-
-    names = Hosts(alignment).of
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    found = []
-    for name, maps in zip(names, alignment.maps, strict=True):
-        ways = maps.values()
-        sure = all(way.bound_in_step_ns is not None and way.verdict in (Verdict.OK, Verdict.ASSUMED) for way in ways)
-        found.append(numbers[name] if sure else -1)
-    return np.array(found, np.int64)[of.input]
 
 
 # -- a row for each collective ----------------------------------------------------------------------------------------

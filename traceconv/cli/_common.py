@@ -118,8 +118,8 @@ merged_output_options = grouped(
     click.option(
         "--collective-flows",
         is_flag=True,
-        help="Draw flows between the members of each collective, in order of rank. Only collectives with a sequence "
-        "number (Seq) count, since only their members are certain.",
+        help="Draw flows between the members of each collective, in order of rank, where the members are certain: by "
+        "sequence numbers (Seq), or by their order on clocks that are related.",
     ),
 )
 

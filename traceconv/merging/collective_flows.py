@@ -1,7 +1,8 @@
 """Add flows between the slices of a collective on its ranks, from rank to rank in ascending order.
 
-Only collectives are connected whose group has known ranks, and whose sequence number each rank has once. Equal order is
-not enough, since training repeats its steps.
+Only collectives are connected whose group has known ranks. Either each rank has their sequence number once; or the
+clocks of the ranks are related within a bound, and their order shows which are one, as `collective_order` has it. Equal
+order alone is not enough, since training repeats its steps.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
     """
     source, target, count = _pairs(traces, alignment)
     drawn = f"{len(source)} flows are drawn between the members of {count} collectives"
-    none = "no flows are drawn between collectives: none of several ranks has a number (Seq) that tells which is which"
+    none = "no flows are drawn between collectives: of none of several ranks is it certain which is which"
     merged.sources[0].notes.append(drawn if count else none)
     if not count:
         return merged
@@ -47,7 +48,13 @@ def _pairs(traces: Sequence[Trace], alignment: Alignment) -> tuple[I64, I64, int
     if matched is None:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing, 0
-    seen = matched.occurrences.where(matched.occurrences.seq >= 0)
+    seen = matched.occurrences
+    clock = np.array(alignment.related, np.int64)[seen.input]
+    first, last = np.full((2, len(clock)), [[len(traces)], [-1]])
+    np.minimum.at(first, seen.number, clock)
+    np.maximum.at(last, seen.number, clock)
+    of_one_clock = (first == last) & (first >= 0)
+    seen = seen.where((seen.seq >= 0) | of_one_clock[seen.number])
     seen = seen.where(np.lexsort((seen.rank, seen.number)))
     starts = np.array(list(accumulate((len(trace.slices.ts) for trace in traces), initial=0)))
     rows, of_one = starts[seen.input] + seen.row, np.flatnonzero(np.diff(seen.number) == 0)
