@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import time
 from collections.abc import Sequence
@@ -14,6 +13,8 @@ import jsonschema
 import numpy as np
 import pytest
 
+from tests.benchmarks.alignment.apart import main as place_apart
+from tests.benchmarks.alignment.apart import moved_apart
 from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv.align import Alignment, Policy, align, report
@@ -381,17 +382,10 @@ def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None
 # -- recordings of gloo, of one machine, and simulated jobs -----------------------------------------------------------
 
 
-def moved_apart(name: str, ahead: Sequence[int], folder: Path) -> list[Trace]:
+def recordings_apart(name: str, ahead: Sequence[int], folder: Path) -> list[Trace]:
     """A recording of one machine as that of several hosts, whose clocks are ahead by some us."""
-    traces = []
-    for rank, by in enumerate(ahead):
-        document = json.loads(gzip.decompress((FOLDER / name / f"rank{rank}.json.gz").read_bytes()))
-        document["host_name"] = f"node{rank}"
-        document["baseTimeNanoseconds"] += by * US
-        path = folder / f"rank{rank}.json"
-        path.write_text(json.dumps(document))
-        traces.append(read(path))
-    return traces
+    paths = [FOLDER / name / f"rank{rank}.json.gz" for rank in range(len(ahead))]
+    return moved_apart(paths, [by * US for by in ahead], folder)[0]
 
 
 def left_open(traces: Sequence[Trace]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -428,7 +422,7 @@ def left_open(traces: Sequence[Trace]) -> np.ndarray[Any, np.dtype[np.int64]]:
 def test_recorded_ranks_are_within_what_their_collectives_leave_open(
     name: str, ahead: Sequence[int], count: int, tmp_path: Path
 ) -> None:
-    traces = moved_apart(name, ahead, tmp_path)
+    traces = recordings_apart(name, ahead, tmp_path)
     alignment = align(traces)
     most = left_open(traces)
     for rank, line in enumerate(alignment.receipt[1:], 1):
@@ -440,10 +434,26 @@ def test_recorded_ranks_are_within_what_their_collectives_leave_open(
         assert abs(line.offset_ns - BASE) <= line.bound_ns
 
 
+def test_what_one_machine_recorded_is_placed_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As docs/alignment.md has it; kernels of old versions of torch name neither group nor number."""
+    assert place_apart(*(str(FOLDER / "gloo_async_2" / f"rank{rank}.json.gz") for rank in (0, 1))) == 0
+    assert "8.2 µs off, ok: " in capsys.readouterr().out
+    recorded(tmp_path, [0, 0])
+    paths = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
+    for path in paths:
+        document = json.loads(path.read_text())
+        base = document.pop("baseTimeNanoseconds")
+        for event in document["traceEvents"]:
+            event |= {"ts": event["ts"] + base / US, "args": {}, "name": "ncclKernel_SendRecv_RING_SIMPLE(x)"}
+        path.write_text(json.dumps(document))
+    assert place_apart("--one-group", *map(str, paths)) == 0
+    assert "then 60 collectives of 1 group" in capsys.readouterr().out
+
+
 def test_the_interval_of_each_two_hosts_is_told(tmp_path: Path) -> None:
     """In the report, for people and in `clocks`; the truth is within, and no wider than what is stated of a host."""
     ahead = [0, -2500, 4000, 900]
-    traces = moved_apart("gloo_mixed_4", ahead, tmp_path)
+    traces = recordings_apart("gloo_mixed_4", ahead, tmp_path)
     alignment = align(traces)
     document = report.document(traces, alignment, causality(traces, alignment))
     jsonschema.Draft202012Validator(load_schema(report.SCHEMA)).validate(document)
@@ -464,13 +474,13 @@ def test_the_interval_of_each_two_hosts_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gloo_broadcast_2", "gloo_reduce_2"])
 def test_recorded_broadcasts_and_reduces_place_nothing(name: str, tmp_path: Path) -> None:
-    line = align(moved_apart(name, [0, 3700], tmp_path)).receipt[1]
+    line = align(recordings_apart(name, [0, 3700], tmp_path)).receipt[1]
     assert (line.two_hosts, line.bound_ns) == (True, None)
 
 
 def test_calls_of_the_host_and_messages_of_gloo_place_nothing(tmp_path: Path) -> None:
     """They return, or end, before all are there: `c10d::*`, `nccl:*`, `record_param_comms`, gloo's send and receive."""
-    moved_apart("gloo_mixed_4", [0, 3700], tmp_path)
+    recordings_apart("gloo_mixed_4", [0, 3700], tmp_path)
     paths = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
     for path in paths:
         document = json.loads(path.read_text())
