@@ -239,7 +239,7 @@ def test_the_parts_of_a_window_are_those_of_a_raster(
     found = []
     for low, high in ((start, middle), (middle, end), (start, end)):
         window = Window("", origin + 10_000 * low, origin + 10_000 * high, origin)
-        row = device(SliceTable(trace, None, window), 10_000 * limit).records()[0]
+        row = device(SliceTable(trace, None, window), 10_000 * limit)[0].records()[0]
         found.append([row[name] for name in (*KINDS, *PARTS, "launches", "negative")])
         assert sum(found[-1][:4]) == row["window_ns"] == 10_000 * (high - low)
         assert sum(found[-1][4:9]) == row["idle_ns"]
@@ -259,7 +259,7 @@ def test_the_window_of_all_work_says_what_no_window_says(
     origin = SliceTable(trace).start + 500_000
     start, end = min(work[0] for work in works), max(work[0] + work[1] for work in works)
     window = Window("", origin + 10_000 * start, origin + 10_000 * end, origin)
-    assert device(SliceTable(trace, None, window)).rows[0] == device(SliceTable(trace)).rows[0]
+    assert device(SliceTable(trace, None, window))[0].rows[0] == device(SliceTable(trace))[0].rows[0]
 
 
 @settings(max_examples=60)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from traceconv.answers.operations import operations
 from traceconv.answers.section import Section
 from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
-from traceconv.api import read
+from traceconv.api import convert, read
 from traceconv.errors import UsageError
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
@@ -123,8 +124,7 @@ def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:
 
 
 def gap(tmp_path: Path, *events: list[dict[str, Any]]) -> dict[str, Any]:
-    section = device(kineto(tmp_path / "a.json", [one for some in events for one in some]))
-    return section.records()[0]
+    return device(kineto(tmp_path / "a.json", [one for some in events for one in some]))[0].records()[0]
 
 
 def parts(row: dict[str, Any]) -> tuple[int, ...]:
@@ -166,13 +166,99 @@ def test_launches_of_older_versions_are_launches(tmp_path: Path, category: str, 
     assert parts(gap(tmp_path, events)) == (30_000, 3_000, 7_000, 0, 0)
 
 
+def test_launches_are_known_by_their_ids_without_flows(tmp_path: Path) -> None:
+    events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
+    assert parts(gap(tmp_path, [one for one in events if one["ph"] == "X"])) == (30_000, 3_000, 7_000, 0, 0)
+
+
+def test_each_kernel_of_a_graph_is_launched_by_its_one_call(tmp_path: Path) -> None:
+    events = launched(1, (0, 2), (5, 100))
+    events += [launched(1, (0, 2), work)[1] for work in ((120, 130), (130, 140))]
+    row = gap(tmp_path, events)
+    assert (row["launches"], parts(row)) == (3, (0, 0, 0, 20_000, 0))
+
+
+def test_an_id_is_surer_than_a_flow_from_a_time_at_which_two_calls_start(tmp_path: Path) -> None:
+    events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
+    events.append(event("cudaFuncSetAttribute", 130, 0, cat="cuda_runtime", args={"correlation": 9}))
+    assert parts(gap(tmp_path, events)) == (30_000, 3_000, 7_000, 0, 0)
+
+
+def test_flows_tell_launches_where_two_processes_have_the_same_ids(tmp_path: Path) -> None:
+    events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
+    events.append(event("cudaLaunchKernel", 50, 3, cat="cuda_runtime", pid=2, args={"correlation": 2}))
+    assert parts(gap(tmp_path, events)) == (30_000, 3_000, 7_000, 0, 0)
+    without = gap(tmp_path, [one for one in events if one["ph"] == "X"])
+    assert parts(without) == (0, 0, 0, 0, 40_000)
+
+
+@pytest.mark.parametrize(
+    ("case", "devices", "queues"),
+    [
+        ("rocprof/sdk", ["GPU 1: AMD Instinct MI210", "Agent 105"], {"Memory copies", "Queue 1"}),
+        ("onnxruntime/gpu-streams", ["GPU"], {"stream 7", "stream 13"}),
+        ("furiosa/exported", ["NPU"], {"PE 0", "PE 1"}),
+        ("xplane/collectives", ["/device:GPU:0"], set()),
+        ("tensorflow-profiler/device", ["/device:GPU:0"], set()),
+    ],
+)
+def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queues: set[str], tmp_path: Path) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    section = device(SliceTable(read(path)))[0]
+    assert [row["device"] for row in section.records() if not row["queue"]] == devices
+    assert {row["queue"] for row in section.records()} - {""} == queues
+    assert sum(row["busy_ns"] for row in section.records()) > 0
+    convert(path, tmp_path / "own.pftrace")
+    own = device(SliceTable(read(tmp_path / "own.pftrace")))[0]
+    assert [row[1:9] for row in own.rows] == [row[1:9] for row in section.rows]
+
+
+LATE = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.sampled_from("abc")), max_size=10)
+
+
+@given(LATE, st.lists(st.tuples(st.integers(1, 9), st.integers(1, 5), st.integers(1, 9)), min_size=1, max_size=4))
+def test_what_late_hosts_ran_is_that_of_a_raster(
+    tmp_path_factory: pytest.TempPathFactory, ran: list[tuple[int, int, str]], launches: list[tuple[int, int, int]]
+) -> None:
+    """Each launch comes after the work before has ended: all up to it is late, by what is innermost on the thread."""
+    events = [event(name, 10 * at, 10 * length) for at, length, name in ran]
+    call, late = 0, []
+    for number, (after, short, length) in enumerate(launches):
+        late += range(call, call + after) if number else []
+        call += after
+        events += launched(number + 1, (10 * call, 10 * call), (10 * (call + short), 10 * (call + short + length)))
+        call += short + length
+    table = kineto(tmp_path_factory.mktemp("late") / "a.json", events)
+    found = device(table)
+    slices, start = table.trace.slices, 10_000 * launches[0][0]
+    origin = int(np.min(slices.ts[table.named("cudaLaunchKernel")]))
+    wanted: dict[str, int] = {}
+    for at in late:
+        now = origin - start + 10_000 * at
+        inside = [
+            row
+            for row in range(len(slices.ts))
+            if slices.ts[row] <= now < table.ends[row] and table.trace.strings[slices.name[row]] in "abc"
+        ]
+        name = (
+            table.trace.strings[slices.name[max(inside, key=lambda row: (slices.ts[row], -slices.dur[row], row))]]
+            if inside
+            else ""
+        )
+        wanted[name or "(nothing recorded)"] = wanted.get(name or "(nothing recorded)", 0) + 10_000
+    rows = found[1].records() if len(found) > 1 else []
+    assert {row["name"]: row["time_ns"] for row in rows} == wanted
+    assert sum(wanted.values()) == found[0].records()[0]["host_late_ns"]
+
+
 def test_without_a_launch_a_gap_is_unknown(tmp_path: Path) -> None:
     row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (30, 33), (140, 150))[1:2])
     assert parts(row) == (0, 0, 0, 0, 40_000)
 
 
 def test_work_before_its_launch_is_said_and_not_hidden(tmp_path: Path) -> None:
-    section = device(kineto(tmp_path / "a.json", launched(1, (10, 12), (4, 100)) + launched(2, (20, 22), (120, 130))))
+    events = launched(1, (10, 12), (4, 100)) + launched(2, (20, 22), (120, 130))
+    section = device(kineto(tmp_path / "a.json", events))[0]
     assert section.records()[0]["negative"] == 1
     assert any("clocks of host and device differ by 6 µs or more" in note for note in section.notes)
 
@@ -190,7 +276,7 @@ def test_the_parts_of_a_device_add_up(tmp_path_factory: pytest.TempPathFactory, 
         at = {"cat": category, "pid": 0, "tid": stream, "args": {"device": 0, "stream": stream, "correlation": number}}
         events.append(event(name, 10 * start, 10 * length, **at))  # overlaps of 1 µs would be trimmed
     table = kineto(tmp_path_factory.mktemp("device") / "a.json", events)
-    row = device(table).records()[0]
+    row = device(table)[0].records()[0]
     start, end = min(one[0] for one in work), max(one[0] + one[1] for one in work)
     found = [0, 0, 0, 0]
     for at in range(start, end):
@@ -207,7 +293,7 @@ def test_all_sections_of_real_recordings() -> None:
         (path,) = (ROOT / case).glob("input.*")
         trace = read(path)
         sections = answers(trace, Aligned(), Questions())
-        assert [section.name for section in sections] == list(SECTIONS)
+        assert [section.name for section in sections if section.name != "host_late"] == list(SECTIONS)
         for section in sections:
             assert section.rows or section.notes
     with pytest.raises(UsageError, match="no section 'devcie'"):

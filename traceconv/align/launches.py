@@ -56,8 +56,8 @@ _CHANCE = 0.3  # Below this it is another run, or chance. Not tuned: of 20 unrel
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnIds:
-    """Slices with an id that no other slice on this clock has.
+class OwnIds:
+    """Slices with an id that no other one of them has.
 
     Attributes:
         ids: ascending.
@@ -210,49 +210,58 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
     )
 
 
-def _calls_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
+def _calls_of(trace: Trace, clock: int | None = None) -> OwnIds | None:
     """Return the calls of a trace that have an id, on one clock or on all; None if there are none."""
-    return _slices_of(trace, clock, [[text] for text in _marks(trace).calls])
+    return _slices_of(trace, clock, _marks(trace).calls)
 
 
-def _work_of(trace: Trace, clock: int | None = None) -> _OwnIds | None:
+def _work_of(trace: Trace, clock: int | None = None) -> OwnIds | None:
     """Return the device work of a trace that has an id; None if there is none."""
     return _slices_of(trace, clock, [_marks(trace).work])
 
 
-def _meet(side: _OwnIds, other: _OwnIds | None) -> bool:
+def _meet(side: OwnIds, other: OwnIds | None) -> bool:
     """Return whether most ids have their other ends among these."""
     return other is not None and 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
 
 
-def _slices_of(trace: Trace, clock: int | None, groups: Sequence[Sequence[str]]) -> _OwnIds | None:
-    """Return the slices of some categories with an id of their own; None if there are none.
+def _slices_of(trace: Trace, clock: int | None, groups: Sequence[str | Sequence[str]]) -> OwnIds | None:
+    """Return the slices of some categories with an id of their own, on one clock or on all; None if there are none."""
+    on_clock = np.arange(len(trace.slices.ts)) if clock is None else rows_on(trace, clock, trace.slices.track)
+    found = own_ids(trace, on_clock, _marks(trace), groups)
+    return found if len(found.ids) else None
+
+
+def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, groups: Sequence[str | Sequence[str]]) -> OwnIds:
+    """Return the slices of some categories with an id of their own.
 
     Args:
-        trace: an input.
-        clock: the clock; None for all.
-        groups: the categories; if slices of several groups have an id, it belongs to the first group.
+        trace: with the slices.
+        rows: those that count.
+        marks: of their format.
+        groups: the categories, one or several; if slices of several groups have an id, it belongs to the first group.
     """
-    slices = trace.slices
-    on_clock = np.arange(len(slices.ts)) if clock is None else rows_on(trace, clock, slices.track)
-    ids, rows, repeated = np.zeros(0, np.int64), np.zeros(0, np.int64), 0
+    seen, ids, kept, repeated = (np.zeros(0, np.int64) for _ in range(4))
+    category = trace.slices.category[rows]
     for group in groups:
-        numbers = [number for number, text in enumerate(trace.strings) if text in group]
+        wanted = (group,) if isinstance(group, str) else group
+        numbers = [number for number, text in enumerate(trace.strings) if text in wanted]
         if not numbers:
             continue
-        here, found = _ids(trace, on_clock[np.isin(slices.category[on_clock], numbers)])
-        new = ~np.isin(found, ids)
+        here, found = with_ids(trace, rows[np.isin(category, numbers)], marks)
+        new = ~np.isin(found, seen)
         values, first, count = np.unique(found[new], return_index=True, return_counts=True)
+        seen = np.concatenate((seen, values))
         ids = np.concatenate((ids, values[count == 1]))
-        rows = np.concatenate((rows, here[new][first[count == 1]]))
-        repeated += int(count[count > 1].sum())
+        kept = np.concatenate((kept, here[new][first[count == 1]]))
+        repeated = np.append(repeated, count[count > 1])
     order = np.argsort(ids)
-    return _OwnIds(ids[order], rows[order], repeated) if len(ids) else None
+    return OwnIds(ids[order], kept[order], int(repeated.sum()))
 
 
-def _ids(trace: Trace, rows: Array) -> tuple[Array, Array]:
-    """Return the rows with an id, and the ids; without failed calls, which launched nothing."""
-    slices, marks = trace.slices, _marks(trace)
+def with_ids(trace: Trace, rows: Array, marks: LaunchMarks) -> tuple[Array, Array]:
+    """Return those of some slices that have an id, and the ids; without failed calls, which launched nothing."""
+    slices = trace.slices
     keys = (*marks.ids, marks.failed) if marks.failed else marks.ids
     numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
     launched = (() if marks.failed and _is_id(one[-1]) else one[: len(marks.ids)] for one in values)

@@ -5,14 +5,14 @@ The definitions are in docs/answers.md. A queue is a track with work of a device
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.answers.idle import Gaps, gaps_of, host_late
 from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
+from traceconv.answers.launches import is_work, launches
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.times import format_short
@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("exposed_comm_ns", "exposed communication", Unit.NS),
     Column("exposed_copy_ns", "exposed copies", Unit.NS),
     Column("idle_ns", "idle", Unit.NS),
-    Column("utilisation", "busy", Unit.SHARE),
+    Column("utilisation", "utilisation", Unit.SHARE),
     Column("host_late_ns", "host late", Unit.NS),
     Column("launch_call_ns", "launch call", Unit.NS),
     Column("dispatch_ns", "dispatch", Unit.NS),
@@ -62,12 +62,13 @@ class _Work:
     launch: I64
 
 
-def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
-    """Return a row for each device, followed by one for each of its queues if it has several.
+def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Section]:
+    """Return the tables `device`, and `host_late` where hosts were: a row for each device, then one for each queue.
 
-    The window of a device is that of the table, else from the start of its first work to the end of its last one. The
-    four parts computation, exposed communication, exposed copies and idle add up to it; the parts of idle add up to
-    idle. Gaps are split as a whole, then cut to the window: what two windows say adds up to what both say as one.
+    A device with one queue has one row; its queues come in the order of their busy time. The window of a device is
+    that of the table, else from the start of its first work to the end of its last one. The four parts computation,
+    exposed communication, exposed copies and idle add up to it; the parts of idle add up to idle. Gaps are split as a
+    whole, then cut to the window: what two windows say adds up to what both say as one.
 
     Args:
         table: the slices.
@@ -77,24 +78,28 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
     work = _work(table)
     if not len(work.rows):
         section.notes.append("no work of a device is recorded")
-        return section
+        return [section]
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
     used, number = np.unique(queue, return_inverse=True)
     owner = np.array([_device_of(table, track) for track in used.tolist()], np.int64)[number.reshape(-1)]
     start, end = _window(table, work.rows)
+    idle: list[tuple[str, Gaps, int]] = []
+    busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for one in np.unique(owner).tolist():
-        of_device = owner == one
-        queues = np.unique(queue[of_device]).tolist()
-        section.rows.append(_row(table, work, np.flatnonzero(of_device), (table.path(one), ""), dispatch_limit))
+        of_device, name = owner == one, table.path(one)
+        row, found = _row(table, work, np.flatnonzero(of_device), (name, ""), dispatch_limit)
+        section.rows.append(row)
+        idle.append((name, found, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
-            section.over_time.append(Activity(table.path(one), end - start, busy))
+            section.over_time.append(Activity(name, end - start, busy))
+        queues = np.unique(queue[of_device]).tolist()
+        rows = []
         for other in queues if len(queues) > 1 else []:
-            name = table.path(other).removeprefix(table.path(one)).removeprefix(" / ") or table.path(other)
-            section.rows.append(
-                _row(table, work, np.flatnonzero(queue == other), (table.path(one), name), dispatch_limit)
-            )
-    shown = "that of the table" if table.window else "from the first work of the device to its last"
+            names = (name, table.path(other).removeprefix(name).removeprefix(" / ") or table.path(other))
+            rows.append(_row(table, work, np.flatnonzero(queue == other), names, dispatch_limit)[0])
+        section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
+    shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
     section.notes.append(
         f"window: {shown}; computation + exposed communication + exposed copies + "
         "idle = window; idle = host late + launch call + dispatch + device wait + unknown"
@@ -111,7 +116,8 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> Section:
             f"{np.sum(latency < 0)} kernels and copies start before their launch: "
             f"the clocks of host and device differ by {format_short(int(-np.min(latency)))} or more"
         )
-    return section
+    late = host_late(table, idle)
+    return [section, late] if late.rows else [section]
 
 
 def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:
@@ -122,10 +128,10 @@ def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:
 
 
 def _device_of(table: SliceTable, queue: int) -> int:
-    """Return the outermost track around a queue that is not a process."""
+    """Return the outermost track around a queue that is not a process of the system: a device can be drawn as one."""
     tracks = table.trace.tracks
     parent = tracks[queue].parent
-    while parent != NO_TRACK and tracks[parent].kind is not TrackKind.PROCESS:
+    while parent != NO_TRACK and not (tracks[parent].kind is TrackKind.PROCESS and tracks[parent].pid is not None):
         queue, parent = parent, tracks[parent].parent
     return queue
 
@@ -137,34 +143,20 @@ def _work(table: SliceTable) -> _Work:
     found = np.zeros(len(slices.ts), bool)
     copies, communication = found.copy(), found.copy()
     for number, info in enumerate(trace.sources):
-        marks = info.marks.launches
-        if marks is None:
+        work = is_work(table, number)
+        if not np.any(work):
             continue
-        mine = table.of_source(number)
-        work = mine & table.of_categories(marks.work)
         found |= work
-        copies |= work & table.of_categories(marks.copies_work)
-        communication |= work & table.naming(marks.communication) if marks.communication else False
+        by_id, by_track = info.marks.launches, info.marks.devices
+        if by_id is not None:
+            copies |= work & table.of_categories(by_id.copies_work)
+        if by_track is not None and by_track.copies:
+            copies |= work & table.naming(by_track.copies)
+        for marks in (by_id, by_track):
+            if marks is not None and marks.communication:
+                communication |= work & table.naming(marks.communication)
     rows = np.flatnonzero(found & (slices.dur >= 0))
     return _Work(rows, copies[rows], communication[rows], launches(table)[rows])
-
-
-def launches(table: SliceTable) -> I64:
-    """Return for each slice the row of the call that launched it on a device, -1 if none is recorded."""
-    trace = table.trace
-    flows = trace.flows
-    launched_by = np.full(len(trace.slices.ts), -1, np.int64)
-    for number, info in enumerate(trace.sources):
-        marks = info.marks.launches
-        if marks is None:
-            continue
-        work = table.of_source(number) & table.of_categories(marks.work)
-        pattern = re.compile(info.marks.launch_flows)
-        texts = [bool(info.marks.launch_flows) and pattern.search(text) is not None for text in trace.strings]
-        says = np.array(texts, bool)
-        mine = (says[flows.name] | says[flows.category]) & work[flows.to_slice]
-        launched_by[flows.to_slice[mine]] = flows.from_slice[mine]
-    return launched_by
 
 
 def _latency(table: SliceTable, work: _Work) -> I64:
@@ -174,8 +166,10 @@ def _latency(table: SliceTable, work: _Work) -> I64:
     return latency
 
 
-def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dispatch_limit: int) -> tuple[Cell, ...]:
-    """Return the row of some of the work: numbers in ns, shares as fractions."""
+def _row(
+    table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dispatch_limit: int
+) -> tuple[tuple[Cell, ...], Gaps]:
+    """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps."""
     slices = table.trace.slices
     rows = work.rows[mine]
     start, end = _window(table, rows)
@@ -188,11 +182,12 @@ def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dis
     exposed = subtract(communication, compute)
     exposed_copies = subtract(subtract(copies, compute), communication)
     idle = gaps(busy, start, end)
+    causes = gaps_of(table, rows, work.launch[mine], runs, (start, end), dispatch_limit)
     launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
     latency = _latency(table, work)[launched]
     queued = slices.ts[work.rows[launched]] - table.ends[work.launch[launched]]
     hidden = communication.length - exposed.length
-    return (
+    row = (
         *names,
         end - start,
         busy.length,
@@ -201,7 +196,7 @@ def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dis
         exposed_copies.length,
         idle.length,
         busy.length / (end - start) if end > start else None,
-        *_causes(table, work, mine, runs, dispatch_limit),
+        *causes.sums(),
         len(idle.starts),
         communication.length,
         hidden / communication.length if communication.length else None,
@@ -210,51 +205,9 @@ def _row(table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dis
         _median(queued[queued > 0]),
         int(np.sum(latency < 0)),
     )
+    return row, causes
 
 
 def _median(values: I64) -> int | None:
     """Return the nearest-rank median, None of nothing."""
     return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else None
-
-
-def _causes(
-    table: SliceTable, work: _Work, mine: Rows, runs: Intervals, dispatch_limit: int
-) -> tuple[int, int, int, int, int]:
-    """Split each gap by the launch of the work that ends it; return the sums of the parts in the window, ns.
-
-    Args:
-        table: the slices.
-        work: the work of all devices.
-        mine: which of it is meant.
-        runs: the instants at which that runs.
-        dispatch_limit: as of `device`.
-
-    Returns:
-        Host late, launch call, dispatch, device wait, unknown. They add up to the idle time of the window.
-    """
-    window = _window(table, work.rows[mine])
-    idle = gaps(runs, min(table.start, window[0]), int(np.max(runs.ends, initial=window[1])))
-    if not len(idle.starts):
-        return 0, 0, 0, 0, 0
-    ts = table.trace.slices.ts
-    begins = ts[work.rows[mine]]
-    launch = work.launch[mine]
-    called = np.where(launch >= 0, ts[launch], np.iinfo(np.int64).min)
-    # Of all the work that starts at the end of a gap, the one that was launched last.
-    order = np.lexsort((called, begins))
-    next_one = order[np.searchsorted(begins[order], idle.ends, "right") - 1]
-    known = (launch[next_one] >= 0) & (begins[next_one] == idle.ends)  # no work ends the last gap
-    call_start, call_end = called[next_one], table.ends[launch[next_one]]
-    known &= call_start <= idle.ends
-    late_until = np.clip(call_start, idle.starts, idle.ends)
-    called_until = np.maximum(np.clip(call_end, idle.starts, idle.ends), late_until)
-    picked_up = idle.ends - called_until <= dispatch_limit
-    edges = [np.clip(edge, *window) for edge in (idle.starts, late_until, called_until, idle.ends)]
-    late, call, rest = (after - before for before, after in pairwise(edges))
-    return (
-        int(late[known].sum()),
-        int(call[known].sum()),
-        int(rest[known & picked_up].sum()),
-        int(rest[known & ~picked_up].sum()),
-        int((edges[3] - edges[0])[~known].sum()),
-    )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
-from traceconv.answers.device import launches
+from traceconv.answers.launches import is_work, launches
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
@@ -60,9 +60,7 @@ class Owners:
             mine = self.table.of_source(number)
             if source.layer is None:
                 mine &= on_thread[trace.slices.track]
-            if source.marks.launches is not None:
-                mine &= ~self.table.of_categories(source.marks.launches.work)
-            found |= mine
+            found |= mine & ~is_work(self.table, number)
         rows = self.table.recorded
         return rows[found[rows] & (trace.slices.dur[rows] > 0)]
 

@@ -237,6 +237,17 @@ def _stacked(
     return [Plot(title, caption, bars, tuple((css, words) for _, css, words in kinds))] if bars else []
 
 
+def _host_late(section: Section) -> list[Plot]:
+    at = section.place("time_ns")
+    most = max((int(row[at] or 0) for row in section.rows), default=0)
+    bars = []
+    for row in sorted(section.rows, key=lambda row: -int(row[at] or 0))[:_MOST_BARS]:
+        amount = int(row[at] or 0)
+        value = f"{format_short(amount)} · {shown_cell(row[section.place('idle_share')], Unit.SHARE)}"
+        bars.append(Bar(_label(section, row), value, (("two", 0.0, _share(amount, most), value),)))
+    return [Plot("What late hosts did", "Time in which a device had nothing to do, and its share of idle.", bars)]
+
+
 def _ranks(section: Section) -> list[Plot]:
     kinds = (("caused_ns", "two", "caused"), ("suffered_ns", "one", "suffered"))
     caption = "Of each rank the waits that it caused, and those that it suffered; all bars have one scale."
@@ -258,6 +269,7 @@ _PLOTS: dict[str, Callable[[Section], list[Plot]]] = {
     "operations": _operations,
     "steps": _steps,
     "device": _device,
+    "host_late": _host_late,
     "ranks": _ranks,
     "collectives": _collectives,
 }

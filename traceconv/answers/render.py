@@ -15,11 +15,13 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.io.shown import one_line, shortened, widths_within
 from traceconv.model.times import format_short
 
-#: A table of more columns is shown as a block of lines for each row; one without its details may have more.
+#: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
 _LONGEST_TEXT = 60
 #: So many letters of a name tell it from others; where there is no room for them, spare columns are left out.
 _READABLE = 28
+#: Of a turned table: the width of lines without a terminal; from which width on texts have several lines, and words.
+_USUAL_WIDTH, _LONGEST_TURNED, _LONGEST_WORD = 120, 20, 32
 _UNLIMITED = 1 << 30
 
 
@@ -43,11 +45,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
     is_text = [column.unit is Unit.TEXT for column in columns]
     widths = _widths(columns, cells, width)
     if widths is None or len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
-        longest = max(map(len, titles))
-        room = width - longest - 4 if width else _UNLIMITED
-        for row in cells:
-            pairs = [(title, shortened(cell, room)) for title, cell in zip(titles, row, strict=True) if cell]
-            lines += ["", *(f"  {title:<{longest}}  {cell}" for title, cell in pairs)]
+        lines += _side_by_side(titles, cells, is_text, width)
     elif cells:
         folded = zip_longest(*map(wrap, titles, widths), fillvalue="")
         for shown in (*folded, *cells):
@@ -93,6 +91,42 @@ def _without_spare(
         at = spare[-1]
         omitted.insert(0, columns[at].title)
         columns, cells = columns[:at] + columns[at + 1 :], [row[:at] + row[at + 1 :] for row in cells]
+
+
+def _turned(text: str) -> int:
+    """Return how wide a text is in a turned table."""
+    longest = max(map(len, text.split()), default=0)
+    return min(len(text), max(_LONGEST_TURNED, min(longest, _LONGEST_WORD)))
+
+
+def _side_by_side(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int
+) -> list[str]:
+    """Return a turned table: a line for each column, as many rows beside each other as fit, the others below."""
+    left = max(map(len, titles))
+    room = (width or _USUAL_WIDTH) - left - 2
+    widths = [
+        max(_turned(cell) if text else len(cell) for cell, text in zip(row, is_text, strict=True)) for row in rows
+    ]
+    lines, at = [], 0
+    while at < len(rows):
+        end = at + 1
+        while end < len(rows) and sum(widths[at : end + 1]) + 2 * (end + 1 - at) <= room:
+            end += 1
+        lines += [""] if at else []
+        for title, *cells in zip(titles, *rows[at:end], strict=True):
+            if end - at == 1:
+                lines += [
+                    f"  {title:<{left}}  {shortened(cell, room - 2) if width else cell}" for cell in cells if cell
+                ]
+            elif any(cells):
+                folded = zip_longest(*map(wrap, cells, widths[at:end]), fillvalue="")
+                parts = ("".join(map("  {:>{}}".format, line, widths[at:end])) for line in folded)
+                lines += [
+                    f"  {head:<{left}}{line}".rstrip() for head, line in zip_longest([title], parts, fillvalue="")
+                ]
+        at = end
+    return lines
 
 
 def _shown(

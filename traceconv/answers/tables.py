@@ -140,5 +140,12 @@ class SliceTable:
         wanted = frozenset(categories)
         return self._strings_matching(wanted.__contains__)[self.trace.slices.category]
 
+    def on_tracks(self, pattern: str) -> npt.NDArray[np.bool_]:
+        """Return which slices are on tracks, or their lanes, whose path the pattern matches as a whole."""
+        matches = re.compile(pattern).fullmatch
+        tracks = np.unique(self.row_of_track).tolist()
+        found = [track for track in tracks if matches(self.path(track))]
+        return np.isin(self.row_of_track, found)[self.trace.slices.track]
+
     def _strings_matching(self, accepts: Any) -> npt.NDArray[np.bool_]:
         return np.fromiter((bool(accepts(text)) for text in self.trace.strings), bool, len(self.trace.strings))

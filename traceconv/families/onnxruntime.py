@@ -43,7 +43,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
-from traceconv.model.marks import CountMarks, FormatMarks
+from traceconv.model.marks import CountMarks, DeviceMarks, FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 #: The profiler stops recording after this many events of one session.
@@ -124,6 +124,9 @@ class OnnxRuntime:
     layer = Layer.FRAMEWORK
     marks = FormatMarks(
         launch_flows="launch",
+        devices=DeviceMarks(
+            r"(?:.* / )?GPU(?: / stream .*)?", copies="(?i:^mem(?:cpy|set))", communication="(?i:nccl)"
+        ),
         libraries="onnxruntime",
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",

@@ -38,6 +38,20 @@ class LaunchMarks(Struct, frozen=True):
     to_host: str = ""
 
 
+class DeviceMarks(Struct, frozen=True):
+    """How to recognise work of devices that shares no ids with calls.
+
+    Attributes:
+        queues: a pattern of the paths of the tracks whose slices are work, such as "GPU / stream 7".
+        copies: a pattern found in the names of work that only moves or sets memory; "" if names do not tell.
+        communication: a pattern found in the names of work that exchanges data with other ranks; "" likewise.
+    """
+
+    queues: str
+    copies: str = ""
+    communication: str = ""
+
+
 class PrimitiveMarks(Struct, frozen=True):
     """How to recognise calls of the primitives of a library, each of which has several implementations.
 
@@ -99,6 +113,7 @@ class FormatMarks(Struct, frozen=True):
 
     Attributes:
         launches: how to recognise launches of device work; None if there are none.
+        devices: how to recognise work of devices by its tracks; None if `launches` suffices, or there is none.
         launch_flows: a pattern of the names or categories of flows from a call to the work that it launched.
         receive_flows: a pattern of the names or categories of flows from a send to its receive.
         any_tool: whether different tools write the format, so that two files of one process may hold the same events.
@@ -136,10 +151,18 @@ class FormatMarks(Struct, frozen=True):
     interval_threads: str = ""
     counts: CountMarks | None = None
     is_output: bool = False
+    devices: DeviceMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()
 
+_COMMUNICATION: Final = r"(?i:nccl|rccl|hccl|nvshmem|oneccl|deep_?ep)"
+#: Streams of a GPU, and the operations of a TPU, as XLA's profiler draws them beside lines that repeat them.
+XLA_DEVICES: Final = DeviceMarks(
+    r"(?:.* / )?/device:(?:GPU:\d+ / Stream #.*|TPU:\d+ / XLA Ops)",
+    copies=r"(?i:^mem(?:cpy|set))",
+    communication=rf"{_COMMUNICATION}|^(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)",
+)
 #: CUDA and HIP, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has the same
 #: categories for both, and so have databases that are converted to Chrome JSON by others.
 GPU_LAUNCHES: Final = LaunchMarks(
@@ -147,7 +170,7 @@ GPU_LAUNCHES: Final = LaunchMarks(
     work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"),
     ids=("correlation", "correlation_id"),
     copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset"),
-    communication=r"(?i)nccl|rccl|hccl|nvshmem|oneccl|deep_?ep",
+    communication=_COMMUNICATION,
     failed="return_value",
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",

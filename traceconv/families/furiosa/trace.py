@@ -44,7 +44,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.diagnostics import noted, repaired
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import DeviceMarks, FormatMarks
 from traceconv.model.trace import TrackId
 
 TIMES_DIFFER = noted(
@@ -231,7 +231,7 @@ class Furiosa:
     )
     clock: ClassVar[ClockDomain] = _WALL
     record: ClassVar[str] = "FURIOSA_PROFILER_OUTPUT_PATH=trace.json python run.py"
-    marks = FormatMarks(steps="Inference")
+    marks = FormatMarks(steps="Inference", devices=DeviceMarks(rf"(?:.* / )?{NPU}.* / PE .*"))
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("span of the host: query, operator on the CPU, record() of the user", "slice on its thread"),
         ("span of the NPU: execution, load, store, operator", "slice on its processing element"),

@@ -35,7 +35,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.model.diagnostics import lost
-from traceconv.model.marks import ANY_TOOL_MARKS, NO_MARKS, FormatMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, NO_MARKS, DeviceMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS
 
 BAD_SHIFT = lost(
@@ -145,8 +145,17 @@ def _own_marks(sources: Any) -> FormatMarks:
         memory="|".join(dict.fromkeys(one.memory for one in marks if one.memory)),
         asides=tuple(dict.fromkeys(category for one in marks for category in one.asides)),
         primitives=next((one.primitives for one in marks if one.primitives), None),
+        devices=_devices([one.devices for one in marks if one.devices]),
         is_output=True,
     )
+
+
+def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
+    """Return what any of the formats says of work of devices."""
+    if not marks:
+        return None
+    columns = zip(*map(msgspec.structs.astuple, marks), strict=True)
+    return DeviceMarks(*("|".join(f"(?:{one})" for one in dict.fromkeys(filter(None, column))) for column in columns))
 
 
 def _fact(key: str, value: Any) -> Any:

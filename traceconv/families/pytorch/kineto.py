@@ -212,7 +212,7 @@ def _device_names(reader: ChromeReader) -> dict[str, str]:
     if not isinstance(devices, list):
         return {}
     return {
-        str(one["id"]): str(one["name"]) for one in devices if isinstance(one, dict) and one.keys() >= {"id", "name"}
+        str(one["id"]): str(one["name"]) for one in devices if isinstance(one, dict) and one.get("name") and "id" in one
     }
 
 

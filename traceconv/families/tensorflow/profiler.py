@@ -33,7 +33,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import XLA_DEVICES, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
 LIMIT_REACHED = absent(
@@ -56,7 +56,7 @@ class TensorflowProfiler:
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="tensorflow")
+    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"

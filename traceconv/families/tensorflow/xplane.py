@@ -45,7 +45,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import XLA_DEVICES, FormatMarks
 from traceconv.model.trace import NO_TRACK, TrackId
 
 ROUNDED = repaired(
@@ -87,7 +87,7 @@ class Xplane:
     url = "https://openxla.org/xprof"
     versions = "TensorFlow 2.x, JAX, XLA"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
-    marks = FormatMarks(libraries="tensorflow")
+    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"
