@@ -151,6 +151,11 @@ class PytorchKineto:
             "which kernels are collectives, what they do, their groups; of one rank each",
         ),
         (
+            "torch of 2023, NCCL, 8 ranks of one host",
+            "facebookresearch/param, et_replay/tests/inputs/dlrm_kineto.tar.gz",
+            "collectives of all ranks against each other: all possible, ends within 7 µs",
+        ),
+        (
             "torch of 2026 (Seq), MTIA (hccl)",
             "written by hand after the source of Kineto and torch",
             "numbers, captured graphs, kernels of hccl; no public trace has them",
