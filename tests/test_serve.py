@@ -8,7 +8,6 @@ import socket
 import threading
 import time
 import urllib.parse
-import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Session:
         self.port = self.url.port
 
     def _run(self, file: Path, timeout_s: float, ui: Ui) -> None:
-        done = serve.serve(file, ui=ui, open_browser=False, timeout_s=timeout_s, on_ready=self._ready, port=0)
+        done = serve.serve(file, ui=ui, timeout_s=timeout_s, on_ready=self._ready, port=0)
         self.results.append(done)
 
     def _ready(self, link: str, port: int) -> None:
@@ -243,28 +242,18 @@ def test_ctrl_c_is_no_timeout(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        serve.serve(file, open_browser=False, on_ready=interrupt, port=0)
+        serve.serve(file, on_ready=interrupt, port=0)
     port = urllib.parse.urlsplit(urllib.parse.unquote(links[0]).partition("url=")[2]).port
     assert port is not None
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=JOIN_S)
 
 
-def test_opens_the_browser_after_the_link_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "x.json"
-    file.write_bytes(b"{}")
-    calls: list[tuple[str, str]] = []
-    monkeypatch.setattr(webbrowser, "open", lambda link: calls.append(("opened", link)))
-    serve.serve(file, timeout_s=0.1, on_ready=lambda link, port: calls.append(("told", link)), port=0)
-    assert [what for what, _ in calls] == ["told", "opened"]
-    assert calls[0][1] == calls[1][1]
-
-
 def test_busy_port(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_bytes(b"{}")
     with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(OutputError, match="in use") as error:
-        serve.serve(file, open_browser=False, port=busy.getsockname()[1])
+        serve.serve(file, port=busy.getsockname()[1])
     assert "\n" not in error.value.message
     assert "ui.perfetto.dev" in error.value.hint
 
@@ -272,7 +261,7 @@ def test_busy_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["absent.json", "."])
 def test_unreadable_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="cannot be read"):
-        serve.serve(tmp_path / name, open_browser=False, port=0)
+        serve.serve(tmp_path / name, port=0)
 
 
 @pytest.fixture
@@ -350,7 +339,5 @@ def test_a_ui_beside_the_file_takes_another_port_than_a_busy_one(tmp_path: Path,
     ports: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
-        serve.serve(
-            file, ui=beside, open_browser=False, timeout_s=0.1, on_ready=lambda _, port: ports.append(port), port=port
-        )
+        serve.serve(file, ui=beside, timeout_s=0.1, on_ready=lambda _, port: ports.append(port), port=port)
     assert ports != [port]

@@ -107,7 +107,7 @@ def test_a_package_without_a_ui() -> None:
 def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the command opens in the browser; it takes any port, and nobody fetches."""
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.open", lambda link: opened.append(link) is None)
     monkeypatch.setattr(open_command, "serve", partial(open_command.serve, port=0))
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     return opened
@@ -132,6 +132,15 @@ def test_a_ui_of_ones_own(tmp_path: Path, links: list[str]) -> None:
     assert result.output.splitlines() == links
     assert isinstance(result.exception, OutputError)
     assert "allow perfetto.corp.example to connect" in result.exception.hint
+
+
+def test_where_no_browser_starts_the_address_is_told_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, links: list[str]
+) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda link: False)
+    told, rest = run(tmp_path).output.splitlines()
+    assert told.startswith("https://ui.perfetto.dev/#!/?url=")
+    assert rest == "no browser could be started: open this address yourself"
 
 
 def test_one_ui_at_a_time(tmp_path: Path, links: list[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import webbrowser
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def _write(recordings: Recordings, file: str, policy: Policy, limits: Limits, sa
 
 def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
     """Serve a trace, and wait until it was fetched."""
-    remote = forwarding(os.environ, 0) is not None
+    starts_browser = forwarding(os.environ, 0) is None if browser is None else browser
 
     def ready(link: str, port: int) -> None:
         if ui.files:
@@ -121,11 +122,12 @@ def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
             say("before you open the address, run this on the machine in front of you:")
             say(f"  {command}", whole=True)
         say(link, err=False)
+        if starts_browser and not webbrowser.open(link):
+            say("no browser could be started: open this address yourself")
 
     fetched = serve(
         Path(file),
         ui=replace(ui, view=address_part(Source(file).head().data)),
-        open_browser=not remote if browser is None else browser,
         timeout_s=timeout,
         on_ready=ready,
     )

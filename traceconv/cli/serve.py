@@ -33,7 +33,6 @@ import socketserver
 import sys
 import threading
 import time
-import webbrowser
 from collections.abc import Callable
 from http import HTTPStatus
 from pathlib import Path
@@ -62,7 +61,6 @@ def serve(
     path: str | os.PathLike[str],
     *,
     ui: Ui = PUBLIC,
-    open_browser: bool = True,
     timeout_s: float = TIMEOUT_S,
     on_ready: Callable[[str, int], None] | None = None,
     port: int = UI_PORT,
@@ -72,9 +70,8 @@ def serve(
     Args:
         path: the file, in any format that the UI reads.
         ui: who may fetch it; its own files are served, too.
-        open_browser: open the link in the user's browser.
         timeout_s: how long to wait, in seconds, for a fetch to begin.
-        on_ready: called with the link and the port, before the browser is opened.
+        on_ready: called with the link to open in a browser, and the port.
         port: the port on 127.0.0.1; 0 takes a free one, which a UI from elsewhere may refuse.
 
     Returns:
@@ -92,8 +89,6 @@ def serve(
         try:
             if on_ready:
                 on_ready(server.link, server.server_address[1])
-            if open_browser:
-                webbrowser.open(server.link)
             return server.wait(timeout_s)
         finally:
             server.shutdown()
