@@ -131,3 +131,17 @@ def test_primitives_say_what_tells_them_apart(tmp_path: Path) -> None:
     assert "convolution" in trace.strings
     assert b'jit:avx512_core"' in written(trace, "chrome-json")
     assert b"convolution 8x16x28x28" not in written(trace, "chrome-json")
+
+
+@pytest.mark.parametrize("kind", ["samples", "counters"])
+def test_what_has_no_slices_opens_at_the_rest(kind: str) -> None:
+    out = Builder(SourceInfo("a", "b"), REALTIME)
+    process = out.tracks.process("p", pid=7)
+    if kind == "samples":
+        out.sample(out.tracks.thread(process, 7), MS, out.frame("main"))
+    else:
+        out.counter(out.tracks.counter("c", process), MS, 1)
+    out.counter(out.tracks.counter("d", out.tracks.process("other", pid=8)), MS, 1)
+    view = address_part(pftrace(lay_out(out.finish())))
+    (commands,) = parse_qs(view)["startupCommands"]
+    assert json.loads(commands)[0]["args"] == ["^(p 7)$" if kind == "samples" else "^(p 7|other 8)$"]

@@ -135,6 +135,10 @@ def main() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     warnings.showwarning = _warn
+    if "_TRACECONV_COMPLETE" in os.environ:
+        from traceconv.cli import _complete
+
+        _complete.prepare()
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
     except _Ended as ended:

@@ -3,7 +3,30 @@
 from __future__ import annotations
 
 from click import Context, Parameter
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
+
+
+class _Bash(BashComplete):
+    """Completion for bash, which takes the `=` of FILE=FORMAT for a word, and replaces only the last one."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        args, incomplete = super().get_completion_args()
+        words: list[str] = []
+        for word in [*args, incomplete]:
+            if words and (word == "=" or words[-1].endswith("=")):
+                words[-1] += word
+            else:
+                words.append(word)
+        return words[:-1], words[-1]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        """Return an answer to bash, which replaces only the part behind an `=`."""
+        return f"{item.type},{item.value.rpartition('=')[2]}"
+
+
+def prepare() -> None:
+    """Make click complete words by what is said here."""
+    add_completion_class(_Bash)
 
 
 def files(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:

@@ -86,7 +86,8 @@ _GROUPS = {
     "Custom Operator": "MXNet custom operators",
 }
 _USER = "MXNet user"
-_GROUP_RANK = {name: _DEVICES + i for i, name in enumerate([*_GROUPS.values(), _USER])}
+#: Groups come after the devices, but for the calls that lead to all the rest.
+_GROUP_RANK = {name: _DEVICES + i for i, name in enumerate([*_GROUPS.values(), _USER])} | {"MXNet C API": -1}
 
 # FullyConnected in: [(4,10),(10,10)]out: [(4,10)] (k=v)
 _ATTRIBUTES = re.compile(r"(.+?) ?(\b(?:in|out): \[.*)", re.DOTALL)

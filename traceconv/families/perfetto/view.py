@@ -46,13 +46,15 @@ def view_of(trace: Trace, ids: list[Identity], shown: Arrangement, times: tuple[
 def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str]:
     """Return the titles of the nodes to expand: that of the framework with all in it, then others while there is room.
 
-    Groups of counters and what else shows no slices stay shut.
+    Groups of counters and what else shows no slices stay shut. A trace without slices is expanded to its samples, or
+    else to its counters.
     """
     children: defaultdict[int, list[int]] = defaultdict(list)
-    tops: dict[int, int] = {}  # by track with slices, or with such tracks in it
+    tops: dict[int, int] = {}  # by track with events that count, or with such tracks in it
     weights: Counter[tuple[int, bool]] = Counter()
     frameworks = [source.layer is Layer.FRAMEWORK for source in trace.sources]
-    counts = np.bincount(trace.slices.track)
+    counted = next((table for table in (trace.slices, trace.samples, trace.counters) if len(table.ts)), trace.slices)
+    counts = np.bincount(counted.track)
     for index in np.flatnonzero(counts).tolist():
         path = [shown.main(index)]
         while path[-1] not in tops and (above := shown.parent(path[-1])) != NO_TRACK:

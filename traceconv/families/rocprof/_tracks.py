@@ -39,7 +39,7 @@ class Tracks(msgspec.Struct):
         if key not in self.known:
             device = self.known.get(("agent", agent))
             if device is None:
-                device = self.known["agent", agent] = self.out.tracks.process(agent)
+                device = self.known["agent", agent] = self.out.tracks.add(agent)
             self.known[key] = self.out.tracks.add(queue, device)
         return self.known[key]
 
