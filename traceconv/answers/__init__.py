@@ -1,6 +1,6 @@
-"""Tables that answer what people ask of a timeline: what was slow, how long each step took, whether a device waited.
+"""Tables that answer questions about a timeline: what was slow, how long steps took, whether a device waited.
 
-`docs/answers.md` has the definitions, each once; the modules here follow them.
+`docs/answers.md` defines all numbers.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from traceconv.model.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """What to answer.
+    """The questions of a report.
 
     Attributes:
-        sections: names of sections; none is all.
-        by: what operations are grouped by.
-        step_name: a pattern of the whole names of steps; "" for what the formats mark.
-        dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
-        sort: the column that operations are sorted by, and layers if `sections` names them; "" for the one of each.
+        sections: the names of sections; empty for all.
+        by: the keys that operations are grouped by.
+        step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
+        dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
+        sort: the column that operations are sorted by, and layers if `sections` names them; "" for the default.
         where: a condition for the slices that are counted; "" for all.
-        between: the window of time that is asked about, by names or times; "" for all of it.
-        stacks: the layer whose call tree follows the sections; "" for none.
+        between: the window of time, by names or times; "" for all of it.
+        stacks: the layer whose call tree is added; "" for none.
     """
 
     sections: Sequence[str] = ()
@@ -80,13 +80,13 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     ],
 }
 SECTIONS = tuple(_SECTIONS)
-#: The sections whose rows are slices that a condition can choose, and those that are not about a window of time.
+#: The sections whose slices a condition can select, and those that ignore a window of time.
 _OF_CHOSEN = ("operations", "steps", "primitives")
 _OF_ALL_TIMES = ("overview", "hosts")
 
 
 def _of_window(table: SliceTable) -> SliceTable:
-    """Return what happened in the window of a table as a table, of all slices."""
+    """Return the part of a table in its window, of all slices."""
     if table.window is None:
         return table
     from traceconv.answers.cut import cut
@@ -95,18 +95,17 @@ def _of_window(table: SliceTable) -> SliceTable:
 
 
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
-    """Return the tables of the sections that were asked for, in the order of SECTIONS.
+    """Return the tables of the requested sections, in the order of SECTIONS.
 
-    Where all are, the overview names those without rows.
+    If all are requested, the overview names those without rows.
 
     Args:
-        trace: on one clock, as `merge` makes it.
-        aligned: how its inputs were placed, and the collectives that their ranks recorded.
-        asked: what to answer.
+        trace: a trace on one clock, as `merge` returns it.
+        aligned: the alignment of its inputs, and the collectives of their ranks.
+        asked: the questions.
 
     Raises:
-        UsageError: a section, key or layer is not known, a pattern or condition cannot be read, or there is no such
-            window.
+        UsageError: a section, key, layer or window does not exist, or a pattern or condition is invalid.
     """
     asked.check()
     window = window_of(SliceTable(trace), asked.between) if asked.between else None

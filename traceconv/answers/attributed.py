@@ -1,4 +1,4 @@
-"""What layers cost, in the picture: as args of their slices, as frames of call stacks, and as counters.
+"""Add the costs of layers to a trace: as args of their slices, as frames of call stacks, and as counters.
 
 The numbers are those of the section on layers, where each slice is a layer of its own.
 """
@@ -27,20 +27,20 @@ from traceconv.model.ordering import chunks
 from traceconv.model.trace import I32, I64, Args, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
 from traceconv.model.tracks import Tracks
 
-#: The module of frames that stand for layers.
+#: The module of the frames for layers.
 _MODULE = "layer"
-_DIGITS = 9  # of shares of counts that are not whole
+_DIGITS = 9  # the decimals of counts that are not integers
 _COUNTER_HELP = "of the innermost layer, from its start to its end; 0 where none runs. Its slices have it as an arg"
 
 
 def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
-    """Return the trace with what its layers cost; a note of the input with the layers says what belongs to none.
+    """Return the trace with the costs of its layers; a note of their input has the costs outside of layers.
 
-    Counts of slices are args already, and stay as they are; the layers that launched these have them in their totals.
+    Counts of slices are args already, and do not change; they are in the totals of the layers that launched them.
 
     Args:
         trace: on one clock, as `merge` makes it.
-        kept: takes the new args.
+        kept: the store for the new args.
         counters: whether to draw the events of each layer as counters.
     """
     owners = Owners(SliceTable(trace))
@@ -70,7 +70,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
 
 
 def _each(owners: Owners) -> Layers:
-    """Return the layers, each one by itself, and behind them the kernels and the like that have counts of their own."""
+    """Return the layers, each by itself, then the kernels and other slices with counts of their own."""
     is_layer = np.zeros(len(owners.table.ends), bool)
     is_layer[owners.rows] = True
     counts = {
@@ -89,9 +89,9 @@ def _each(owners: Owners) -> Layers:
 
 
 def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts) -> Trace:
-    """Return the trace with the cells as args of some slices; those that are None are left out.
+    """Return the trace with the cells as args of slices, without those that are None.
 
-    A key that one of these slices has already keeps its value: the new one gets another name.
+    A key that one of these slices has already is not replaced: the new one gets another name.
     """
     slices = trace.slices
     args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
@@ -115,7 +115,7 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
 
 
 def _members(key: str, values: Sequence[Any]) -> list[str]:
-    """Return members of JSON objects, each with a comma behind it; nothing for None."""
+    """Return members of JSON objects, each with a comma behind it; "" for None."""
     start = f"{json.dumps(key)}:"
     rounded = [round(one, _DIGITS) + 0.0 if isinstance(one, float) else one for one in values]  # no -0.0
     return ["" if one is None else f"{start}{one}," for one in rounded]
@@ -125,10 +125,10 @@ def _members(key: str, values: Sequence[Any]) -> list[str]:
 
 
 def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
-    """Return the trace with the layers that ran as the outermost frames of samples, from the outermost one in.
+    """Return the trace with the layers at each sample as its outermost frames, the outermost layer first.
 
-    A slice that lasts one iteration is a frame only where no layer ran inside it: so all iterations are one in a flame
-    graph. Samples of threads that can belong to no layer stay as they are.
+    A slice of one iteration is a frame only where no layer ran inside it, so that a flame graph joins all iterations.
+    Samples of threads without layers do not change.
     """
     owners, slices = sums.owners, trace.slices
     is_step = np.zeros(len(slices.ts), bool)
@@ -140,7 +140,7 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
     outer = np.full(len(slices.ts) + 1, NONE, np.int64)
     outer[owners.rows] = nearest_above(owners.table.nesting.parent, owners.rows, is_frame)
     layer = np.append(owners.timelines.rows, NONE)[sampled.segment]
-    needed = np.zeros(len(slices.ts) + 1, bool)  # the last one stands for no layer
+    needed = np.zeros(len(slices.ts) + 1, bool)  # the last one is for no layer
     level = layer[sampled.line != NONE]
     while len(level := np.unique(level[~needed[level]])):
         needed[level] = True
@@ -148,7 +148,7 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
         level = level[level != NONE]
     frames: dict[tuple[int, str], int] = {}
     of_layer = np.full(len(needed), NONE, np.int64)
-    for row in np.flatnonzero(needed).tolist():  # an outer slice stands before those inside it
+    for row in np.flatnonzero(needed).tolist():  # an outer slice comes before those inside it
         name = trace.strings[slices.name[row]] if row < len(slices.ts) else NO_LAYER
         caller = int(of_layer[outer[row]]) if outer[row] != NONE else NONE
         of_layer[row] = frames.setdefault((caller, name), len(frames))
@@ -163,12 +163,12 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
 def _grafted(
     outermost: list[Frame], frames: Sequence[Frame], callers: I64, stack: I32
 ) -> tuple[list[Frame], npt.NDArray[np.int32]]:
-    """Return the frames that samples use, and their stacks, once each stands behind one of the outermost frames.
+    """Return the frames and stacks of samples, with the outermost frames put below them.
 
     Args:
-        outermost: frames that stand behind each other already.
-        frames: those of the stacks.
-        callers: for each sample the outermost frame that its stack goes behind; NONE for none.
+        outermost: the new outermost frames, with their parents.
+        frames: the frames of the stacks.
+        callers: for each sample the outermost frame that calls its stack; NONE for none.
         stack: for each sample its innermost frame; NONE for none.
     """
     parent = np.array([NONE, *(frame.parent for frame in frames)], np.int64) + 1
@@ -183,7 +183,7 @@ def _grafted(
     used = np.unique(np.concatenate([*levels, np.empty(0, np.int64)]))
 
     def number(key: I64) -> I64:
-        """Return the new number of a frame behind a caller; that of the caller for no frame."""
+        """Return the new numbers of frames with their callers; the number of the caller for no frame."""
         caller, inner = np.divmod(key, size)
         return np.where(inner > 0, len(outermost) + np.searchsorted(used, key), caller - 1)
 
@@ -200,7 +200,7 @@ def _grafted(
 
 
 def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -> Trace:
-    """Return the trace with a counter of each event below each thread with layers that has any of it."""
+    """Return the trace with a counter for each event, below each thread with layers that has counts of it."""
     lines, tracks = owners.timelines, Tracks(trace.tracks)
     columns: dict[str, list[npt.NDArray[Any]]] = {name: [getattr(trace.counters, name)] for name in Counters.__slots__}
     for event, own in events.items():

@@ -1,7 +1,7 @@
-"""What each thread was running at each instant, and which of it events of other files belong to.
+"""Find the layer that each thread ran at each time, and attribute events of other files to layers.
 
-The slices that things can belong to are called layers. A timeline is one thread with layers, cut into segments at the
-edges of its layers; each segment has the innermost layer, or none. The definitions are in docs/answers.md.
+Layers are the slices that events are attributed to. A timeline is a thread with layers, divided into segments at the
+edges of its layers; each segment has its innermost layer, or none. docs/answers.md has the definitions.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import numpy.typing as npt
 from traceconv.answers.nesting import NO_PARENT, nesting_of
 from traceconv.model.trace import I64, Slices, take
 
-#: Before and behind all times, ns: a bound can be added to it.
+#: Before and after all times, ns; a bound can be added without overflow.
 BEFORE, BEHIND = -(1 << 62), 1 << 62
 NONE = -1
 
 
 class Divided(NamedTuple):
-    """Parts of intervals: the number of the interval, the segment that a part lies in, and its share of the interval.
+    """Parts of intervals: the number of the interval, the segment of the part, and its share of the interval.
 
-    The parts of an interval follow each other. `outside` has for each interval the share in which nothing ran.
+    The parts of an interval are consecutive. `outside` is the share of each interval in which no layer ran.
     """
 
     interval: I64
@@ -36,12 +36,12 @@ class Divided(NamedTuple):
 
 @dataclass(frozen=True)
 class Timelines:
-    """The segments of all timelines, one timeline behind the other.
+    """The segments of all timelines, concatenated.
 
     Attributes:
-        first: the number of the first segment of each timeline, and the number of all segments.
-        starts: when each segment starts, ns; it lasts until the next one of its timeline. The first one is BEFORE all.
-        rows: the innermost layer of each segment, a row of the slices; NONE if none is running.
+        first: the number of the first segment of each timeline, then the number of all segments.
+        starts: the start of each segment, ns; it lasts until the next one of its timeline. The first one is BEFORE.
+        rows: the innermost layer of each segment, a row of the slices; NONE for none.
     """
 
     first: I64
@@ -54,13 +54,13 @@ class Timelines:
 
     @cached_property
     def ends(self) -> I64:
-        """Return when each segment ends, ns; the last one of a timeline is BEHIND all."""
+        """Return the end of each segment, ns; the last one of a timeline is BEHIND."""
         ends = np.append(self.starts[1:], BEHIND)
         ends[self.first[1:] - 1] = BEHIND
         return ends
 
     def between(self, start: int, end: int) -> Timelines:
-        """Return what the timelines ran from one instant to another, ns; outside of that they run nothing."""
+        """Return the timelines limited to a window (ns); outside of it they run no layer."""
         first, starts, rows = [0], [self.starts[:0]], [self.rows[:0]]
         for own in map(self.span, range(len(self))):
             at, running = self.starts[own], self.rows[own]
@@ -72,11 +72,11 @@ class Timelines:
         return Timelines(np.array(first, np.int64), np.concatenate(starts), np.concatenate(rows))
 
     def span(self, line: int) -> slice:
-        """Return where the segments of a timeline are."""
+        """Return the range of the segments of a timeline."""
         return slice(int(self.first[line]), int(self.first[line + 1]))
 
     def locate(self, lines: I64, times: I64) -> I64:
-        """Return the segment at each time of a timeline."""
+        """Return the segments of timelines at times (ns)."""
         found = np.empty(len(times), np.int64)
         for line, rows in grouped(lines):
             own = self.span(line)
@@ -84,17 +84,17 @@ class Timelines:
         return found
 
     def runs(self, line: int) -> tuple[I64, I64]:
-        """Return from when to when a timeline runs any layer, ns."""
+        """Return the starts and ends of the times in which a timeline runs any layer, ns."""
         own = self.span(line)
         edges = np.diff((self.rows[own] != NONE).astype(np.int8), prepend=0, append=0)
         starts, ends = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0) - 1
         return self.starts[own][starts], self.ends[own][ends]
 
     def chosen(self, pool: Sequence[int], times: I64) -> tuple[I64, int]:
-        """Return for sorted times one timeline each of a pool, and for how many of them several were running.
+        """Choose a timeline of a pool for each of some sorted times; return also how often several were running.
 
-        That is the one that runs a layer; if several do, they take turns. Where none does it is the one whose next or
-        last layer is nearest.
+        It is the one that runs a layer; if several do, they take turns. If none does, it is the one with the nearest
+        layer.
         """
         if len(pool) == 1:
             return np.full(len(times), pool[0], np.int64), 0
@@ -112,7 +112,7 @@ class Timelines:
         return np.array(pool, np.int64)[found], int(np.count_nonzero(several))
 
     def _nearest(self, pool: Sequence[int], times: I64) -> I64:
-        """Return for each time which of the pool has the nearest edge."""
+        """Return the timeline of the pool with the nearest edge, for each time."""
         edges = [np.concatenate(self.runs(one)) for one in pool]
         at, line = np.concatenate(edges), np.repeat(np.arange(len(pool)), [len(one) for one in edges])
         if not len(at):
@@ -125,9 +125,9 @@ class Timelines:
         return nearest
 
     def divided(self, pool: Sequence[int], starts: I64, ends: I64) -> Divided:
-        """Return the parts of sorted, disjoint intervals, none empty, in which a pool of timelines runs one layer each.
+        """Divide sorted, disjoint, non-empty intervals into the segments of a pool of timelines.
 
-        While several run, each has an equal share.
+        While several timelines run layers, each has an equal share.
         """
         if not any(len(since) for since, _ in map(self.runs, pool)):
             nothing = np.empty(0, np.int64)
@@ -152,7 +152,7 @@ class Timelines:
 
 
 class _Running:
-    """How many of some timelines run at each time, given from when to when each of them does."""
+    """The number of timelines that run at each time, given the times in which each one runs."""
 
     def __init__(self, starts: I64, ends: I64) -> None:
         self._at, at = np.unique(np.concatenate([starts, ends]), return_inverse=True)
@@ -166,18 +166,18 @@ class _Running:
         self._turns = np.append(0, np.cumsum(np.where(busy, lengths / np.maximum(self._count[:-1], 1), 0)))
 
     def _step(self, times: I64) -> tuple[I64, I64]:
-        """Return which step each time lies in, and how long that has lasted."""
+        """Return the step that each time lies in, and the time since its start, ns."""
         step = np.maximum(np.searchsorted(self._at, times, "right") - 1, 0)
         return step, np.maximum(times - self._at[step], 0)
 
     def time(self, times: I64) -> I64:
-        """Return for how long any of them has run by each time, ns."""
+        """Return the time in which any of them has run up to each time, ns."""
         step, past = self._step(times)
         found: I64 = self._time[step] + np.where(self._count[step] > 0, past, 0)
         return found
 
     def turns(self, times: I64) -> npt.NDArray[np.float64]:
-        """Return for how long each has run by each time, ns, where time in which n run counts as 1/n."""
+        """Return the time that each has run up to each time, ns; time in which n run counts as 1/n."""
         step, past = self._step(times)
         count = self._count[step]
         found: npt.NDArray[np.float64] = self._turns[step] + np.where(count > 0, past / np.maximum(count, 1), 0)
@@ -185,7 +185,7 @@ class _Running:
 
 
 def grouped(numbers: I64) -> Iterator[tuple[int, I64]]:
-    """Yield each number that is not NONE with the rows that have it, in order."""
+    """Yield each distinct number except NONE with its rows, in order."""
     order = np.argsort(numbers, kind="stable")
     first = np.flatnonzero(np.append(True, np.diff(numbers[order]) != 0)) if len(numbers) else order
     for at, end in zip(first.tolist(), [*first[1:].tolist(), len(numbers)], strict=False):
@@ -194,14 +194,14 @@ def grouped(numbers: I64) -> Iterator[tuple[int, I64]]:
 
 
 def expanded(low: I64, high: I64) -> tuple[I64, I64]:
-    """Return all pairs of a row and a number of its range [low, high)."""
+    """Return all pairs of a row and a number in its range [low, high)."""
     counts = np.maximum(high - low, 0)
     which = np.repeat(np.arange(len(counts)), counts)
     return which, np.arange(len(which)) - (np.cumsum(counts) - counts - low)[which]
 
 
 def distinct(group: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
-    """Return the same ranges [low, high) of each group, sorted, without what a range before has in the same group."""
+    """Return the ranges [low, high) of each group, sorted, without parts that an earlier range of the group covers."""
     order = np.lexsort((low, group))
     group, low, high = group[order], low[order], np.maximum(high, low)[order]
     scale = np.int64(int(np.max(high, initial=0)) + 1)
@@ -214,12 +214,12 @@ def distinct(group: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
 def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
     """Return the timelines of layers.
 
-    Of the layers of a timeline that run on several tracks, that one is the innermost that started last.
+    If layers run on several tracks of a timeline, the innermost is the one that started last.
 
     Args:
-        slices: laid out.
+        slices: the slices, laid out.
         rows: the layers, sorted.
-        line_of_track: the timeline of each track, from 0; NONE for tracks without layers.
+        line_of_track: the number of the timeline of each track; NONE for tracks without layers.
     """
     rows = rows[slices.dur[rows] > 0]
     layers = take(slices, rows)
@@ -228,7 +228,7 @@ def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
     outer = np.where(parent == NO_PARENT, NONE, rows[parent]) if count else parent
     times = np.concatenate([layers.ts + layers.dur, layers.ts])
     inner = np.concatenate([outer, rows])
-    # At one time the inner layers end first, then the outer ones start first: the last one tells what is running.
+    # At one time inner layers end first, then outer ones start first: the last entry is the running layer.
     rank = np.concatenate([-np.arange(count), count + np.arange(count)])
     track = np.concatenate([layers.track, layers.track])
     order = np.lexsort((rank, times, track))
@@ -250,18 +250,18 @@ def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
 
 
 def _latest(slices: Slices, tracks: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
-    """Return one or two tracks, as starts and rows of segments, as one: of two layers the one that started last."""
+    """Merge one or two tracks, given as starts and rows of segments: of two layers the one that started last counts."""
     if len(tracks) == 1:
         return tracks[0]
     starts = np.union1d(tracks[0][0], tracks[1][0])
     one, other = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
     since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (one, other)]
-    # Of two that started at once, the shorter one.
+    # Of two with the same start, the shorter one.
     is_other = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[other] < slices.dur[one]))
     return starts, np.where(is_other, other, one)
 
 
 def _within(times: I64, intervals: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
-    """Return all pairs of a sorted time and a set of intervals that it lies in, by their numbers."""
+    """Return all pairs of a sorted time and a set of intervals that contains it, by their numbers."""
     found = [expanded(np.searchsorted(times, starts), np.searchsorted(times, ends))[1] for starts, ends in intervals]
     return np.concatenate(found), np.repeat(np.arange(len(found)), [len(one) for one in found])

@@ -1,6 +1,6 @@
-"""The window of time that tables are about: `ProfilerStep#3`, `ProfilerStep#2..ProfilerStep#4` or `1.5ms..20ms`.
+"""Parse the window of time of tables: `ProfilerStep#3`, `ProfilerStep#2..ProfilerStep#4` or `1.5ms..20ms`.
 
-`docs/answers.md` describes what can be written.
+`docs/answers.md` describes the syntax.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.times import LIMIT_NS, format_option, parse_duration
 
-#: What asks for a window, for messages.
+#: The option that states a window, for messages.
 OPTION = "--between"
 _HINT = "the name of a slice, or an interval: 'ProfilerStep#2..ProfilerStep#4', '1.5ms..20ms', '1.5ms..'"
 _QUOTED = r""""(?:[^"]|"")*"|'(?:[^']|'')*'"""
-#: The first end is as short as it can be: `a..b..c` is from `a` to `b..c`.
+#: The first end is as short as possible: `a..b..c` is from `a` to `b..c`.
 _INTERVAL = re.compile(rf"\s*(?P<first>{_QUOTED}|.*?)\s*\.\.\s*(?P<last>{_QUOTED}|.*?)\s*", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<name>.*)\[(?P<number>[0-9]{1,18})\]", re.DOTALL)
 _BEFORE_NUMBER = re.compile(r"(.*[^0-9])[0-9]+", re.DOTALL)
 _CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")
-#: Of more or longer names none is suggested: to compare them all takes too long.
+#: More or longer names are not compared for suggestions, since that takes too long.
 _MOST_NAMES, _LONGEST_NAME = 5000, 100
 _LIKE_A_TIME = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*([a-zµ]{1,3})?")
 
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """One end of an interval, or a slice that is the window: a text, and where it starts in `whole`."""
+    """One end of an interval, or the name of a slice that is the window: its text, and its position in `whole`."""
 
     text: str
     at: int
@@ -45,10 +45,10 @@ class _End:
         raise UsageError(f"{self.option}: {what}, at character {self.at + 1} of {self.whole!r}", hint=hint)
 
     def time(self, origin: int) -> int | None:
-        """Return the time that this is, ns on the clock of the trace; None if it is a name.
+        """Return the time (ns on the clock of the trace) if the text is a time; None if it is a name.
 
         Args:
-            origin: what times with a unit count from.
+            origin: the zero of times with a unit, ns.
         """
         if not _LIKE_A_TIME.fullmatch(self.text):
             return None
@@ -61,7 +61,7 @@ class _End:
         return time
 
     def rows(self, table: SliceTable) -> Rows:
-        """Return the slices that this names: of a text in quotes what these hold, and of `NAME[2]` the second one."""
+        """Return the rows of the slices with the name; the name may be quoted, and `NAME[2]` is the second one."""
         name = self.text
         if re.fullmatch(_QUOTED, name):
             name = name[1:-1].replace(name[0] * 2, name[0])
@@ -74,7 +74,7 @@ class _End:
         return rows[number - 1 : number] if len(rows) else rows
 
     def span(self, table: SliceTable) -> tuple[int, int]:
-        """Return the start and the end of the only slice that this names, ns."""
+        """Return the start and the end of the only slice with the name, ns."""
         rows = self.rows(table)
         if not len(rows):
             near = difflib.get_close_matches(self.text, _some_names(table), 3)
@@ -90,24 +90,24 @@ class _End:
 
 
 def check_between(text: str, option: str = OPTION) -> None:
-    """Raise UsageError, with the name of the option, if a window is given by times that cannot be read."""
+    """Raise UsageError, with the name of the option, if a window has invalid times."""
     for end in _ends(text, option):
         end.time(0)
 
 
 def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
-    """Return the window that a text asks for.
+    """Parse a window.
 
     Args:
-        table: its recorded slices are those that can be named.
-        text: the name of a slice, or two ends with `..` between: each a name, a time from the start of the trace with a
-            unit, a whole number of ns on the clock of the trace, or nothing for the start or the end of the trace. From
-            a name to another one is from the start of the first slice to the end of the other; of that its number
-            will do: `step 2..4`.
-        option: what asks for it, for messages.
+        table: the table, whose recorded slices can be named.
+        text: the name of a slice, or two ends with `..` between: each a name, a time with a unit from the start of the
+            trace, an integer in ns on the clock of the trace, or nothing for the start or the end of the trace. Between
+            names, the window goes from the start of the first slice to the end of the last one, of which the number is
+            enough: `step 2..4`.
+        option: the option, for messages.
 
     Raises:
-        UsageError: an end cannot be read, no slice or several have a name, or nothing lies between the ends.
+        UsageError: an end is invalid, a name has no slice or several, or the window is empty.
     """
     whole = _End(text, 0, text, option)
     ends = [whole] if len(_of_name(table, text)) else _ends(text, option)
@@ -124,7 +124,7 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
 
 
 def _ends(text: str, option: str) -> list[_End]:
-    """Return the two ends of an interval; what is no interval as the only one."""
+    """Return the two ends of an interval; the whole text if it is not an interval."""
     found = None if re.fullmatch(_QUOTED, text) else _INTERVAL.fullmatch(text)
     if found is None:
         return [_End(text, 0, text, option)]
@@ -132,7 +132,7 @@ def _ends(text: str, option: str) -> list[_End]:
 
 
 def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
-    """Return the last end of an interval; of `step 2..4` it is `step 4`, if there are such slices."""
+    """Return the last end of an interval; for `step 2..4` it is `step 4`, if there are such slices."""
     found = _BEFORE_NUMBER.fullmatch(first.text)
     if found and last.text.isdecimal() and len(first.rows(table)) and not len(last.rows(table)):
         named = replace(last, text=found[1] + last.text)
@@ -141,7 +141,7 @@ def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
 
 
 def _instant(table: SliceTable, end: _End, side: int) -> int:
-    """Return the instant that an end of an interval names: of a slice the start, or on side 1 the end, ns."""
+    """Return the time (ns) of an end of an interval; for a slice its start on side 0, its end on side 1."""
     time = None if len(end.rows(table)) else end.time(table.start)
     return end.span(table)[side] if time is None else time
 

@@ -1,4 +1,4 @@
-"""What happened in a window of time, as a trace of its own: what `layers` and `stacks` are about with `--between`."""
+"""Cut a trace to a window of time, for `layers` and `stacks` with `--between`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from traceconv.model.trace import Counters, Flows, Slices, take
 def cut(table: SliceTable, window: Window) -> SliceTable:
     """Return the part of a trace in a window.
 
-    Slices that cross its edges are cut there, and those that start before it lose their args, which are about the whole
-    slice. Calls of primitives stay whole: of them those are left whose middle lies in the window. Counts of intervals
-    are divided by time. What two windows have adds up to what both have as one.
+    Slices that cross its edges are cut; those that start before it lose their args, which are about the whole slice.
+    Calls of primitives stay whole, and are kept if their middle is in the window. Counts of intervals are divided by
+    time. The results for two adjacent windows add up to those of the joint window.
     """
     trace = table.trace
     slices, rows = _slices(table, window)
@@ -55,7 +55,7 @@ def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
 
 
 def flows_among(flows: Flows, rows: Rows, count: int) -> Flows:
-    """Return the flows between slices that are left, by their new rows."""
+    """Return the flows between kept slices, by their new rows."""
     new = np.full(count, -1, np.int64)
     new[rows] = np.arange(len(rows))
     left = take(flows, np.flatnonzero((new[flows.from_slice] >= 0) & (new[flows.to_slice] >= 0)))
@@ -63,9 +63,9 @@ def flows_among(flows: Flows, rows: Rows, count: int) -> Flows:
 
 
 def _counters(table: SliceTable, window: Window) -> Counters:
-    """Return the counters; counts of intervals, each up to the next time of its track, cut to the window.
+    """Return the counters, with counts of intervals cut to the window.
 
-    Whole counts stay whole: the part up to an instant is rounded half to even.
+    Integer counts stay integers: the part up to a time is rounded half to even.
     """
     trace, counters = table.trace, table.trace.counters
     patterns = [trace.sources[track.source].marks.interval_counts for track in trace.tracks]
@@ -81,7 +81,7 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     starts, until = (np.clip(edge, window.start, window.end) for edge in (found.ts, ends))
     lasting = np.maximum(ends - found.ts, 1)
     before, after = (edge - found.ts for edge in (starts, until))
-    point = (ends == found.ts) & window.holds(found.ts)  # of no known length: what was counted belongs to its instant
+    point = (ends == found.ts) & window.holds(found.ts)  # of unknown duration: the count belongs to its time
     integer = np.array(
         [
             value if whole else rounded(value * two, of) - rounded(value * one, of)
@@ -95,7 +95,7 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     some = (until > starts) | point
     parts = replace(found, ts=starts, integer=integer, value=np.where(found.is_integer == 1, integer, value))
     kept = take(parts, np.flatnonzero(some))
-    # A count lasts up to the next one: a zero ends the last one.
+    # A count lasts up to the next value: a zero ends the last one.
     closing = take(replace(parts, ts=until, integer=integer * 0, value=value * 0), np.flatnonzero(some & ~point))
     joined = Counters(*(np.append(getattr(kept, one.name), getattr(closing, one.name)) for one in fields(Counters)))
     return take(joined, np.lexsort((np.arange(len(joined.ts)) < len(kept.ts), joined.ts, joined.track)))

@@ -1,6 +1,7 @@
-"""Whether a device works or waits: an exact partition of the time of each device, and what its gaps come from.
+"""Partition the time of each device exactly into work and waiting, and find the causes of gaps.
 
-The definitions are in docs/answers.md. A queue is a track with work of a device; a device is what its queues belong to.
+docs/answers.md has the definitions. A queue is a track with device work; a device is the track that its queues belong
+to.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ _COLUMNS = (
     Column("queue_time_p50_ns", "queue time p50", Unit.NS),
     Column("negative", "before their launch", Unit.COUNT),
 )
-#: A device that starts work within this time of the end of its launch call picked it up at once, ns.
+#: Work that starts within this time after the end of its launch call was dispatched at once, ns.
 DISPATCH_LIMIT = 10_000
-_PLOTTED = 200  # parts of the window
+_PLOTTED = 200  # the parts of the window
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The work of all devices: rows of slices, and for each what it is and by which call it was launched.
+    """The work of all devices, with its kind and its launch calls.
 
     Attributes:
-        rows: rows of the slices.
-        is_copy, is_communication: what kind of work; what is neither computes.
-        launch: for each row the row of its launch call, -1 if none was recorded.
+        rows: the rows of the slices.
+        is_copy, is_communication: the kind of work; other work is computation.
+        launch: the row of the launch call of each, -1 if not recorded.
     """
 
     rows: Rows
@@ -65,14 +66,14 @@ class _Work:
 def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Section]:
     """Return the tables `device`, and `host_late` where hosts were: a row for each device, then one for each queue.
 
-    A device with one queue has one row; its queues come in the order of their busy time. The window of a device is
-    that of the table, else from the start of its first work to the end of its last one. The four parts computation,
-    exposed communication, exposed copies and idle add up to it; the parts of idle add up to idle. Gaps are split as a
-    whole, then cut to the window: what two windows say adds up to what both say as one.
+    A device with one queue has one row; its queues come in the order of their busy time. The window of a device is that
+    of the table, else from the start of its first work to the end of its last. The four parts computation, exposed
+    communication, exposed copies and idle add up to it; the parts of idle add up to idle. Gaps are divided as a whole,
+    then cut to the window, so that the results for adjacent windows add up.
 
     Args:
         table: the slices.
-        dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
+        dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
     """
     section = Section("device", _COLUMNS)
     work = _work(table)
@@ -137,7 +138,7 @@ def _device_of(table: SliceTable, queue: int) -> int:
 
 
 def _work(table: SliceTable) -> _Work:
-    """Return the work of devices, as the formats of the inputs tell it."""
+    """Return the device work that the formats of the inputs declare."""
     trace = table.trace
     slices = trace.slices
     found = np.zeros(len(slices.ts), bool)
@@ -160,7 +161,7 @@ def _work(table: SliceTable) -> _Work:
 
 
 def _latency(table: SliceTable, work: _Work) -> I64:
-    """Return how long after its launch call each slice of the device starts, ns; without a launch it means nothing."""
+    """Return the time from the end of the launch call to the start of each slice, ns; undefined without a launch."""
     ts = table.trace.slices.ts
     latency: I64 = ts[work.rows] - ts[work.launch]
     return latency
@@ -209,5 +210,5 @@ def _row(
 
 
 def _median(values: I64) -> int | None:
-    """Return the nearest-rank median, None of nothing."""
+    """Return the nearest-rank median, None without values."""
     return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else None

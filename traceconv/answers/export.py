@@ -1,4 +1,4 @@
-"""The tables of a trace as a folder of files: Parquet, CSV or Arrow."""
+"""Write the tables of a trace to a folder of files: Parquet, CSV or Arrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from traceconv.io.output import check_folder, write_folder
 if TYPE_CHECKING:
     import pyarrow
 
-#: That of DuckDB, rows.
+#: The row group size of DuckDB, rows.
 _ROW_GROUP = 122_880
 
 
@@ -25,12 +25,12 @@ def _write_parquet(table: pyarrow.Table, path: Path) -> None:
 
 
 def _write_csv(table: pyarrow.Table, path: Path) -> None:
-    """Write texts as they are: one that begins with =, +, - or @ is a formula to a spreadsheet."""
+    """Write a table as CSV, texts unchanged: a spreadsheet reads one that starts with =, +, - or @ as a formula."""
     pa = needed("pyarrow", "arrow")
     text, is_text = pa.large_string(), pa.types.is_dictionary
     schema = pa.schema([field.with_type(text) if is_text(field.type) else field for field in table.schema])
     with needed("pyarrow.csv", "arrow").CSVWriter(path, schema) as writer:
-        # Some rows at a time: each repeats its texts, which the table holds once.
+        # In batches, since CSV repeats texts that the table holds once.
         for start in range(0, table.num_rows, _ROW_GROUP):
             writer.write_table(table.slice(start, _ROW_GROUP).cast(schema))
 
@@ -48,7 +48,7 @@ _KINDS: dict[str, Callable[[pyarrow.Table, Path], None]] = {
 
 
 def check_export(target: str, kind: str | None, *, force: bool) -> None:
-    """Refuse what `write_frames` would refuse, before the work for it is done; the errors are those of it."""
+    """Raise the errors of `write_frames` that are known before the work is done."""
     if _ending(target, kind) not in _KINDS:
         raise UsageError(f"{target}: the ending is not of a kind of table", hint=f"end it in {', '.join(_KINDS)}")
     needed("pyarrow", "arrow")
@@ -61,12 +61,12 @@ def write_frames(frames: Frames, target: str, kind: str | None, *, force: bool) 
     Args:
         frames: the tables.
         target: the folder.
-        kind: parquet, csv or arrow; None is what the ending of the folder says.
-        force: whether tables in the folder are replaced.
+        kind: parquet, csv or arrow; None for the ending of the folder.
+        force: whether to replace tables in the folder.
 
     Raises:
-        UsageError: there is no such kind, the folder exists and force is not given, or pyarrow is missing.
-        OutputError: it cannot be written, or holds other files; no part of it stays behind.
+        UsageError: the kind is unknown, the folder exists and force is not given, or pyarrow is missing.
+        OutputError: the folder cannot be written, or holds other files; no partial output remains.
     """
     check_export(target, kind, force=force)
     write_folder(target, partial(_write_all, frames, _ending(target, kind)), force=force)

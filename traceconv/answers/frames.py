@@ -1,8 +1,8 @@
 """The tables of a trace as data frames; `docs/python-api.md` lists their columns.
 
-All tables are always there, with the same columns in the same order and the same types; columns are only appended. No
-column of integers has unknown values: -1 stands for a number that nobody knows, or that 64 bits do not hold. Times
-count from the first event.
+All tables always exist, with the same columns in the same order and of the same types; later versions only append
+columns. In columns of integers, -1 stands for an unknown number, or one beyond 64 bits. Times count from the first
+event.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Columns = dict[str, Any]
 
 
 class Frame(Tabular):
-    """One table of a trace, built when it is asked for.
+    """One table of a trace, built on first use.
 
     Attributes:
-        name: of the table.
+        name: the name of the table.
     """
 
     def __init__(self, name: str, build: Callable[[], pyarrow.Table]) -> None:
@@ -64,7 +64,7 @@ class Frames(Mapping[str, Frame]):
     """The tables of a trace by name; `frames.slices` is `frames["slices"]`."""
 
     def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine] = (), args: Sequence[str] = ()) -> None:
-        """Take a trace on one clock, how its inputs were placed, and which args become columns of their own."""
+        """Take a trace on one clock, its receipt, and the args that become columns of their own."""
         builder = _Builder(trace, receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
 
@@ -92,7 +92,7 @@ class Frames(Mapping[str, Frame]):
 
 
 class _Builder:
-    """Makes the tables of one trace; what several of them need is computed once."""
+    """Builds the tables of a trace, with cached intermediate results."""
 
     def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine], args: tuple[str, ...]) -> None:
         if len(set(args)) < len(args) or any(not arg or _valid(arg) != arg for arg in args):
@@ -118,7 +118,7 @@ class _Builder:
 
     @cached_property
     def start(self) -> int:
-        """Return the first instant of the trace, ns on its clock."""
+        """Return the first time of the trace, ns on its clock."""
         span = self.trace.span()
         return span[0] if span else 0
 
@@ -137,7 +137,7 @@ class _Builder:
         }
 
     def _column(self, values: Any) -> Any:
-        """Return a column: an Arrow array as it is, numpy columns shared, lists of texts converted."""
+        """Return an Arrow column: arrays unchanged, numpy columns shared, lists of texts converted."""
         pa = self.pa
         if isinstance(values, pa.Array):
             return values
@@ -146,7 +146,7 @@ class _Builder:
         return pa.array([_valid(value) for value in values], pa.string())
 
     def texts(self, numbers: npt.NDArray[Any], text_of: Callable[[int], str]) -> Any:
-        """Return numbers of texts as a dictionary column that holds only the texts that occur, each once."""
+        """Return numbers of texts as a dictionary column with only the texts that occur."""
         used = occurring(numbers)
         known: dict[str, int] = {}
         of_number = np.zeros(max(used, default=0) + 1, np.int32)
@@ -155,7 +155,7 @@ class _Builder:
         return self.pa.DictionaryArray.from_arrays(of_number[numbers], dictionary)
 
     def args_text(self, at: I64, length: npt.NDArray[np.int32]) -> Any:
-        """Return the args as JSON texts; null for events without."""
+        """Return the args as JSON texts; null for events without args."""
         pa, args, sizes = self.pa, self.trace.args, length.astype(np.int64)
         arrays = []
         for rows in chunks(len(at)):
@@ -166,7 +166,7 @@ class _Builder:
         return pa.concat_arrays(arrays) if arrays else pa.array([], pa.large_string())
 
     def chosen_args(self, at: I64, length: npt.NDArray[np.int32]) -> Columns:
-        """Return a column for each chosen arg: numbers where all values are numbers, otherwise texts; null for none."""
+        """Return a column for each chosen arg: of numbers if all values are, else of texts; null if missing."""
         if not self.args:
             return {}
         pa = self.pa
@@ -178,7 +178,7 @@ class _Builder:
 
     @cached_property
     def track_columns(self) -> dict[str, tuple[npt.NDArray[Any], list[str] | None]]:
-        """Return what each event says of where it is: a number for each track, and the texts that these stand for."""
+        """Return the columns about tracks: a value or a number of a text for each track, and the texts."""
         tracks, sources = self.trace.tracks, self.trace.sources
         row_of = self.table.row_of_track
         processes, threads = self._above(TrackKind.PROCESS), self._above(TrackKind.THREAD)
@@ -203,7 +203,7 @@ class _Builder:
         }
 
     def _above(self, kind: TrackKind) -> list[int]:
-        """Return for each track itself or the nearest track above it of a kind; NO_TRACK if there is none."""
+        """Return the nearest track of a kind, each track itself or above it; NO_TRACK if there is none."""
         tracks = self.trace.tracks
         found: list[int] = []
         for index, track in enumerate(tracks):
@@ -215,7 +215,7 @@ class _Builder:
         return found
 
     def placed(self, track: npt.NDArray[np.int32]) -> Columns:
-        """Return the columns that tell where events are."""
+        """Return the columns about the tracks of events."""
         columns: Columns = {"track": self.table.row_of_track[track] if len(track) else track.astype(np.int64)}
         for name, (of_track, texts) in self.track_columns.items():
             numbers = of_track[track] if len(track) else np.empty(0, np.int64)
@@ -234,7 +234,7 @@ class _Builder:
 
 
 def _typed(pa: Any, values: Sequence[Any]) -> Any:
-    """Return values of an arg as integers if all are, as doubles if all are numbers and none changes, or as texts."""
+    """Return values of an arg as integers if all are, as doubles if all are exact as such, else as texts."""
     present = [value for value in values if value is not ABSENT]
     kinds = {type(value) for value in present}
     known = [None if value is ABSENT else value for value in values]
@@ -254,7 +254,7 @@ def _is_double(value: float) -> bool:
 
 
 def _valid(text: str) -> str:
-    """Return a text that UTF-8 can hold: halves of surrogate pairs, as bytes of a file name become, are U+FFFD."""
+    """Return a text with lone surrogates, as in undecodable file names, replaced by U+FFFD."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -299,7 +299,7 @@ def _clocks(of: _Builder) -> Columns:
 
 def _tracks(of: _Builder) -> Columns:
     tracks = of.trace.tracks
-    # A lane is a part of the track that it belongs to, as for events.
+    # A lane counts as the track that it belongs to, as for events.
     rows = [index for index, track in enumerate(tracks) if track.lane_of == NO_TRACK]
     shown = [tracks[row] for row in rows]
     where = of.placed(np.array(rows, np.int32))

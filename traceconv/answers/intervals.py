@@ -1,7 +1,7 @@
-"""Sets of instants as intervals, in exact integers.
+"""Sets of times as intervals, in exact integers.
 
-A set is two int64 arrays of the same length, starts and ends in ns: half-open [start, end), sorted, disjoint, and none
-empty. `union` makes such a set of any intervals; the other functions take and return such sets.
+A set is two int64 arrays of equal length, starts and ends in ns: half-open [start, end), sorted, disjoint, not empty.
+`union` makes such a set from any intervals; the other functions take and return such sets.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from traceconv.model.trace import I64
 
 
 class Intervals(NamedTuple):
-    """A set of instants: sorted, disjoint, not empty intervals [start, end), ns."""
+    """A set of times: sorted, disjoint, non-empty intervals [start, end), ns."""
 
     starts: I64
     ends: I64
 
     @property
     def length(self) -> int:
-        """Return the sum of the lengths, ns."""
+        """Return the sum of the durations, ns."""
         return int(np.sum(self.ends - self.starts))
 
 
@@ -29,7 +29,7 @@ NOTHING = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def union(starts: I64, ends: I64) -> Intervals:
-    """Return the instants that lie in at least one of the intervals, which may be in any order and overlap."""
+    """Return the union of intervals, which may overlap and be in any order."""
     some = ends > starts
     starts, ends = starts[some], ends[some]
     if not len(starts):
@@ -41,7 +41,7 @@ def union(starts: I64, ends: I64) -> Intervals:
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
-    """Return the instants that lie in both sets."""
+    """Return the intersection of two sets."""
     # Each interval of b overlaps a run of intervals of a: those that end behind its start and start before its end.
     first = np.searchsorted(a.ends, b.starts, "right")
     last = np.searchsorted(a.starts, b.ends, "left")
@@ -52,7 +52,7 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
 
 
 def gaps(a: Intervals, start: int, end: int) -> Intervals:
-    """Return the instants of [start, end) that do not lie in the set."""
+    """Return the times of [start, end) outside of a set."""
     if end <= start:
         return NOTHING
     inside = intersect(a, Intervals(np.array([start]), np.array([end])))
@@ -62,18 +62,18 @@ def gaps(a: Intervals, start: int, end: int) -> Intervals:
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:
-    """Return the instants of `a` that do not lie in `b`."""
+    """Return the times of `a` outside of `b`."""
     if not len(a.starts):
         return NOTHING
     return intersect(a, gaps(b, int(a.starts[0]), int(a.ends[-1])))
 
 
 def shares(a: Intervals, start: int, end: int, parts: int) -> list[float]:
-    """Return of each of the equal parts of [start, end), at least 1 ns long, the share that lies in the set."""
+    """Return the share of each of the equal parts of [start, end), at least 1 ns each, that lies in a set."""
     parts = min(parts, end - start)
     edges = np.array([start + (end - start) * number // parts for number in range(parts + 1)], np.int64)
     before = np.append(0, np.cumsum(a.ends - a.starts))
     begun = np.searchsorted(a.starts, edges, "right")
-    behind = np.maximum(np.append(0, a.ends)[begun] - edges, 0)  # of the last interval that has begun
+    behind = np.maximum(np.append(0, a.ends)[begun] - edges, 0)  # of the last interval that has started
     found: list[float] = (np.diff(before[begun] - np.where(begun > 0, behind, 0)) / np.diff(edges)).tolist()
     return found

@@ -1,4 +1,4 @@
-"""Which layer samples, counts of intervals and calls of libraries belong to, as sums over segments of timelines."""
+"""Attribute samples, counts of intervals and library calls to layers, as sums over segments of timelines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from traceconv.model.trace import I32, I64
 
 
 class Sampled(NamedTuple):
-    """Samples in the order of the segments that they belong to.
+    """Samples, sorted by segment.
 
     Attributes:
-        rows: of the samples.
-        segment: the one that each belongs to; the number of segments for those that belong to none.
-        line: the timeline, NONE for those that belong to none.
-        worker: whether it is of a thread without layers of its own.
+        rows: the rows of the samples.
+        segment: the segment of each; the number of segments for those without one.
+        line: the timeline of each, NONE for those without one.
+        worker: whether its thread has no layers of its own.
     """
 
     rows: Rows
@@ -35,12 +35,12 @@ class Sampled(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """What has counts of its own and runs on no timeline: work of devices, slices without a length, rows of tables.
+    """Slices with counts of their own on no timeline: device work, slices without duration, rows of tables.
 
     Attributes:
-        rows: of the slices; rows of tables come behind them.
-        group: for each of all these its number among the rows of the table.
-        segment: the one in which the slice was launched or lies, as `Layers.nowhere` if in none.
+        rows: the rows of the slices; rows of tables follow.
+        group: the row of the result for each.
+        segment: the segment in which the slice was launched or lies; `Layers.nowhere` for none.
     """
 
     rows: Rows
@@ -49,18 +49,18 @@ class Apart(NamedTuple):
 
 
 class Event(NamedTuple):
-    """How much of an event lies in each segment.
+    """The counts of an event by segment.
 
     Attributes:
         values: the sums.
-        counts: how many counts these are made of; None if all that ran was counted.
+        counts: the number of counts in each; None if everything that ran was counted.
     """
 
     values: npt.NDArray[Any]
     counts: npt.NDArray[Any] | None = None
 
     def shown(self, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[Any]:
-        """Return the sums by row, None where nothing was counted; `sums` is `Layers.own` or `Layers.total`."""
+        """Return the sums by row, None without any count; `sums` is `Layers.own` or `Layers.total`."""
         if self.counts is None:
             return sums(self.values)
         return [value if count else None for value, count in zip(sums(self.values), sums(self.counts), strict=True)]
@@ -68,17 +68,17 @@ class Event(NamedTuple):
 
 @dataclass
 class Layers:
-    """All that belongs to the layers of a trace, by segments, and by layers.
+    """The costs of the layers of a trace, by segment and by layer.
 
-    What runs on no timeline has a segment of its own.
+    Costs outside of timelines have a segment of their own.
 
     Attributes:
-        owners: what are layers.
-        group: for each layer its number among the rows of the table, in the order of `owners.rows`.
-        groups: how many there are; what belongs to no layer has this number.
-        counts: what inputs counted in slices.
-        apart: what of that runs on no timeline.
-        shared: how many samples of workers came while several threads ran layers.
+        owners: the layers, and the rules of attribution.
+        group: the row of the result for each layer, in the order of `owners.rows`.
+        groups: the number of rows; costs outside of layers have this number.
+        counts: the counts of slices.
+        apart: those of slices on no timeline.
+        shared: the number of samples of workers while several threads ran layers.
     """
 
     owners: Owners
@@ -92,7 +92,7 @@ class Layers:
         lines, slices = self.owners.timelines, self.owners.table.trace.slices
         of_row = np.full(len(slices.ts) + 1, self.groups, np.int64)
         of_row[self.owners.rows] = self.group
-        #: The layer that each segment belongs to; behind them stands the segment of what belongs to nothing.
+        #: The layer of each segment; the last segment is for costs outside of layers.
         self.of_segment = np.concatenate([of_row[lines.rows], [self.groups], self.apart.group])
         starts = slices.ts[self.owners.rows]
         low = lines.locate(self.owners.line_of_layer, starts)
@@ -102,23 +102,23 @@ class Layers:
         around, inner = expanded(*(np.searchsorted(self.apart.segment[order], edge) for edge in inside[1:]))
         apart = self.nowhere + 1 + np.append(order[inner], np.arange(len(order)))
         of_apart = distinct(np.append(inside[0][around], self.apart.group), apart, apart + 1)
-        #: Groups, and the ranges of segments that ran while they did.
+        #: The rows of the result, and the ranges of segments while they ran.
         self._inside = [np.concatenate(columns) for columns in zip(inside, of_apart, strict=True)]
 
     @property
     def nowhere(self) -> int:
-        """The segment of what belongs to nothing."""
+        """The segment for costs outside of layers."""
         return len(self.owners.timelines.rows)
 
     def own(self, values: npt.NDArray[Any]) -> list[Any]:
-        """Return the sums over the segments of each layer, and of no layer."""
+        """Return the sums over the segments of each layer itself, and of no layer."""
         sums = np.zeros(self.groups + 1, values.dtype)
         np.add.at(sums, self.of_segment, values)
         found: list[Any] = sums.tolist()
         return found
 
     def total(self, values: npt.NDArray[Any]) -> list[Any]:
-        """Return the sums over the segments in which each layer ran, with all inside it, and of no layer."""
+        """Return the sums over all segments while each layer ran, and of no layer."""
         sums = np.zeros(self.groups + 1, values.dtype)
         group, low, high = self._inside
         before = np.append(np.zeros(1, values.dtype), np.cumsum(values))
@@ -128,7 +128,7 @@ class Layers:
         return found
 
     def during(self, groups: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Return in which segments one of some layers ran, with all inside; for no layer, in which none did."""
+        """Return a mask of the segments while one of some layers ran; for no layer, of those while none ran."""
         group, low, high = self._inside
         mine = np.isin(group, groups)
         edges = np.zeros(len(self.of_segment) + 1, np.int64)
@@ -139,7 +139,7 @@ class Layers:
         return found
 
     def by_segment(self, segments: I64, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sum of the values that lie in each segment; not whole ones where 63 bits may not hold them."""
+        """Return the sum of the values in each segment; as doubles if integers could exceed 63 bits."""
         exact = values.dtype == np.int64 and np.sum(np.abs(values.astype(np.float64))) < 1 << 62
         sums = np.zeros(len(self.of_segment), np.int64 if exact else np.float64)
         np.add.at(sums, segments, values)
@@ -148,7 +148,7 @@ class Layers:
     # -- samples ----------------------------------------------------------------------------------------------------
 
     def samples(self) -> Sampled:
-        """Return which segment each sample belongs to, sorted by timeline and time."""
+        """Return the samples with their segments, sorted by timeline and time."""
         samples = self.owners.table.trace.samples
         segment, line, worker, self.shared = self.placed(samples.track, samples.ts, self._inputs_of_samples)
         order = np.lexsort((samples.ts, line))
@@ -157,14 +157,14 @@ class Layers:
     def placed(
         self, track: I32, times: I64, inputs_of: Callable[[int, I64], list[tuple[int, I64]]]
     ) -> tuple[I64, I64, npt.NDArray[np.bool_], int]:
-        """Return of events their segment, their timeline, and whether it is that of another thread.
+        """Return segment and timeline of events, and whether the timeline is of another thread.
 
-        The last result is how many of those were there while several threads ran layers.
+        The last result is the number of the latter while several threads ran layers.
 
         Args:
-            track: where they are.
-            times: when they are, ns.
-            inputs_of: gives rows of a track by the input that they come from.
+            track: their tracks.
+            times: their times, ns.
+            inputs_of: returns the rows of a track by input.
         """
         lines = self.owners.timelines
         line = np.full(len(times), NONE, np.int64)
@@ -194,17 +194,17 @@ class Layers:
         return [(self.sources_of(name, track)[0], rows[of_name]) for name, of_name in grouped(names.astype(np.int64))]
 
     def sources_of(self, name: int, track: int) -> list[int]:
-        """Return the inputs that samples of an event on a track can come from."""
+        """Return the inputs that samples of an event on a track can be from."""
         trace = self.owners.table.trace
         known = [at for at, source in enumerate(trace.sources) if trace.strings[name] in source.sampled]
         own = trace.tracks[track].source
         return [own] if own in known or not known else known
 
     def uncertain(self, sampled: Sampled) -> tuple[list[int], list[int]] | None:
-        """Return of each layer by how many samples it can be wrong, itself and with all inside; None: not known.
+        """Return the uncertainty of the samples of each layer, itself and with all inside; None if not known.
 
-        That is the larger number of two: samples of the layer within the clock bound of an edge, and samples that are
-        not of it within the bound.
+        It is the larger of two numbers: samples of the layer within the clock bound of an edge, and other samples
+        within the bound.
         """
         trace, owners = self.owners.table.trace, self.owners
         lines, slices = owners.timelines, trace.slices
@@ -238,7 +238,7 @@ class Layers:
         return of_own, of_all[:-1] + of_own[-1:]
 
     def _within(self, times: I64, group: I64, starts: I64, ends: I64) -> I64:
-        """Return how many of the sorted times lie in the intervals of each layer."""
+        """Return the number of sorted times in the intervals of each layer."""
         counts = np.zeros(self.groups + 1, np.int64)
         group, low, high = distinct(group, np.searchsorted(times, starts), np.searchsorted(times, ends))
         np.add.at(counts, group, high - low)
@@ -249,7 +249,7 @@ class Layers:
 
 
 def interval_counts(layers: Layers) -> dict[tuple[str, int], Event]:
-    """Return for each event and input with counts of intervals how many lie in each segment."""
+    """Return the counts of intervals by event and input, for each segment."""
     trace = layers.owners.table.trace
     counters = trace.counters
     found: dict[tuple[str, int], npt.NDArray[Any]] = {}
@@ -269,15 +269,15 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], Event]:
 
 
 def slice_counts(layers: Layers) -> dict[tuple[str, int], Event]:
-    """Return for each event and input that counts in slices how many lie in each segment.
+    """Return the counts of slices by event and input, for each segment.
 
-    A count of a slice has those of the slices inside it in it.
+    A count of a slice includes those of the slices inside it.
     """
     table = layers.owners.table
     slices = table.trace.slices
     lines = layers.owners.timelines
     found: dict[tuple[str, int], Event] = {}
-    # A layer that others fill has no segment of its own: what it counted itself goes where it starts.
+    # A layer that is filled by others has no segment: its own count is put at its start.
     segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
     segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
     segment[lines.rows[::-1]] = np.arange(len(lines.rows))[::-1]
@@ -300,7 +300,7 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], Event]:
 
 
 def nearest_above(parent: I64, rows: I64, is_one: npt.NDArray[np.bool_]) -> I64:
-    """Return for each of some rows the nearest one of those marked around it; NO_PARENT if there is none."""
+    """Return the nearest marked ancestor of each row; NO_PARENT without one."""
     above = parent[rows]
     while np.any(others := (above != NO_PARENT) & ~is_one[above]):
         above[others] = parent[above[others]]
@@ -308,9 +308,9 @@ def nearest_above(parent: I64, rows: I64, is_one: npt.NDArray[np.bool_]) -> I64:
 
 
 def _divided(layers: Layers, pool: Pool, times: I64, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return by segment counts, each up to the next time, divided by what ran meanwhile; whole ones stay whole numbers.
+    """Divide counts, each up to the next time, among the segments that ran; integers stay integers.
 
-    Their sum stays the same. What has no length belongs to no layer.
+    Their sum is kept. Counts without duration belong to no layer.
     """
     lasting = np.append(np.diff(times) > 0, False) & bool(pool)
     sums = layers.by_segment(np.full(int(np.sum(~lasting)), layers.nowhere), counts[~lasting])

@@ -1,7 +1,6 @@
-"""What each layer cost inside the machine: samples, counts and primitives of other files by the layer that ran.
+"""The section `layers`: samples, counts and primitives of other files by the layer that ran.
 
-The definitions are in docs/answers.md; what belongs to which layer is decided in `owners`, `attribution` and
-`layer_sums`.
+docs/answers.md has the definitions; `owners`, `attribution` and `layer_sums` attribute costs to layers.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ _COLUMNS = (
     Column("gflop_per_s", "GFLOP/s", Unit.RATE),
     Column("gb_per_s", "GB/s", Unit.RATE),
 )
-#: Behind those of the events.
+#: The columns behind those of events.
 _TEXTS = (
     Column("implementations", "implementations", Unit.TEXT, spare=True),
     Column("symbols", "top symbols", Unit.TEXT, spare=True),
 )
-#: The row of what belongs to no layer.
+#: The row for costs outside of layers.
 NO_LAYER = "(no layer)"
 NOTHING = "no input has samples, counts or primitives inside of layers"
-_SHOWN = 3  # symbols and implementations of a row
+_SHOWN = 3  # the most symbols and implementations of a row
 _CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
 _INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
 _MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI_BR_MSP")
@@ -59,11 +58,11 @@ Values = npt.NDArray[Any]
 
 
 def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
-    """Return a row for each value of the keys among the layers, most samples first, and one for what is of no layer.
+    """Return a row for each value of the keys of layers, most samples first, and one for costs outside of layers.
 
     Args:
         table: the slices.
-        by: what layers are grouped by, as in `operations`.
+        by: the keys that layers are grouped by, as in `operations`.
         sort: the name or the title of a column; "" for samples.
 
     Raises:
@@ -110,7 +109,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
 
 
 def layers_of(table: SliceTable, by: Sequence[str]) -> tuple[Layers, list[tuple[str, ...]]]:
-    """Return the layers of a trace by keys, and the texts of each row, the one of what is of no layer last."""
+    """Return the layers of a trace grouped by keys, and the texts of each row; the last row is for no layer."""
     owners, counts = Owners(table), counts_of(table)
     codes, texts_of = combined([key_of(table, key) for key in by])
     rows = np.setdiff1d(rows_of(list(counts.values())), owners.rows)
@@ -129,7 +128,7 @@ def layers_of(table: SliceTable, by: Sequence[str]) -> tuple[Layers, list[tuple[
 
 
 def _times(sums: Layers) -> dict[str, list[Any]]:
-    """Return how often each layer ran and how long, ns."""
+    """Return the number of runs and the time (ns) of each layer."""
     lines, apart, table = sums.owners.timelines, sums.apart, sums.owners.table
     lasting = np.zeros(len(sums.of_segment), np.int64)
     lasting[: sums.nowhere] = np.where(lines.rows == NONE, 0, lines.ends - lines.starts)
@@ -142,7 +141,7 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
         np.add.at(times[name], apart.group[: len(apart.rows)], values[apart.rows])
     found = {"calls": (calls + without_time, calls + without_time)}
     found |= {name: (values[:-1], calls) for name, values in times.items()}
-    # Rows of tables have no times, and those that add up calls do not say how many these are.
+    # Rows of tables have no times, and those that sum up calls do not state their number.
     return {
         name: [*(v if n else None for v, n in zip(values.tolist(), count.tolist(), strict=True)), None]
         for name, (values, count) in found.items()
@@ -150,7 +149,7 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
 
 
 def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
-    """Return how many samples each layer has, and by how many that can be wrong; nothing without samples."""
+    """Return the number of samples of each layer, and its uncertainty; empty without samples."""
     if not len(sampled.rows):
         return {}
     count = sums.by_segment(sampled.segment, np.ones(len(sampled.rows), np.int64))
@@ -169,13 +168,13 @@ def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
 def events_of(
     sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Event], taken: Collection[str]
 ) -> dict[str, Event]:
-    """Return by the name of an event how many of them lie in each segment.
+    """Return the counts of events by segment, by name.
 
     Args:
         sums: the layers.
         sampled: the samples.
-        counts: by event and input, how many were counted in each segment.
-        taken: names that mean something else: an event of such a name is called "NAME (event)".
+        counts: the counts in each segment, by event and input.
+        taken: the names of other columns: an event with such a name is renamed to "NAME (event)".
     """
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
@@ -191,12 +190,12 @@ def events_of(
 
 
 def _free(event: str, taken: Collection[str]) -> str:
-    """Return how an event is called: neither it nor its sum has a name that is taken."""
+    """Return a name for an event so that neither it nor its sum has a taken name."""
     return f"{event} (event)" if event in taken or f"{event}_total" in taken or event.endswith("_total") else event
 
 
 def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return instructions per cycle, and misses per 1,000 instructions, where both were counted in the same way."""
+    """Return instructions per cycle and misses per 1,000 instructions, where both were counted in the same way."""
     found: dict[str, list[Any]] = {}
 
     def add(name: str, part: str, whole: str, scale: int) -> None:
@@ -218,7 +217,7 @@ def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, l
 
 
 def _parts_of(event: str) -> tuple[str, str]:
-    """Return the plain name of an event, and what else its name says: on which part of the CPU, of which privilege."""
+    """Split the name of an event into its plain name, and its part of the CPU and privilege level."""
     if papi := _PAPI.match(event):
         return papi["preset"] or papi["name"].lower(), " (PAPI)"
     match = re.fullmatch(r"(?:(\w+)/)?([\w.-]+)(?:,[^/:]*)?(?:/?([^ ]*))(?: .*)?", event)
@@ -230,7 +229,7 @@ def _parts_of(event: str) -> tuple[str, str]:
 
 
 def _symbols(sums: Layers, sampled: Sampled) -> list[str]:
-    """Return the innermost functions of most of the samples of each layer, with their shares."""
+    """Return the innermost functions with most samples of each layer, with their shares."""
     trace = sums.owners.table.trace
     numbers: dict[str, int] = {}
     of_frame = [numbers.setdefault(frame.name, len(numbers)) for frame in trace.frames]
@@ -242,7 +241,7 @@ def _symbols(sums: Layers, sampled: Sampled) -> list[str]:
 
 
 def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int) -> list[str]:
-    """Return for each row the texts with the largest sums of amounts, with their shares."""
+    """Return the texts with the largest sums of amounts for each row, with their shares."""
     pairs, at = np.unique(group * (len(texts) + 1) + what, return_inverse=True)
     sums = np.zeros(len(pairs), np.int64)
     np.add.at(sums, at.reshape(-1), amounts)
@@ -258,7 +257,7 @@ def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int
 
 
 class Calls:
-    """The calls of primitives of libraries, by the layers that they ran in: where their middle lies."""
+    """The calls of library primitives, by the layer in which their middle lies."""
 
     def __init__(self, sums: Layers) -> None:
         self._sums = sums
@@ -289,7 +288,7 @@ class Calls:
         self._what, self._work, self._texts = np.concatenate(what), np.concatenate(work), list(known)
 
     def columns(self) -> dict[str, list[Any]]:
-        """Return the number of calls and their time for each layer, and what they are."""
+        """Return the columns about calls: number, time (ns), kinds and implementations for each layer."""
         sums, found, dur = self._sums, self.sums(), self._dur
         time = found["primitives_ns"]
         gflop, size = (sums.own(sums.by_segment(self._segment, np.where(dur > 0, one, nan))) for one in self._work.T)
@@ -319,7 +318,7 @@ class Calls:
 
     @cached_property
     def _segment(self) -> I64:
-        """Return the segment of each call: where its middle lies."""
+        """Return the segment of the middle of each call."""
         trace = self._sums.owners.table.trace
         middle = trace.slices.ts[self.rows] + self._dur // 2
 
@@ -330,12 +329,12 @@ class Calls:
 
 
 def _rates(amounts: list[float], times: list[int], scale: float) -> list[float | None]:
-    """Return amounts divided by ns, times a scale; None where one of the amounts is not known."""
+    """Return amounts per ns, times a scale; None if one of the amounts is not known."""
     return [scale * one / ns if ns and one == one else None for one, ns in zip(amounts, times, strict=True)]
 
 
 def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called: str = "± samples") -> list[str]:
-    """Return what is to be said beside the numbers; `called` is the name of the uncertain samples."""
+    """Return the notes; `called` is the title of the column of uncertain samples."""
     found = []
     count = len(sampled.rows)
     if count:

@@ -1,4 +1,4 @@
-"""Which warnings and errors the inputs log, and how often."""
+"""The section `logs`: warnings and errors in the inputs, with their number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = (
 
 
 def logs(table: SliceTable) -> Section:
-    """Return a row for each text, level and input of warnings and what is graver, the gravest first.
+    """Return a row for each text, level and input, from WARNING on, the most severe first.
 
     `first_ns` counts from the first event of the trace.
     """

@@ -1,4 +1,4 @@
-"""How much memory was held at most, and when."""
+"""The section `memory`: the peaks of allocated memory."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _COLUMNS = (
 def memory(table: SliceTable) -> Section:
     """Return a row for each counter of memory, the largest peak first.
 
-    Which counters these are the formats of the inputs say. `peak_at_ns` is the first instant of the peak,
-    counted from the first event of the trace.
+    The formats of the inputs declare the counters. `peak_at_ns` is the first time of the peak, from the first event of
+    the trace.
     """
     trace, counters = table.trace, table.trace.counters
     section = Section("memory", _COLUMNS)
@@ -50,7 +50,7 @@ def memory(table: SliceTable) -> Section:
             continue
         times, inside = counters.ts[whole], len(whole)
         if window := table.window:
-            # What is held when the window starts was set before.
+            # The value at the start of the window was set before it.
             first, last = np.searchsorted(times, (window.start, window.end)).tolist()
             inside = last - first
             first -= first > 0 and (not inside or int(times[first]) > window.start)

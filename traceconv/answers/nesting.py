@@ -1,4 +1,4 @@
-"""Which slice lies in which, as the trace processor sees our `.pftrace`: parents, depths and self times."""
+"""Compute parents, depths and self times of slices, as the trace processor does for a `.pftrace` of traceconv."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """The parent and depth of each slice of a laid-out trace; arrays of one value a slice.
+    """The nesting of the slices of a laid-out trace; arrays with one value for each slice.
 
     Attributes:
-        parent: the row of the slice around it on its track, NO_PARENT if there is none.
-        depth: how many slices are around it.
-        self_ns: its duration less the durations of the slices directly inside it, ns.
+        parent: the row of the slice around it on its track, NO_PARENT without one.
+        depth: the number of slices around it.
+        self_ns: its duration minus the durations of the slices directly inside it, ns.
     """
 
     parent: I64
@@ -27,9 +27,9 @@ class Nesting:
 
 
 def nesting_of(slices: Slices) -> Nesting:
-    """Return parent and depth of each slice of a table that is sorted by track and start, longer first, and nested.
+    """Return the nesting of slices that are sorted by track and start, longer first, and nested.
 
-    A slice of length 0 holds nothing, and one that starts when another ends does not lie in it.
+    A slice of duration 0 contains none, and a slice that starts at the end of another one is not inside it.
     """
     count = len(slices.ts)
     parent = np.full(count, NO_PARENT, np.int64)
@@ -52,7 +52,7 @@ def nesting_of(slices: Slices) -> Nesting:
 
 
 def _ended_before(slices: Slices) -> I64:
-    """Return for each row how many rows before it are on other tracks, or have ended when it starts."""
+    """Return, for each row, the number of earlier rows on other tracks, or that end by its start."""
     count = len(slices.ts)
     track = np.concatenate([slices.track, slices.track])
     times = np.concatenate([slices.ts + slices.dur, slices.ts])
@@ -61,7 +61,7 @@ def _ended_before(slices: Slices) -> I64:
     ended = np.empty(count, np.int64)
     starts = order >= count
     ended[order[starts] - count] = ends_so_far[starts]
-    # Slices of length 0 that start with a row and do not come before it (itself, too) end at its start as well.
+    # Slices of duration 0 with the same start that do not come before a row (itself included) also end at its start.
     opens = np.append(True, (np.diff(slices.track) != 0) | (np.diff(slices.ts) != 0))
     last = np.append(np.flatnonzero(opens)[1:], count)[np.cumsum(opens) - 1]
     empty_so_far = np.append(0, np.cumsum(slices.dur == 0))

@@ -1,4 +1,4 @@
-"""Which operation takes the time: slices by name, or by other keys."""
+"""The section `operations`: the time of slices by name, or by other keys."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _MEASURES = (
     Column("max_ns", "max", Unit.NS),
     Column("busy_share", "of busy", Unit.SHARE),
 )
-#: What operations can be grouped by, besides `arg:KEY`.
+#: The keys that operations can be grouped by, besides `arg:KEY`.
 KEYS = ("name", "category", "track", "thread", "process", "rank")
 _ARG = "arg:"
 
 
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "self_ns") -> Section:
-    """Return a row for each value of the keys, sorted by a column: the largest number or the first text first.
+    """Return a row for each value of the keys, sorted by a column: numbers descending, texts ascending.
 
     Args:
         table: the slices.
@@ -104,7 +104,7 @@ def sorted_by(sort: str, columns: Sequence[Column]) -> int:
 
 
 def in_order(rows: Sequence[tuple[Cell, ...]], at: int) -> list[tuple[Cell, ...]]:
-    """Return rows in the order of a column, the largest number or the first text first, then of their names."""
+    """Sort rows by a column, numbers descending and texts ascending, then by name."""
 
     def key(row: tuple[Cell, ...]) -> tuple[float, str, str]:
         value = row[at]
@@ -120,13 +120,13 @@ def check_key(key: str) -> None:
 
 
 def rounded(whole: int, count: int) -> int:
-    """Return a mean of whole ns, rounded half to even."""
+    """Return a mean in integer ns, rounded half to even."""
     quotient, rest = divmod(whole, count)
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
 
 
 def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which slices lie in no other slice of the same group that is counted."""
+    """Return a mask of the slices that are inside no other counted slice of the same group."""
     parent = table.nesting.parent
     counted = np.zeros(len(codes), bool)
     counted[table.counted] = True
@@ -143,7 +143,7 @@ def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype
 
 
 def combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int], tuple[str, ...]]]:
-    """Return one number for each slice and combination of keys, and what the texts of a number are."""
+    """Return the number of the combination of keys of each slice, and a function that returns the texts of a number."""
     codes = np.zeros(len(keys[0][0]), np.int64)
     for numbers, texts in keys:
         codes = codes * len(texts) + numbers
@@ -159,7 +159,7 @@ def combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int]
 
 
 def key_of(table: SliceTable, key: str) -> tuple[I64, list[str]]:
-    """Return the value of a key for each slice, as the number of a text, and the texts."""
+    """Return the value of a key for each slice as the number of a text, and the texts."""
     check_key(key)
     trace = table.trace
     if key == "name":
@@ -187,7 +187,7 @@ def _numbered(texts: Sequence[str]) -> tuple[I64, list[str]]:
 
 
 def _args(table: SliceTable, key: str) -> tuple[I64, list[str]]:
-    """Return an arg of each slice as the number of a text, and the texts; "" for slices that do not have it."""
+    """Return an arg of each slice as the number of a text, and the texts; "" for slices without the arg."""
     slices = table.trace.slices
     numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, [key])
     texts = ["" if value is ABSENT else as_text(value) for (value,) in values]

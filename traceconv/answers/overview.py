@@ -1,4 +1,4 @@
-"""What was read, on which clock each input is, how sure that is, and what was lost."""
+"""The section `overview`: the inputs with balance, clock, verdict and losses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = (
     Column("lost", "lost", Unit.COUNT),
 )
 
-#: So many files that were left out are named.
+#: The most left-out files that are named.
 _MOST_LEFT_OUT = 20
 
 

@@ -1,4 +1,4 @@
-"""Which slices are layers, and which threads events without a layer of their own thread can belong to."""
+"""Choose the slices that are layers, and the threads that events of threads without layers are attributed to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Pool = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """How an input was put on the time of the trace: how wrong that can be, None if nobody knows, and where it ran."""
+    """The placement of an input: its bound (ns, None if not known), clock and host."""
 
     bound_ns: int | None
     apart: bool
@@ -30,10 +30,10 @@ class _Placed:
 
 @dataclass(frozen=True)
 class Owners:
-    """The layers of a trace, and what belongs to them.
+    """The layers of a trace, and the rules of attribution.
 
-    A layer is a slice of a framework on a thread; where no input has any, of a library. Tracks of a process that are
-    not threads of the system count as one thread.
+    A layer is a slice of a framework on a thread; if no input has any, of a library. Tracks of a process that are not
+    threads of the system count as one thread.
     """
 
     table: SliceTable
@@ -46,7 +46,7 @@ class Owners:
 
     @cached_property
     def _of_framework(self) -> bool:
-        """Whether the layers of all that was recorded are those of a framework."""
+        """Whether the layers of the whole recording are slices of a framework."""
         uncut = self.table.uncut
         return uncut is not None and len(Owners(uncut.table)._slices_of((Layer.FRAMEWORK, None))) > 0
 
@@ -65,7 +65,7 @@ class Owners:
         return rows[found[rows] & (trace.slices.dur[rows] > 0)]
 
     def _thread_above(self, track: int) -> int:
-        """Return the thread that a track with slices is, or is a lane of, or stands beside; NO_TRACK for others."""
+        """Return the thread of a track with slices: itself, or that of a lane or a track beside it; else NO_TRACK."""
         tracks = self.table.trace.tracks
         own = int(self.table.row_of_track[track])
         above = tracks[own].parent
@@ -79,13 +79,13 @@ class Owners:
 
     @cached_property
     def _lines(self) -> tuple[I64, list[int], list[set[int]]]:
-        """Return for each track its timeline, and of each timeline a track and the inputs of its layers."""
+        """Return the timeline of each track; for each timeline its track, and the inputs of its layers."""
         trace = self.table.trace
         numbers: dict[tuple[int, int], int] = {}
         line_of = np.full(len(trace.tracks), NONE, np.int64)
         tracks: list[int] = []
         sources: list[set[int]] = []
-        # A thread whose layers are outside of a window is a thread with layers all the same.
+        # A thread whose layers are outside of a window is still a thread with layers.
         seen = self if self.table.uncut is None else Owners(self.table.uncut.table)
         for track in np.unique(seen.table.trace.slices.track[seen.rows]).tolist():
             thread, source = self._thread_above(track), trace.tracks[track].source
@@ -101,7 +101,7 @@ class Owners:
 
     @property
     def tracks(self) -> list[int]:
-        """The track that stands for each timeline: its thread, or one of those that count as one."""
+        """The track of each timeline: its thread, or one of those that count as one."""
         return self._lines[1]
 
     @cached_property
@@ -111,7 +111,7 @@ class Owners:
         if uncut is None:
             return timelines(self.table.trace.slices, self.rows, self._lines[0])
         whole = Owners(uncut.table).timelines.between(uncut.window.start, uncut.window.end)
-        row_of = np.full(len(uncut.table.trace.slices.ts) + 1, NONE, np.int64)  # with that of no layer behind
+        row_of = np.full(len(uncut.table.trace.slices.ts) + 1, NONE, np.int64)  # with no layer at the end
         row_of[uncut.rows] = np.arange(len(uncut.rows))
         return replace(whole, rows=row_of[whole.rows])
 
@@ -122,11 +122,11 @@ class Owners:
         return found
 
     def pool(self, track: int, source: int) -> tuple[Pool, bool]:
-        """Return the timelines that what an input has on a track can belong to, and whether it is of a thread of them.
+        """Return the timelines for the events of an input on a track, and whether the track is of one of these threads.
 
-        A thread with layers is its own. Any other one, and what is known of a process only, belongs to the threads with
-        layers of the same process; what names no process, to those of all. Nothing belongs to another host, or to
-        layers that are not on the same clock.
+        Events of a thread with layers belong to this thread. Those of other threads, or with a process only, belong to
+        the threads with layers of the process; those without a process to all threads with layers. Never to another
+        host, or to layers that are not on the same clock.
         """
         line_of, _, _ = self._lines
         tracks = self.table.trace.tracks
@@ -143,7 +143,7 @@ class Owners:
         return self._related(source, self._guessed(track, process)), False
 
     def counted(self, counter: int) -> Pool:
-        """Return the timelines that counts of intervals can belong to; of a thread, as those of its samples."""
+        """Return the timelines for counts of intervals; for counts of a thread, those of its samples."""
         tracks = self.table.trace.tracks
         source, above = tracks[counter].source, tracks[counter].parent
         pattern = self.table.trace.sources[source].marks.interval_threads
@@ -161,14 +161,14 @@ class Owners:
         return self._related(source, lines) if is_one else ()
 
     def _names(self, process: int) -> set[str]:
-        """Return what a process and its threads are called."""
+        """Return the names of a process and its threads."""
         tracks = self.table.trace.tracks
         return {tracks[process].name} | {
             one.name for one in tracks if one.kind is TrackKind.THREAD and one.parent == process
         }
 
     def launched_in(self, rows: Rows) -> I64:
-        """Return the segment of a timeline in which each slice was launched, or lies; the number of all if in none."""
+        """Return the segment in which each slice was launched, or lies; the number of segments for none."""
         trace, lines = self.table.trace, self.timelines
         calls = launches(self.table)[rows]
         at = np.where(calls == NONE, rows, calls)
@@ -190,9 +190,9 @@ class Owners:
         return {process: tuple(lines) for process, lines in found.items()}
 
     def _guessed(self, track: int, process: int) -> Pool:
-        """Return what a process that is not one with layers belongs to: to the only one, if either has no number.
+        """Return the timelines for a process without layers: those of the only other process, if either has no pid.
 
-        A thread whose process is not told must be called as a thread of that one is, or as it is itself.
+        A thread of an unknown process must have the name of that process or of one of its threads.
         """
         if len(self._of_process) != 1:
             return ()
@@ -206,7 +206,7 @@ class Owners:
 
     @cached_property
     def _busy_processes(self) -> list[int]:
-        """Return the processes that were sampled, or ran slices, between the first layer and the last one."""
+        """Return the processes with samples or slices between the first layer and the last one."""
         slices, samples = self.table.trace.slices, self.table.trace.samples
         first, last = np.min(slices.ts[self.rows]), np.max(self.table.ends[self.rows])
         found = [
@@ -219,7 +219,7 @@ class Owners:
 
     @cached_property
     def _placed(self) -> list[_Placed]:
-        """Return how each input was placed."""
+        """Return the placement of each input."""
         trace = self.table.trace
         lines: dict[str, list[dict[str, Any]]] = {}
         for line in trace.metadata.get("alignment", []):
@@ -234,7 +234,7 @@ class Owners:
         return found
 
     def _related(self, source: int, pool: Pool) -> Pool:
-        """Return the timelines of a pool on the clock and the host of an input, whose positions are not invented."""
+        """Return the timelines of a pool with the clock and the host of an input, without synthetic times."""
         _, track_of, sources_of = self._lines
         return tuple(
             line
@@ -250,9 +250,9 @@ class Owners:
         return one == other or not (a.apart or b.apart or (a.host and b.host and a.host != b.host))
 
     def bound(self, sources: Iterable[int], line: int) -> int | None:
-        """Return how far events of one of the inputs can be from where they are on a timeline, ns; None: not known.
+        """Return the uncertainty of events of one of the inputs on a timeline, ns; None if not known.
 
-        What traceconv wrote is one input, and does not tell which of its inputs an event is of.
+        An output of traceconv is one input: it does not state the original input of an event.
         """
         most = 0
         for one in sources:

@@ -1,7 +1,7 @@
-"""Sections as one page that works without a network: plots, and tables that can be sorted.
+"""Render sections as one page without external resources: plots, and sortable tables.
 
-What it says and how it looks stands in `page.html.j2`; what is common with the report of an alignment is
-`report.css`. The numbers of the plots are made here, as shares of the width in per cent.
+The template `page.html.j2` holds texts and layout; the style shared with the report of an alignment is `report.css`.
+This module computes the plots, in per cent of the width.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LONGEST_TEXT = 2000
 _LONGEST_LABEL = 200
 _MOST_BARS = 15
 _BINS = 12
-_MOST_TRACKS = 4  # with steps
-_MOST_STEPS = 1000  # that are drawn one by one
+_MOST_TRACKS = 4  # the most bins of steps
+_MOST_STEPS = 1000  # the most steps that are drawn one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Bar:
     Attributes:
         label: the text before it.
         value: the text after it.
-        parts: the class of each part, where it starts and how long it is, per cent of the width, and what it is.
-        heights: of the parts, per cent; nothing where all are full.
+        parts: the class, the start and the width (per cent), and the description of each part.
+        heights: the heights of the parts, per cent; empty if all are full.
     """
 
     label: str
@@ -47,13 +47,13 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Bars below each other.
+    """A plot of horizontal bars.
 
     Attributes:
-        title: what they show.
-        caption: how to read them.
-        bars: from the top.
-        legend: the classes of parts, and what they mean; nothing where there is one kind of part.
+        title: its title.
+        caption: an explanation.
+        bars: the bars, from the top.
+        legend: the classes of parts and their meaning; empty for one kind of part.
     """
 
     title: str
@@ -63,7 +63,7 @@ class Plot:
 
 
 def page(sections: Sequence[Section], top: int) -> str:
-    """Return the page; of each table the first `top` rows, 0 is all."""
+    """Return the page, with the first `top` rows of each table, 0 for all."""
     environment = templates("answers", "align")
 
     def part(name: str) -> str:
@@ -85,7 +85,7 @@ def page(sections: Sequence[Section], top: int) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what a content security policy calls a script or style by."""
+    """Return the hash of a script or style for a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -94,7 +94,7 @@ def _no_plots(_section: Section) -> list[Plot]:
 
 
 def _label(section: Section, row: Sequence[Cell]) -> str:
-    """Return the texts that a row begins with."""
+    """Return the label of a row: its first texts."""
     texts = []
     for column, cell in zip(section.columns, row, strict=True):
         if column.unit is not Unit.TEXT:
@@ -112,7 +112,7 @@ def _operations(section: Section) -> list[Plot]:
     measured = [(int(row[at] or 0), row) for row in section.rows if row[at]]
     if not measured:
         return []
-    measured.sort(key=lambda one: -one[0])  # whatever order the table has
+    measured.sort(key=lambda one: -one[0])  # in any order of the table
     most, whole = measured[0][0], sum(own for own, _ in measured)
     bars = []
     for own, row in measured[:_MOST_BARS]:
@@ -123,7 +123,7 @@ def _operations(section: Section) -> list[Plot]:
 
 
 def _steps(section: Section) -> list[Plot]:
-    """Return how many steps of each track took how long: bins of equal width, then each step by its start."""
+    """Return plots of the durations of steps of each track: a histogram, then each step by its start."""
     name, track, start, length, state = map(section.place, ("step", "track", "start_ns", "duration_ns", "state"))
     plots = []
     for owner in list(dict.fromkeys(row[track] for row in section.rows))[:_MOST_TRACKS]:
@@ -189,7 +189,7 @@ def _device(section: Section) -> list[Plot]:
 
 
 def _over_time(section: Section) -> list[Plot]:
-    """Return how busy each device was in equal parts of the time of all; neighbours of one height are one part."""
+    """Return a plot of the busy share of each device in equal parts of the time; equal neighbours are joined."""
     bars = []
     for one in section.over_time[:_MOST_BARS]:
         runs: list[tuple[int, int, float]] = []
@@ -214,13 +214,13 @@ def _stacked(
     caption: str,
     label: Callable[[Sequence[Cell]], str] | None = None,
 ) -> list[Plot]:
-    """Return a bar for each row, made of the columns of the kinds.
+    """Return a plot with a bar for each row, with a part for each column of `kinds`.
 
     Args:
         section: the table.
-        kinds: columns, the classes of their parts, and what they mean.
-        title, caption: of the plot.
-        label: the text before a row, for bars on the scale of the longest one; without it each bar is full.
+        kinds: the columns, the classes of their parts, and their meaning.
+        title, caption: those of the plot.
+        label: returns the label of a row, for bars on a common scale; without it each bar is full.
     """
     places = [section.place(column) for column, _, _ in kinds]
     measured = [([int(row[place] or 0) for place in places], row) for row in section.rows[:_MOST_BARS]]

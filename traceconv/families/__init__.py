@@ -1,4 +1,4 @@
-"""The formats, one package for each family of tools: readers, helpers, and for Chrome and Perfetto the writers.
+"""The formats, in one package for each family of tools: importers, and for Chrome and Perfetto also the writers.
 
-Nothing is imported here; `registry` loads a format's module when it is asked for. `index` says which module that is.
+Nothing is imported here: `registry` loads the module of a format on first use, and `index` names it.
 """

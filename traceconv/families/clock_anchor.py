@@ -11,9 +11,9 @@
      "command": {"argv": ["python", "run.py"], "clock": "CLOCK_MONOTONIC", "start_ns": 81337140000000, ...}
     }
 
-The format is our own; schemas/anchor.schema.json describes it. All that it gives are clocks and their relations, with
-a slice for the command that ran between the readings. A pair of clocks that was read before and after is related by a
-line, so that recordings in between are placed right although the clocks drift.
+The format is that of traceconv; schemas/anchor.schema.json describes it. A file holds clocks and snapshots, and a slice
+for the command that ran between the readings. Two clocks that were read before and after the command are related by a
+line, so that recordings in between are placed correctly although the clocks drift.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Reader(msgspec.Struct, frozen=True):
         if known is None:
             known = ClockDomain(about.implementation or name, Zero.UNKNOWN, Run.MONOTONIC)
         resolution = min(max(about.resolution_ns, 1), LIMIT_NS)
-        if of_system:  # what it rests on is in the list itself
+        if of_system:  # the clocks of a reading must be in the list
             resolution = self.content.clocks.get(of_system[1], about).resolution_ns
         return replace(known, resolution_ns=resolution, machine=self.content.host)
 
@@ -166,7 +166,7 @@ class _Reader(msgspec.Struct, frozen=True):
 
 
 def _plain(text: str) -> str:
-    """Return a text without halves of surrogates."""
+    """Return a text without lone surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -192,14 +192,14 @@ class ClockAnchor:
     lost: ClassVar[tuple[str, ...]] = ("What the clocks did between the readings: they are taken to run evenly.",)
 
     def sniff(self, head: Head) -> Match:
-        """Return YES for an object with the mark, wherever it stands among the members."""
+        """Return YES for an object with the member "traceconv-anchor", at any position."""
         members = head.json.members
         if _MARK in members or (members and not head.complete and _MARK_AT_END.search(head.tail)):
             return Match.yes("the mark of traceconv anchor")
         return Match.no("no mark of an anchor")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read all readings. Raises MalformedInput if the file is not a whole object of that form."""
+        """Read the file. Raises MalformedInput if it is not a complete object of this form."""
         out.info.real_ids = True
         out.info.unit, out.balance.unit = "reading", "readings"
         with source.open() as stream:

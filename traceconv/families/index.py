@@ -1,6 +1,6 @@
-"""Which class reads which format, and what inputs of each format hold, so that only importers that may fit are loaded.
+"""The index of formats: the class of each importer, and marks of its inputs, so that only fitting importers are loaded.
 
-The marks only leave out importers that would say NO anyway. An importer decides for itself, by `sniff`.
+The marks only exclude importers that would answer NO. The importer itself decides, by `sniff`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from traceconv.io.source import Head
 
 
 class Certainty(enum.IntEnum):
-    """How sure an importer is that an input is its own."""
+    """The certainty of an importer that an input is of its format."""
 
     NO = 0
     FALLBACK = 1
@@ -23,14 +23,14 @@ class Certainty(enum.IntEnum):
 
 
 class Format(NamedTuple):
-    """Where an importer is, and what its inputs look like.
+    """The module of an importer, and the marks of its inputs.
 
     Attributes:
         importer: its module below `traceconv.families`, and its class.
-        words: the head of each input holds one of these, or all of a tuple, in lower case. The names of the tables of
-            a database count, too, and the last bytes of JSON.
-        pattern: or it holds a match of this expression, which is slower to look for.
-        most: how sure the importer ever is. It is not asked where another one is surer than that.
+        words: marks in lower case: the head of an input contains one of these, or all of a tuple. The names of the
+            tables of a database and the last bytes of JSON count as part of the head.
+        pattern: or it contains a match of this pattern, which is slower to search.
+        most: the highest certainty of the importer. It is not asked if another one is more certain.
     """
 
     importer: str
@@ -170,7 +170,7 @@ FORMATS = {
     "xplane": Format("tensorflow.xplane:Xplane", pattern=rb"\A\n"),
 }
 
-#: What formats are called besides their names and the part before the hyphen, the usual format first.
+#: Other names of formats, besides their names and the part before the hyphen; the usual format comes first.
 ALIASES: dict[str, tuple[str, ...]] = {
     "chrome": ("chrome-trace",),
     "chrome-json": ("chrome-trace",),
@@ -203,9 +203,9 @@ _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
 
 
 def searched(head: Head) -> bytes:
-    """Return where the marks of formats are looked for: all that importers can see of an input, in lower case.
+    """Return the text that is searched for marks: all of an input that importers can see, in lower case.
 
-    As it is, without the control sequences of terminals, and without escapes of JSON.
+    If there are terminal control sequences or JSON escapes, the text without them is appended.
     """
     parts = [head.data, *map(str.encode, head.tables)]
     if head.text[:1] in (b"{", b"[", b'"') and not head.complete:

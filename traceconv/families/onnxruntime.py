@@ -67,11 +67,11 @@ PERF_ERROR = noted(
 )
 
 _WITHOUT_EVENTS = re.compile(rb"\[\r?\n\]\s*")
-#: What every event has, and nothing else.
+#: The fields of every event; there are no others.
 _FIELDS = frozenset(("cat", "pid", "tid", "dur", "ts", "ph", "name", "args"))
 _CATEGORIES = frozenset(("Session", "Node", "Kernel", "Api"))
 _NAME_TIME = re.compile(r"_(\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d)(?:_(\d{1,3}))?\.json(?:\.gz)?$", re.ASCII)
-#: The name is made, then the file is opened, then the clock is read: what that takes on a local disk.
+#: The time from making the file name to reading the clock, ns: opening the file on a local disk.
 _OPENING_NS = 40_000
 
 _SUFFIX = "_kernel_time"
@@ -157,7 +157,7 @@ class OnnxRuntime:
     def sniff(self, head: Head) -> Match:
         """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
         events = head.json.objects
-        own = [event for event in events if _is_event(event)]  # the others are parts of damaged ones
+        own = [event for event in events if _is_event(event)]  # others are parts of damaged events
         if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
             return Match.yes("events of a session or of nodes, with the fields of ONNX Runtime and no others")
         if head.complete and _WITHOUT_EVENTS.fullmatch(head.text):
@@ -177,7 +177,7 @@ class OnnxRuntime:
         self._tell_start(source.name, zone, out)
 
     def _tell_start(self, name: str, zone: timezone, out: Builder) -> None:
-        """Say when the profiler started, if that is known."""
+        """Add the snapshot of the start of the profiler, if it is known."""
         if self.start_ns is not None:
             refuse_zone(self.name, self.utc_offset, name, "start_ns says when it began")
             method = "start time given by the user (get_profiling_start_time_ns)"
@@ -205,7 +205,7 @@ class OnnxRuntime:
 
 
 def _is_event(event: dict[str, Any]) -> bool:
-    """Return whether an event can be of this profiler: its args are texts, or shapes and statistics, never numbers."""
+    """Return whether an event can be of this profiler, whose args are texts, shapes and statistics, never numbers."""
     args = event.get("args")
     return (
         event.keys() == _FIELDS
@@ -242,11 +242,11 @@ class _Layer(NamedTuple):
 
 
 class _DeviceEvent(NamedTuple):
-    """A GPU event that wants to be joined to the node that launched it.
+    """A GPU event to be connected with the node that launched it.
 
     Attributes:
         before: the slice of the last host event before it in the file, if that is its parent; else -1.
-        parent: the name of the parent as drawn, if the event tells.
+        parent: the displayed name of the parent, if the event states it.
     """
 
     row: SliceId
@@ -302,7 +302,7 @@ class OnnxRuntimeEvents(ChromeEvents):
         self._last_host = (row, event.name, op_name)
 
     def _node(self, event: Event, args: dict[str, Raw], track: TrackId, ts: int, dur: int, number: int) -> str:
-        """Return the name of a node to show; its counters are taken note of."""
+        """Return the displayed name of a node; note its counters."""
         self._perf_counters(args, track, ts, dur, number)
         if self._draw_counters:
             self._memory(args, self.process(bytes(event.pid)), ts + dur, number)
@@ -378,7 +378,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, object] | None = None) -> None:
-        """Draw what needs all events: the counters, the flows to the GPU."""
+        """Add counters and flows to the GPU, which need all events."""
         super().finish(frames)
         if self._host_events == EVENT_LIMIT and not self._truncated:
             self.out.problem(TRUNCATED, self._host_events, f"exactly {EVENT_LIMIT} events")
@@ -420,7 +420,7 @@ class _Nodes:
 
     def __init__(self, out: Builder, device_tracks: list[TrackId]) -> None:
         starts, names, tracks = out.tables.slice_columns("ts", "name", "track")
-        # Copies, since slices are added while these are looked at.
+        # Copies, since slices are added while these are in use.
         self.starts, self._names = starts.copy(), names.copy()
         self._on_host = ~np.isin(tracks, device_tracks)
         self._string = out.tables.string

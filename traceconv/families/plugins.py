@@ -1,9 +1,9 @@
-"""Formats of other packages: each names its importer in the entry point group `traceconv.formats`.
+"""Load the formats of other packages, which name their importers in the entry point group `traceconv.formats`.
 
     [project.entry-points."traceconv.formats"]
     toy = "toyformat:ToyImporter"
 
-Nothing says beforehand what their inputs look like, so that all of them are loaded and asked about every input.
+They have no marks in the index, so all of them are loaded and asked about every input.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def plugins() -> dict[str, type[Importer]]:
 def _load(point: EntryPoint) -> type[Importer]:
     """Return the importer of an entry point.
 
-    Raises ValueError if it lacks what importers have, or anything on import.
+    Raises ValueError if an attribute of importers is missing, and any error of the import.
     """
     from traceconv.families.registry import Importer
 
@@ -77,9 +77,9 @@ def _load(point: EntryPoint) -> type[Importer]:
 
 
 def _may_be_any() -> bool:
-    """Return whether a package may have such an entry point.
+    """Return whether an installed package may have such an entry point.
 
-    `importlib.metadata` takes as long to import as all else here.
+    This avoids importing `importlib.metadata`, which is slow.
     """
     for folder in sys.path:
         try:

@@ -1,8 +1,8 @@
-"""Which importers exist, and which of them an input is for.
+"""Find the importers, and the one that reads an input.
 
-Each importer is asked about the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES
-wins, else a single MAYBE, else a single FALLBACK. There are no other priorities. Importers that would answer NO by what
-`index` says of their format are not loaded.
+Each importer looks at the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES wins,
+else a single MAYBE, else a single FALLBACK. There are no other priorities. Importers whose marks in `index` are missing
+are not loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SniffWarning(UserWarning):
-    """An importer failed while it looked at the head of an input, which is a bug of it and not of the input."""
+    """An importer raised an error in `sniff`: a bug of the importer, not of the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,47 +41,46 @@ class Match:
 
     @classmethod
     def yes(cls, reason: str) -> Match:
-        """Say that it is this format and nothing else."""
+        """Return the answer that it is this format and no other."""
         return cls(Certainty.YES, reason)
 
     @classmethod
     def maybe(cls, reason: str) -> Match:
-        """Say that it can be read as this format; a more specific one may claim it."""
+        """Return the answer that it can be read as this format, unless a more specific one claims it."""
         return cls(Certainty.MAYBE, reason)
 
     @classmethod
     def fallback(cls, reason: str) -> Match:
-        """Say that it can be read by its most general traits, if nothing else claims it."""
+        """Return the answer that it can be read by its general form, if no other format claims it."""
         return cls(Certainty.FALLBACK, reason)
 
     @classmethod
     def no(cls, reason: str) -> Match:
-        """Say that it is not this format."""
+        """Return the answer that it is not this format."""
         return cls(Certainty.NO, reason)
 
 
 class Importer(Protocol):
-    """A format that comes in: a frozen dataclass whose fields are its options, texts, booleans or whole numbers.
+    """An input format: a frozen dataclass whose fields are its options (texts, booleans or integers).
 
     Attributes:
-        name: lowercase, unique, stable: "onednn-verbose".
+        name: lowercase, unique and stable, such as "onednn-verbose".
         title: one line for `traceconv formats`.
         url: where the format is described.
-        versions: what is understood, for the table of formats.
-        clock: the domain of native timestamps.
-        record: the command, or commands one a line, that record a file which can be merged with others.
-        line_up: what puts such a file on one time axis with others: options of the recording and of the import.
-        becomes: what of the input becomes what in the trace, in pairs.
-        lost: what such a file does not tell, or what of it is not read, in sentences.
-        skips: optional; the codes of what is skipped by design. Their help says why.
-        with_perf: optional; how to record one so that `report --section layers` tells what each layer cost, in lines:
-            commands, and comments that begin with #.
-        layer: optional; where in a stack of software its slices are written down, if that is the same for all of them.
-        marks: optional; what its slices and flows mean, such as launches of device work, and which libraries do it.
-        form: optional; of tools that print their recordings anew: 0 for what they record, more for each other form. Of
-            one recording in several forms in a folder the lowest is read.
-        only_named: optional; whether so many texts are of the format that files of folders are not, unless named.
-        checked: optional; what the importer was compared with, a row each: tool and version, source, what was compared.
+        versions: the supported versions, for the table of formats.
+        clock: the clock domain of its timestamps.
+        record: the command, or commands one in a line, that record a file which can be merged with others.
+        line_up: how to align such a file with others: options of the recording and of the import.
+        becomes: pairs of a part of the input and what it becomes in the trace.
+        lost: sentences about data that such files lack, or that are not read.
+        skips: optional; the codes of data that is skipped by design. Their help states the reason.
+        with_perf: optional; lines of commands and comments (#) that record it for `report --section layers`.
+        layer: optional; the layer of software that its slices are recorded in, if it is the same for all of them.
+        marks: optional; the meaning of its slices and flows, such as launches of device work.
+        form: optional; for tools that convert their recordings: 0 for the recording, higher for other forms. Of several
+            forms of a recording in a folder, the lowest is read.
+        only_named: optional; whether the format is so general that files of folders are read only if named.
+        checked: optional; rows of tool and version, source, and what was compared with the importer.
     """
 
     name: ClassVar[str]
@@ -95,17 +94,17 @@ class Importer(Protocol):
     lost: ClassVar[tuple[str, ...]]
 
     def sniff(self, head: Head) -> Match:
-        """Return whether the input is of this format: pure, sees the head only (and asks for its tail).
+        """Return whether the input is of this format, by its head (and tail) alone; without side effects.
 
-        It is not to raise. If it does, `answers` takes it for NO with a warning, so that the input can still be read by
-        the importer that it is for; in tests that warning is an error.
+        It must not raise. If it does, the answer counts as NO, with a warning, so that another importer can still read
+        the input; in tests the warning is an error.
         """
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole input into the builder."""
 
 
-#: What the value of an option may be in a call: a text as on the command line, or what it stands for.
+#: The value of an option in a call: a text as on the command line, or the value that it stands for.
 OptionValue = str | int | bool | os.PathLike[str]
 
 
@@ -120,19 +119,19 @@ def importers() -> dict[str, type[Importer]]:
 
 
 def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
-    """Return what an importer was compared with: tool and version, source, what was compared."""
+    """Return the comparisons of an importer: tool and version, source, what was compared."""
     found: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
     return found
 
 
 def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
-    """Return what an importer leaves out by design; the help of each code says why."""
+    """Return the codes of the data that an importer skips by design; the help of each states the reason."""
     found: tuple[Code, ...] = getattr(cls, "skips", ())
     return found
 
 
 def importer_class(name: str) -> type[Importer]:
-    """Return the importer of that name. Raises UsageError with the known names."""
+    """Return the importer with a name. Raises UsageError with the known names."""
     if name in FORMATS:
         module, _, attribute = FORMATS[name].importer.partition(":")
         cls: type[Importer] = getattr(importlib.import_module(f"traceconv.families.{module}"), attribute)
@@ -148,24 +147,24 @@ def importer_class(name: str) -> type[Importer]:
 
 
 def formats_called(name: str) -> tuple[str, ...]:
-    """Return the formats that a name, an alias such as "kineto" or a family such as "perf" means, the usual one first.
+    """Return the formats of a name, an alias such as "kineto" or a family such as "perf"; the usual one comes first.
 
     Raises:
-        UsageError: there is none; the hint lists what is similar.
+        UsageError: the name is unknown; the hint lists similar ones.
     """
     if name in names():
         return (name,)
     lower = name.lower()
     found = ALIASES.get(lower) or tuple(one for one in names() if one == lower or one.startswith(f"{lower}-"))
-    return found or (importer_class(name).name,)  # which raises
+    return found or (importer_class(name).name,)  # raises UsageError
 
 
 def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer], Match]:
-    """Return the importer that an input is for. `among`: the formats that come into question, by default all.
+    """Return the importer that reads an input, and its answer. `among`: the possible formats, by default all.
 
     Raises:
-        UnrecognizedFormat: nobody claims it.
-        AmbiguousFormat: more than one does, equally surely.
+        UnrecognizedFormat: no importer claims it.
+        AmbiguousFormat: several claim it with equal certainty.
     """
     found: list[tuple[type[Importer], Match]] = []
     for most, group in groupby(_candidates(source.head()), key=lambda candidate: candidate[1]):
@@ -190,14 +189,14 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
 
 
 def _candidates(head: Head) -> list[tuple[str, Certainty]]:
-    """Return the formats that an input may be of, and how sure each may be of it, the surest first."""
+    """Return the candidate formats of an input with their highest certainty, the most certain first."""
     text = searched(head)
     found = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
     return sorted([*found, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
 
 
 def answers(source: Source) -> dict[str, Match]:
-    """Return what each importer says about an input, by name, whatever the index says of its format.
+    """Return the answer of every importer about an input, by name, without use of the index.
 
     Warns:
         SniffWarning: an importer failed; its answer is NO.
@@ -206,10 +205,10 @@ def answers(source: Source) -> dict[str, Match]:
 
 
 def answer_of(cls: type[Importer], source: Source) -> Match:
-    """Return what an importer says about an input.
+    """Return the answer of an importer about an input.
 
     Warns:
-        SniffWarning: it failed; the answer is NO.
+        SniffWarning: the importer raised an error; the answer is NO.
     """
     try:
         return cls().sniff(source.head())
@@ -233,7 +232,7 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
         try:
             with sqlite.open_database(source.database()):
                 pass
-        except InputError as error:  # its tables would tell what it is, if they could be read
+        except InputError as error:  # the tables identify the format, but cannot be read
             return UnrecognizedFormat(error.reason, hint=error.hint, at=source.display)
     shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
@@ -277,7 +276,7 @@ def configure(cls: type[Importer], options: Mapping[str, str]) -> Importer:
     """Return an importer with options given as text, such as {"pid": "42"}.
 
     Raises:
-        UsageError: an unknown option or a value of the wrong type, with what is known.
+        UsageError: an unknown option, or a value of the wrong type; the hint lists the options.
     """
     known = options_of(cls)
     values: dict[str, Any] = {}

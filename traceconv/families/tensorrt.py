@@ -1,4 +1,4 @@
-"""What TensorRT's `trtexec` exports: `--exportTimes`, `--exportProfile` and `--exportLayerInfo`.
+"""Exports of TensorRT's `trtexec`: `--exportTimes`, `--exportProfile` and `--exportLayerInfo`.
 
     [
       { "startEnqMs" : 3.1, "endEnqMs" : 3.2, "startH2dMs" : 3.0, "endH2dMs" : 3.1, "startComputeMs" : 3.3,
@@ -58,7 +58,7 @@ _LAYERS = "TensorRT layers"
 
 RUN_CLOCK = ClockDomain("trtexec time", Zero.RUN_START, Run.MONOTONIC, 1000)
 ORDER_CLOCK = ClockDomain("TensorRT layer order", Zero.UNKNOWN, Run.NONE, 1000)
-#: What happens to one inference: the track, the names of the times at begin and end, those of old versions.
+#: The phases of an inference: the track, the names of its start and end times, and their names in old versions.
 _PHASES = (
     ("Host: enqueue", "enqueue", ("startEnqMs", "endEnqMs"), ("startEnqMs", "endEnqMs")),
     ("Device: H2D", "H2D", ("startH2dMs", "endH2dMs"), ("startInMs", "endInMs")),
@@ -136,7 +136,7 @@ class _Times(msgspec.Struct):
         self.out.balance.written += 1
 
     def finish(self) -> None:
-        """Say how fine the times are."""
+        """Set the resolution of the clock."""
         self.out.clocks.set_default(replace(RUN_CLOCK, resolution_ns=self.step))
         if self.step > RUN_CLOCK.resolution_ns:
             self.out.note(
@@ -145,7 +145,7 @@ class _Times(msgspec.Struct):
             )
 
     def _placed(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
-        """Yield what `_spans` does; where rounding put a start a step too early, it moves to the end before."""
+        """Yield the spans of an inference; a start that was rounded to before the previous end is moved to that end."""
         before = 0
         for track, name, start, end in self._spans(record):
             known = max(self.ends[track], before if track != _ENQUEUE else 0)
@@ -155,7 +155,7 @@ class _Times(msgspec.Struct):
             yield track, name, start + shift, end + shift
 
     def _spans(self, record: Record) -> Iterator[tuple[int, str, int, int]]:
-        """Yield track, name, start and end of what is known of an inference."""
+        """Yield track, name, start and end (ns) of each known phase of an inference."""
         for track, (_, name, new, old) in enumerate(_PHASES):
             for start, end in (new, old):
                 if start in record and end in record:
@@ -164,7 +164,7 @@ class _Times(msgspec.Struct):
 
 
 def _span(record: Record, start: str, end: str) -> tuple[int, int]:
-    """Begin and end in ns. The duration beside them is printed finer than the end: it counts where they agree."""
+    """Return start and end, ns. The end follows from the duration, which has more digits, where both agree."""
     begin, stop = parse_ns(record[start], MS), parse_ns(record[end], MS)
     stated = record.get(f"{start[5].lower()}{start[6:]}", b"")  # startH2dMs: h2dMs
     if not _NUMBER.fullmatch(stated):
@@ -174,7 +174,7 @@ def _span(record: Record, start: str, end: str) -> tuple[int, int]:
 
 
 def _step(ts: int) -> int:
-    """Return the distance in ns of two times of that size that are printed differently."""
+    """Return the resolution of a printed time, ns."""
     return int(10 ** max(len(str(abs(ts))) - _DIGITS, 0))
 
 

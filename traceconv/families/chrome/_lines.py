@@ -1,4 +1,4 @@
-"""What the lines of a Chrome JSON are put together from, and the plain ones of them, which the kernel writes."""
+"""Build the lines of Chrome JSON from precomputed parts; the compiled kernel writes plain ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from traceconv.families.perfetto._wire import utf8
 from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind, occurring
 from traceconv.writers.ids import Identity
 
-# The tables in the order of their events at equal times.
+# The tables, in the order of their events at equal times.
 SLICE, FLOW, INSTANT, COUNTER, SAMPLE, LOG = range(6)
 _FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 
@@ -60,14 +60,14 @@ def _own_time(slices: Slices, row: int) -> int:
 
 
 def json_text(value: Any) -> bytes:
-    """Return JSON on one line, as all viewers read it."""
+    """Return a value as JSON on one line that all viewers can read."""
     return loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
 
 def loadable(text: bytes) -> bytes:
-    """Return the same JSON without an escaped backslash before a closing quote.
+    """Return JSON text without an escaped backslash before a closing quote.
 
-    Perfetto v52 takes that quote for escaped.
+    Perfetto v52 reads that quote as escaped.
     """
     return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
 
@@ -78,14 +78,14 @@ def task_text(identity: Identity) -> bytes:
 
 
 class PlainLines:
-    """Lets the kernel write what is plain.
+    """Writes the lines of plain events with the compiled kernel.
 
     Args:
-        module: of the kernel, with the writer of lines.
+        module: the kernel module with the writer of lines.
         trace: the trace.
         ids: the identity of each track.
-        counters: per counter track the text before the time, and before the value.
-        ends: where flows start and end.
+        counters: for each counter track, the text before the time and the text before the value.
+        ends: the starts and ends of flows.
     """
 
     def __init__(
@@ -121,9 +121,9 @@ class PlainLines:
         return used
 
     def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:
-        """Return the plain lines of some events, and where each ends; -1 - the place for a line that is not among them.
+        """Return the plain lines of events, and the end of each; for another line, -1 minus its position.
 
-        What the lines are in is used again for the next block.
+        The buffer of the lines is reused for the next block.
         """
         columns = _Columns(np.ascontiguousarray(ts), self._kernel.OTHER)
         for number, fill in (
@@ -176,7 +176,7 @@ class PlainLines:
 
 
 class _Columns:
-    """The rows of a block as the kernel takes them."""
+    """The rows of a block in the form that the kernel takes."""
 
     def __init__(self, ts: I64, kind: int) -> None:
         count = len(ts)

@@ -1,4 +1,4 @@
-"""Events whose plain ones are columns already, into the tables of the trace."""
+"""Add scanned events, whose plain ones are columns already, to the tables of the trace."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ _UNKNOWN = np.iinfo(np.int64).min
 
 
 class RowAdder:
-    """Adds rows of a scanner to the events of a trace; what is not plain among them is dispatched there."""
+    """Adds the rows of a scanner to the tables; events that are not plain are dispatched one by one."""
 
     def __init__(self, events: ChromeEvents) -> None:
         self._events = events
-        # By the numbers of a RowScanner: how many texts were met, their interned strings, those to be watched, the
-        # tracks of stands.
+        # By numbers of the RowScanner: the known texts, their interned strings, the watched ones, the tracks of stands.
         self._texts = 0
         self._text_strings = self._stand_tracks = np.empty(0, np.int64)
         self._watched_texts: list[int] = []
 
     def add(self, rows: Rows, seen: int) -> None:
-        """Add rows that have so many events before them. Every event of a big file comes through here."""
+        """Add rows, with `seen` events before them. Every event of a large file passes through here."""
         self._look(rows, seen)
         origin = np.arange(seen + 1, seen + 1 + len(rows))
         args_start = self._events.out.tables.args_part(rows.args)
@@ -63,7 +62,7 @@ class RowAdder:
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
 
     def _look(self, rows: Rows, seen: int) -> None:
-        """Read, in their order, the events that are not plain, bring something new, or are watched."""
+        """Read, in file order, the events that are not plain, have a new text or stand, or are watched."""
         self._make_room(rows.scanner)
         is_watched = np.zeros(len(rows), bool)
         for number in self._watched_texts:
@@ -80,7 +79,7 @@ class RowAdder:
                 self._events.watch(rows, row, seen + row + 1)
 
     def _make_room(self, scanner: RowScanner) -> None:
-        """Prepare for all texts and stands that the scanner has met."""
+        """Extend the columns to all texts and stands that the scanner has seen."""
         known, count = self._texts, scanner.text_count()
         watched = self._events.watched_names
         if watched:
@@ -90,7 +89,7 @@ class RowAdder:
         self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count())
 
     def _meet(self, rows: Rows, row: int) -> None:
-        """Take note of what an event brings that no plain event before it had."""
+        """Register the new texts and the new stand of an event."""
         stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
         if self._stand_tracks[stand] == _UNKNOWN:
             self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))

@@ -1,4 +1,4 @@
-"""Samples of a Chrome trace, whose call stacks are known when the whole file has been read."""
+"""Collect the samples of a Chrome trace, whose call stacks are known only at the end of the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST = sys.float_info.max
 
 
 def number_in(value: object) -> float | None:
-    """Return the number that a counter value is, also as text; an int stays exact."""
+    """Return the number in a counter value, which may be a text; integers stay exact."""
     if isinstance(value, str):
         value = number_of(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -29,8 +29,8 @@ class Samples:
     """Collects samples.
 
     Args:
-        out: where they go.
-        place: the track that an event stands on.
+        out: the builder.
+        place: a function that returns the track of an event.
     """
 
     def __init__(self, out: Builder, place: Callable[[Event], TrackId]) -> None:
@@ -39,7 +39,7 @@ class Samples:
         self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
 
     def add(self, event: Event, ts: int, number: int) -> None:
-        """Read P: what a thread was doing, as a call stack if the event has one."""
+        """Read P: a sample of a thread, with a call stack if the event has one."""
         frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
         weight = number_in(decode_json(extra_of(event, "weight") or b"1"))
         if weight is None or not 1 <= abs(weight) < 2**63:

@@ -1,7 +1,7 @@
-"""Times as they stand in the file to integer nanoseconds, one and many at once.
+"""Convert times of the file to integer ns, one or many at once.
 
-Nearly all writers print microseconds in one of two shapes, with exactly three decimals or with none. A batch of one
-shape is read as whole numbers without the point; anything else is for the exact reader of single times.
+Nearly all writers print microseconds with exactly three decimals or with none. A batch in one of these forms is read as
+integers without the point; other times are read one by one, exactly.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from traceconv.model.times import LIMIT_NS, US, parse_ns
 from traceconv.model.trace import I64
 
 _DIGITS = b"0123456789 -"
-_LONGEST = 19  # characters with the point: the digits fit into an int64 in any case
+_LONGEST = 19  # the most characters, with the point: the digits fit into an int64
 _POINT, _SPACE, _MINUS = ord("."), ord(" "), ord("-")
 _MAX_TIME_TEXT = 22
-_SURE_TIME_TEXT = 16  # with fewer characters no time is out of range
+_SURE_TIME_TEXT = 16  # a time with fewer characters is in range
 
 
 class Times:
@@ -28,9 +28,9 @@ class Times:
         self._exponent = exponent
 
     def one(self, raw: bytes) -> int:
-        """Return the nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none."""
+        """Return the ns of a ts or dur of the file. Raises ValueError if it is not a time."""
         if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
-            try:  # the shapes that nearly all events have: 12.345 and 12
+            try:  # fast path for the usual forms: 12.345 and 12
                 value = int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
                 if len(raw) < _SURE_TIME_TEXT or -LIMIT_NS <= value <= LIMIT_NS:
                     return value
@@ -43,13 +43,13 @@ class Times:
         return parse_ns(raw, self._exponent)
 
     def many(self, raws: list[Raw]) -> Sequence[int] | I64:
-        """Return the nanoseconds of several; ValueError if one of them is none."""
+        """Return the ns of several times. Raises ValueError if one of them is not a time."""
         found = _microseconds(raws) if self._exponent == US else None
         return [self.one(bytes(raw)) for raw in raws] if found is None else found
 
 
 def _microseconds(raws: Sequence[Raw]) -> I64 | None:
-    """Return nanoseconds of microseconds in one of the two common shapes; None if any has another shape."""
+    """Return the ns of times in one of the two usual forms; None if any has another form."""
     joined = b" ".join(raws)
     text = np.frombuffer(joined, np.uint8)
     ends = np.append(np.flatnonzero(text == _SPACE), len(text))

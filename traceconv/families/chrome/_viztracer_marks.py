@@ -1,4 +1,4 @@
-"""How a Chrome trace is known to be of viztracer: for its importer, and for that of PyTorch, which is similar."""
+"""Recognise Chrome traces of viztracer, for its importer and for that of PyTorch, whose files are similar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY = b'"viztracer_metadata"'
 def is_of_viztracer(head: Head) -> bool:
     """Return whether viztracer wrote a Chrome trace.
 
-    Functions in the head, or its metadata or `file_info` at the end.
+    By functions in the head, or by its metadata or `file_info` at the end.
     """
     if _KEY in head.data or _FUNCTION.search(head.data):
         return True

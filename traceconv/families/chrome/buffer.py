@@ -1,4 +1,4 @@
-"""The part of a Chrome trace that is in memory: read on as it is consumed, and the JSON values in it, valid or not."""
+"""A buffer over a Chrome trace: reads on as bytes are consumed, and returns JSON values, valid or repaired."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _REPLACEMENT = "\ufffd".encode()
 _MAX_VALUE = 64 << 20
 _MIN_VALUE = 1 << 10
-_PRICE = 256  # what a byte that was scanned in vain costs, see `limit`
-_PAY = 64  # what a byte that was left behind earns
-AHEAD = 256  # enough to see how an object begins
+_PRICE = 256  # the cost of a byte that was scanned in vain, see `limit`
+_PAY = 64  # the credit for a consumed byte
+AHEAD = 256  # enough to recognise the start of an object
 
 
 class JsonBuffer:
-    """A window into the file that begins at what is not consumed.
+    """A window into the file, from the first byte that is not consumed.
 
     Args:
         stream: the file.
-        name: what messages call it.
-        out: where problems are counted.
+        name: its name in messages.
+        out: the builder, which counts problems.
 
     Attributes:
         data: the bytes in memory.
-        pos: what of them is consumed.
-        dropped: how many bytes of the file stand before them.
-        at_end: whether they reach the end of the file.
-        commas: how many were passed over; whoever counts them sets it back.
+        pos: the position up to which they are consumed.
+        dropped: the bytes of the file before them.
+        at_end: whether they reach to the end of the file.
+        commas: the commas that were skipped; reset by the caller that counts them.
     """
 
     def __init__(self, stream: IO[bytes], name: str, out: Builder) -> None:
@@ -56,8 +56,8 @@ class JsonBuffer:
         self._stream = stream
         self._name = name
         self._out = out
-        self._read = 0  # bytes of the file that were read
-        self._patience = _MAX_VALUE  # how far a value that needs repair may reach, as of the byte self._paid_until
+        self._read = 0  # the bytes of the file read so far
+        self._patience = _MAX_VALUE  # the limit for a value that needs repair, at the byte self._paid_until
         self._paid_until = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -65,12 +65,12 @@ class JsonBuffer:
         """Return a number, true, false or null."""
         while (match := _SCALAR.match(self.data, self.pos)) and match.end() == len(self.data) and self.fill():
             pass
-        assert match is not None  # it matches the empty text
+        assert match is not None  # the pattern matches the empty text
         self.pos = max(match.end(), self.pos + 1)
         return match[0] if is_json(match[0]) else msgspec.json.encode(match[0].decode("utf-8", "replace"))
 
     def string(self) -> str:
-        """Return the string here, as a key or a value of the top level."""
+        """Return the string at the position: a key or a value of the top level."""
         while True:
             match = _STRING.match(self.data, self.pos)
             if match is not None:
@@ -83,7 +83,7 @@ class JsonBuffer:
                 raise Incomplete
 
     def value_here(self, repairs: Counter[str]) -> tuple[bytes, int]:
-        """Return the object or array here as valid JSON, and where it ends, reading as much more as it takes."""
+        """Return the object or array at the position as valid JSON, and its end; read more bytes as needed."""
         limit = self.limit()
         while True:
             repaired: Counter[str] = Counter()
@@ -106,10 +106,10 @@ class JsonBuffer:
                 return value, self.pos + end - start
 
     def limit(self) -> int:
-        """Return how many bytes the value here may have if it needs repair.
+        """Return the most bytes of a value at the position that needs repair.
 
-        Where many values do not end, each would be looked for up to the end of the file. So what is scanned in vain
-        shortens the limit and what is left behind extends it again: the time stays in proportion to the file.
+        Many values without an end would each be scanned to the end of the file. So bytes that are scanned in vain lower
+        the limit, and consumed bytes raise it again: the time stays proportional to the size of the file.
         """
         here = self.dropped + self.pos
         self._patience = min(_MAX_VALUE, self._patience + _PAY * (here - self._paid_until))
@@ -117,17 +117,17 @@ class JsonBuffer:
         return max(_MIN_VALUE, self._patience)
 
     def in_vain(self, scanned: int) -> None:
-        """Note that so many bytes were scanned for a value that is none."""
+        """Count bytes that were scanned in vain."""
         self._patience = max(0, self._patience - _PRICE * scanned)
 
     def where(self) -> str:
-        """Return the place here, for messages."""
+        """Return the position for messages."""
         return f"{self._name}:byte {self.dropped + self.pos}"
 
     def next_char(self, separators: bool = False) -> str:
-        """Return the next character that is not white space (nor a comma, if they separate).
+        """Return the next character that is not white space (nor a comma, if `separators`).
 
-        "" at the end of the file.
+        Return "" at the end of the file.
         """
         pattern = _SEPARATORS if separators else _SPACE
         while True:
@@ -141,17 +141,17 @@ class JsonBuffer:
                 return ""
 
     def peek(self, count: int) -> None:
-        """Have that many bytes in the buffer, if the file has them."""
+        """Read until the buffer has that many bytes, if the file has them."""
         while (missing := count - len(self.data) + self.pos) > 0 and self.fill(missing):
             pass
 
     def looks_like(self, start: re.Pattern[bytes]) -> re.Match[bytes] | None:
-        """Return whether what is here fits an expression of at most `AHEAD` bytes."""
+        """Return the match of a pattern of at most `AHEAD` bytes at the position; None without one."""
         self.peek(AHEAD)
         return start.match(self.data, self.pos)
 
     def fill(self, at_least: int = 0) -> bool:
-        """Drop what is consumed and read on; False at the end of the file."""
+        """Drop consumed bytes and read on; return False at the end of the file."""
         more = self._stream.read(max(CHUNK_BYTES, at_least))
         self.at_end = not more
         text = self._as_utf8(more)
@@ -163,13 +163,13 @@ class JsonBuffer:
         return bool(text)
 
     def drop(self) -> None:
-        """Let go of what is consumed."""
+        """Drop the consumed bytes."""
         self.dropped, self.data, self.pos = self.dropped + self.pos, self.data[self.pos :], 0
 
     def _as_utf8(self, more: bytes) -> bytes:
-        """Return the bytes with what is not UTF-8 replaced and counted.
+        """Return the bytes with invalid UTF-8 replaced and counted.
 
-        A character cut by the chunk waits for its rest.
+        A character that is cut by the end of the chunk waits for its rest.
         """
         pending = self._decoder.getstate()[0]
         if more.isascii() and not pending:
@@ -184,7 +184,7 @@ class JsonBuffer:
 
 
 def _not_utf8(text: bytes) -> int:
-    """Return where the first bytes are that are not UTF-8; the end if there are none."""
+    """Return the position of the first invalid UTF-8; the end if there is none."""
     try:
         text.decode()
     except UnicodeDecodeError as error:

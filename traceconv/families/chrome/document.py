@@ -1,4 +1,4 @@
-"""What a Chrome trace says beside its events: its clock, its stack frames, metadata of the recording."""
+"""Read the top level of a Chrome trace beside its events: clock, stack frames, metadata."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds
 _EVENT = re.compile(rb'"ph"\s*:\s*"')
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
-#: The escapes of JSON that stand for control characters, as they were written.
+#: Control characters, and the unescaped backslash sequences that JSON reads as these.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
 
 def looks_like_chrome(head: Head) -> Match:
-    """Return MAYBE when the head looks like a trace in the Trace Event Format, else NO with the reason."""
+    """Return MAYBE if the head looks like the Trace Event Format, else NO with the reason."""
     text = head.text
     if text[:1] not in (b"{", b"["):
         return Match.no("does not begin with { or [")
@@ -51,7 +51,7 @@ def looks_like_chrome(head: Head) -> Match:
 
 
 def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
-    """Return the top-level values, decoded; metadata of the recording also goes to the metadata."""
+    """Return the top-level values, decoded; keep those about the recording as metadata."""
     values: dict[str, Any] = {}
     for key, raw in reader.top.items():
         if key in _EMBEDDED:
@@ -66,7 +66,7 @@ def top_level(reader: ChromeReader, out: Builder) -> dict[str, Any]:
 
 
 def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
-    """Add the `samples` of the object form, which stand beside the events."""
+    """Add the `samples` of the object form, which are beside the events."""
     for sample in top.get("samples", ()):
         events.out.balance.read += 1
         if bytes(sample)[:1] != b"{":
@@ -78,7 +78,7 @@ def add_top_level_samples(top: dict[str, Any], events: ChromeEvents) -> None:
 
 
 def _elements(raw: bytes) -> list[msgspec.Raw]:
-    """Return the elements of an array, undecoded, so that their times stay exact; none of anything else."""
+    """Return the elements of an array, undecoded, so that times stay exact; empty for other values."""
     return msgspec.json.decode(raw, type=list[msgspec.Raw]) if raw[:1] == b"[" else []
 
 
@@ -118,14 +118,14 @@ def set_clock(
     bound_ns: int | None = None,
     method: str = "baseTimeNanoseconds of the file",
 ) -> None:
-    """Say what the times of the trace count from, as far as the file tells.
+    """Set the clock domain of the trace, and the snapshot that the file states.
 
     Args:
         top: the top-level values.
-        out: where the events went.
+        out: the builder.
         private: the domain of the times.
-        bound_ns: how well times of this writer follow the wall clock; None if nobody has measured it.
-        method: what the receipt says about a base time.
+        bound_ns: the bound between times of this writer and the wall clock, ns; None if not measured.
+        method: the source of a base time, for the receipt.
     """
     out.clocks.set_default(private)
     base = base_time(top)

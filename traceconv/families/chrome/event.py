@@ -1,4 +1,4 @@
-"""One event of a Chrome trace as it stands in the file, and the JSON values in it."""
+"""One event of a Chrome trace, undecoded, and the JSON values in it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from msgspec import Raw
 
 from traceconv.families.chrome.lenient_json import flatten
 
-#: Stands for a field that an event does not have.
+#: The value of a field that an event does not have.
 ABSENT = Raw(b"")
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 class Known(dict[_Key, _Value]):
-    """What belongs to each key, made when the key is met first: one lookup in the loops over all events."""
+    """A dict that makes the value of a key on first use: one lookup in loops over all events."""
 
     def __init__(self, make: Callable[[_Key], _Value]) -> None:
         self._make = make
@@ -29,7 +29,7 @@ class Known(dict[_Key, _Value]):
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One event as it stands in the file; what is not text stays undecoded.
+    """One event of the file; values other than texts stay undecoded.
 
     Attributes:
         extra: all fields beyond those above, undecoded; None when there are none.
@@ -59,7 +59,7 @@ _RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
 
 
 def decode_event(raw: bytes) -> Event:
-    """Return one event as it stands in the file, which is valid JSON."""
+    """Decode one event, which is valid JSON."""
     try:
         return _decode_event(raw)
     except msgspec.ValidationError:
@@ -67,12 +67,12 @@ def decode_event(raw: bytes) -> Event:
 
 
 def compact(raw: bytes | memoryview) -> bytes:
-    """Return a valid JSON text without the white space between its parts."""
+    """Return a valid JSON text without white space between tokens."""
     return bytes(msgspec.json.format(raw, indent=-1)) if raw else b""
 
 
 def event_of(members: dict[str, Raw]) -> Event:
-    """Return an event out of the members of a JSON object, whatever their types."""
+    """Return an event from the members of a JSON object of any types."""
     event = Event()
     for key in _TEXT_FIELDS:
         if key in members:
@@ -85,7 +85,7 @@ def event_of(members: dict[str, Raw]) -> Event:
 
 
 def decode_json(raw: bytes) -> Any:
-    """Return the value of a valid JSON text. Numbers beyond a double, and what is nested too deeply, stay text."""
+    """Decode a valid JSON text. Numbers out of the range of a double, and values nested too deeply, stay text."""
     raw = flatten(raw)
     try:
         return _decode_any(raw)
@@ -103,7 +103,7 @@ def _number_or_text(text: str) -> float | str:
 def text_of(raw: bytes) -> str:
     """Return the text of a JSON value.
 
-    Of a string its content, of anything else its JSON text, without spaces between.
+    For a string its content, for other values their JSON text without white space.
     """
     if raw[:1] in (b"{", b"["):
         raw = compact(flatten(raw))
@@ -115,7 +115,7 @@ def text_of(raw: bytes) -> str:
 
 
 class Empties(list[Event]):
-    """Empty objects, `size` of them one after the other, in place of a list of them."""
+    """A run of `size` empty objects, instead of a list of them."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -129,5 +129,5 @@ def members_of(event: Event) -> dict[str, Any]:
 
 
 def extra_of(event: Event, key: str) -> bytes:
-    """Return a rare field of an event as it stands in the file, or nothing."""
+    """Return a rare field of an event, undecoded; b"" if it is missing."""
     return bytes(event.extra[key]) if event.extra and key in event.extra else b""

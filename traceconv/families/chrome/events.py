@@ -1,7 +1,7 @@
-"""What each phase of the Trace Event Format means, in the builder's verbs.
+"""Read the phases of the Trace Event Format into the builder.
 
-The importers of the family (any Chrome trace, ONNX Runtime, MXNet, PyTorch) share this class; each overrides what its
-tool does differently: what its pids and tids stand for, how its names and args are to be read.
+The importers of the family (any Chrome trace, ONNX Runtime, MXNet, PyTorch) share this class; each overrides the
+methods where its tool differs: the meaning of pids and tids, names and args.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ BAD_ARGS = repaired("chrome.bad_args", "args that are not a JSON object were kep
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
-_SHALLOW = 2 * MAX_DEPTH  # as many bytes cannot hold more brackets within brackets
+_SHALLOW = 2 * MAX_DEPTH  # values with fewer bytes cannot be nested deeper
 _INT32 = range(-(2**31), 2**31)
 
 
 class _Columns(NamedTuple):
-    """What complete events become without a closer look at each; times in ns."""
+    """The columns of complete events that need no individual treatment; times in ns."""
 
     ts: Sequence[int] | I64
     dur: Sequence[int] | I64
@@ -73,14 +73,14 @@ class _Columns(NamedTuple):
 
 
 class ChromeEvents:
-    """Turns the events of one trace into rows.
+    """Adds the events of one trace to the tables.
 
     Args:
-        out: where they go.
+        out: the builder.
         exponent: the unit of ts and dur as a power of ten of ns; microseconds by the format.
     """
 
-    #: Names of plain events that `watch` wants to see.
+    #: The names of plain events that are passed to `watch`.
     watched_names: frozenset[str] = frozenset()
 
     def __init__(self, out: Builder, exponent: int = US) -> None:
@@ -88,7 +88,7 @@ class ChromeEvents:
         self.flows = FlowSteps()
         self._exponent = exponent
         self._times = Times(exponent)
-        #: Nanoseconds of a ts or dur as it stands in the file. Raises ValueError when it is none.
+        #: Converts a ts or dur of the file to ns. Raises ValueError if it is not a time.
         self.time = self._times.one
         self._seen = 0
         self._rows = RowAdder(self)
@@ -117,7 +117,7 @@ class ChromeEvents:
     # -- reading ----------------------------------------------------------------------------------------------
 
     def add(self, batch: list[Event]) -> None:
-        """Add all events of a batch, in the order of the file."""
+        """Add the events of a batch, in file order."""
         if isinstance(batch, Empties):
             self.out.skip(EMPTY_EVENT, self._seen + 1, count=batch.size)
             self._seen += batch.size
@@ -129,7 +129,7 @@ class ChromeEvents:
         self._seen = number
 
     def add_all(self, reader: ChromeReader) -> None:
-        """Add all events of a trace whose complete events need no change: these go in as whole columns."""
+        """Add all events of a trace; plain ones are added as columns."""
         for batch in reader.rows(self._exponent):
             if isinstance(batch, Rows):
                 self._rows.add(batch, self._seen)
@@ -140,7 +140,7 @@ class ChromeEvents:
                 self.add_plain(batch)
 
     def add_plain(self, batch: list[Event]) -> None:
-        """Add events that are not columns yet."""
+        """Add events that were read as objects."""
         for event in batch:
             self.prepare(event)
         absent = ABSENT
@@ -171,7 +171,7 @@ class ChromeEvents:
         self.out.balance.written += len(plain)
 
     def dispatch(self, event: Event, number: int) -> None:
-        """Add one event of any phase; `number` is its place in the file, from 1."""
+        """Add one event of any phase; `number` is its position in the file, from 1."""
         phase = event.ph
         if phase == "M":
             self.metadata(event, number)
@@ -190,7 +190,7 @@ class ChromeEvents:
             self.out.skip(UNKNOWN_PHASE, number, repr(phase))
 
     def finish(self, frames: dict[str, Any] | None = None) -> None:
-        """Put together what belongs together, once all events are in.
+        """Finish after the last event: resolve flows, asynchronous events and samples.
 
         Args:
             frames: the `stackFrames` of the trace, by id.
@@ -202,7 +202,7 @@ class ChromeEvents:
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def process(self, pid: bytes) -> TrackId:
-        """Return the process of a pid as it stands in the file."""
+        """Return the track of the process of an undecoded pid."""
         track = self._processes.get(pid)
         if track is None:
             same = self._processes.get(_spelled(pid))
@@ -211,7 +211,7 @@ class ChromeEvents:
         return track
 
     def thread(self, pid: bytes, tid: bytes) -> TrackId:
-        """Return the thread of a pid and tid as they stand in the file."""
+        """Return the track of the thread of an undecoded pid and tid."""
         return self._threads[pid, tid]
 
     def _declare_thread(self, pid: bytes, tid: bytes) -> TrackId:
@@ -221,17 +221,17 @@ class ChromeEvents:
         return self.new_thread(self.process(pid), _number_or_text(pid), _number_or_text(tid))
 
     def new_process(self, pid: int | str) -> TrackId:
-        """Return the track for a pid that was not seen before; texts are names."""
+        """Declare the track of a new pid; a text is its name."""
         return self.out.tracks.process(pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """Return the track for a tid that was not seen before in its process."""
+        """Declare the track of a new tid of a process."""
         return (
             self.out.tracks.thread(process, tid) if isinstance(tid, int) else self.out.tracks.thread(process, None, tid)
         )
 
     def place(self, event: Event) -> TrackId:
-        """Return the thread that an event stands on."""
+        """Return the track of the thread of an event."""
         return self.thread(bytes(event.pid), bytes(event.tid))
 
     def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
@@ -240,10 +240,10 @@ class ChromeEvents:
         return self.thread(pid, tid)
 
     def prepare(self, event: Event) -> None:
-        """Change what an event of the importer's tool says wrongly; plain ones of the scanner do not need it."""
+        """Correct an event of the tool before it is read; plain events of the scanner do not need it."""
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
-        """See a plain event with one of the watched names; it will become a row in any case."""
+        """Look at a plain event with a watched name, in addition to its row."""
 
     # -- phases -----------------------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class ChromeEvents:
         self.out.end(self.place(event), ts, event.name, args_of(self.out, event, number), number)
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """Read i, I, R: a point in time of a thread, a process or the whole trace."""
+        """Read i, I, R: an instant of a thread, a process or the whole trace."""
         if event.s == "g":
             if self._global == NO_TRACK:
                 self._global = self.out.tracks.add("Global events")
@@ -306,7 +306,7 @@ class ChromeEvents:
         return track
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
-        """Read events that belong together by an id and not by their thread: async, contexts, objects."""
+        """Read events that are grouped by an id instead of their thread: async events, contexts, objects."""
         identity = _async_id(event)
         if identity is None and event.ph == "n":
             self.instant(event, ts, number)
@@ -329,7 +329,7 @@ class ChromeEvents:
             self.out.balance.written += 1
 
     def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
-        """Return the track of one id. Those of one name share lanes later, where they do not overlap."""
+        """Return the track of an id. Tracks of equal name share lanes later, where they do not overlap."""
         key = (pid, event.cat, text_of(extra_of(event, "scope")), identity)
         track = self._async.get(key)
         if track is None:
@@ -350,7 +350,7 @@ class ChromeEvents:
     # -- metadata ------------------------------------------------------------------------------------------------
 
     def metadata(self, event: Event, number: int) -> None:
-        """Read M: names and order of processes and threads; anything else is a fact about the trace."""
+        """Read M: names and order of processes and threads; others are kept as metadata."""
         args = members_of(event)
         self.out.balance.merged["metadata"] += 1
         if event.name == "process_name":
@@ -372,12 +372,12 @@ class ChromeEvents:
 
 
 def _spelled(raw: bytes) -> bytes:
-    """Return a pid, tid or id in one spelling, since 7 and "7" are the same."""
+    """Return a pid, tid or id in its canonical form, since 7 and "7" are the same."""
     return raw[1:-1] if raw[:1] == b'"' and raw[1:-1].isdigit() else raw
 
 
 def _number_or_text(raw: bytes) -> int | str:
-    """Return a pid or tid: a whole number if it is one, also inside a string."""
+    """Return a pid or tid as an integer if it is one, also inside a string; else as text."""
     text = text_of(raw)
     digits = text.removeprefix("-")
     return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LIMIT_NS)) + 1 else text
@@ -392,7 +392,7 @@ def _label(value: object) -> str:
 
 
 def args_of(out: Builder, event: Event, number: int, used: Iterable[str] = ()) -> bytes:
-    """Return the args of an event, with all of its fields that have no other place in the trace."""
+    """Return the args of an event, with its fields that have no other place in the trace."""
     args = bytes(event.args)
     if args[:1] != b"{":
         if args not in (b"", b"null"):
@@ -408,7 +408,7 @@ def args_of(out: Builder, event: Event, number: int, used: Iterable[str] = ()) -
 
 
 def values_of(out: Builder, event: Event, number: int) -> dict[str, float]:
-    """Return the numbers of a counter event by series; an event without any is skipped here."""
+    """Return the values of a counter event by series; an event without any is counted as skipped."""
     values: dict[str, float] = {}
     for series, value in members_of(event).items():
         number_value = number_in(value)
@@ -423,7 +423,7 @@ def values_of(out: Builder, event: Event, number: int) -> dict[str, float]:
 
 
 def _async_id(event: Event) -> tuple[bytes, bytes] | None:
-    """Return the pid and the id that an async event is known by; the pid is empty for an id of the whole trace."""
+    """Return the pid and the id of an async event; the pid is b"" for an id of the whole trace."""
     if event.id is not ABSENT:
         return _spelled(bytes(event.pid)), _spelled(bytes(event.id))
     raw = extra_of(event, "id2")
@@ -445,7 +445,7 @@ def _add_flow_fields(flows: FlowSteps, event: Event, ts: int, number: int, track
 
 
 def _note_metadata(out: Builder, event: Event, number: int) -> None:
-    """Keep memory dumps and clock marks (phases v, V, c) as they are."""
+    """Keep memory dumps and clock marks (phases v, V, c) as metadata."""
     kind = "clock_sync" if event.ph == "c" else "memory_dump"
     fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}
     out.metadata[f"{kind} (event {number})"] = fact
@@ -453,7 +453,7 @@ def _note_metadata(out: Builder, event: Event, number: int) -> None:
 
 
 def _columns_of(plain: list[Event], times: Times) -> _Columns | None:
-    """Return times, durations and args of complete events; None if one of them needs a closer look."""
+    """Return the columns of complete events; None if one of them needs individual treatment."""
     args = [compact(memoryview(event.args)) for event in plain]
     for chunk in args:
         if chunk[:1] not in (b"{", b"") or (len(chunk) > _SHALLOW and may_be_deep(chunk)):

@@ -1,10 +1,10 @@
-"""Flow events of Chrome traces become flows between two slices each.
+"""Turn the flow events of Chrome traces into flows between two slices each.
 
-A flow event names a thread and a time; it belongs to the slice around it (`s`, `t`, and `f` with `bp: "e"`) or to the
-next slice that begins there (`f` without). Steps of one flow are known by category, name and id. Writers put the end
-before the start in the file, reuse ids, and end one flow several times (one launch, several kernels), so steps are put
-together only when all are known: each start begins a flow of its own; a later step or end belongs to the latest start
-at or before it, or to the first start if there is none; flows go from the last start or step to the next step or end.
+A flow event states a thread and a time. It belongs to the slice around that time (`s`, `t`, and `f` with `bp: "e"`) or
+to the next slice of the thread (`f` without). Events of one flow have equal category, name and id. Writers put ends
+before starts in the file, reuse ids, and end one flow several times (one launch, several kernels). So they are resolved
+after the last event: each start begins a flow of its own; a step or end belongs to the latest start at or before it,
+else to the first start; flows go from the last start or step to the next step or end.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ class FlowSteps:
     def __init__(self, unpaired: Code = UNPAIRED) -> None:
         self._unpaired = unpaired
         self._forget()
-        self._settled: list[int] = []  # the track of each placeholder
+        self._settled: list[int] = []  # the track for each placeholder
 
     def _forget(self) -> None:
-        # By category and name: their number, and that of each id there; all three are a key. There may be millions.
+        # By category and name: their number, and the number of each id there; a key is all three. There may be
+        # millions.
         self._kinds: dict[tuple[str, str], tuple[int, dict[bytes, int]]] = {}
-        self._kind_of = array("i")  # of each key
+        self._kind_of = array("i")  # the columns of keys
         self._columns = {name: array(code) for name, code in _STEP_COLUMNS.items()}
 
     def add(
@@ -76,11 +77,11 @@ class FlowSteps:
         Args:
             key: category, name and id of the flow.
             phase: "s", "t" or "f".
-            track: where it stands, and `ts` when, in ns.
+            track, ts: its track, and its time in ns.
             at: the number of the event.
             to_next: whether it belongs to the next slice instead of the one around it.
-            row: the slice that it belongs to, if that is known.
-            counts: whether it is an event of its own (a flow field of a slice is not).
+            row: the slice that it belongs to, if known.
+            counts: whether it counts as an event (a flow field of a slice does not).
         """
         fields = (self._number(key), _PHASES[phase], track, ts, at, to_next, row, counts)
         for column, value in zip(self._columns.values(), fields, strict=True):
@@ -111,22 +112,22 @@ class FlowSteps:
         return number
 
     def placeholder(self) -> int:
-        """Return a number that stands for a track that is not known yet."""
+        """Return a placeholder for a track that is not known yet."""
         self._settled.append(_NO_SLICE)
         return _FIRST_PLACEHOLDER - len(self._settled) + 1
 
     def settle(self, placeholder: int, track: int) -> None:
-        """Say which track a placeholder stands for."""
+        """Set the track of a placeholder."""
         self._settled[_FIRST_PLACEHOLDER - placeholder] = track
 
     def resolve(self, out: Builder) -> None:
-        """Draw the flows. All slices must be in the builder. The steps are used up."""
+        """Add the flows to the builder, which must hold all slices. The steps are consumed."""
         if self._columns["key"]:
             _Resolution(self, out).run()
         self._forget()
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return what `add` takes of all flow events, the keys as numbers."""
+        """Return the columns of all flow events, with the keys as numbers."""
         columns = {name: np.frombuffer(values, _STEP_COLUMNS[name]) for name, values in self._columns.items()}
         track = columns["track"]
         pending = track <= _FIRST_PLACEHOLDER
@@ -134,11 +135,11 @@ class FlowSteps:
         return columns
 
     def kinds(self) -> tuple[list[tuple[str, str]], I32]:
-        """Return categories with names, and for each key which of these it has."""
+        """Return the distinct pairs of category and name, and the number of the pair of each key."""
         return list(self._kinds), np.frombuffer(self._kind_of, np.int32)
 
     def ids(self) -> list[bytes]:
-        """Return the id of each key."""
+        """Return the id the columns of keys."""
         found = [b""] * len(self._kind_of)
         for _, ids in self._kinds.values():
             for name, number in ids.items():
@@ -152,7 +153,7 @@ class FlowSteps:
 
 
 class _Resolution:
-    """Finds the slice of each flow event and draws the flows."""
+    """Finds the slice of each flow event, and adds the flows."""
 
     def __init__(self, steps: FlowSteps, out: Builder) -> None:
         self._out = out
@@ -163,10 +164,10 @@ class _Resolution:
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
         self._kinds, self._kind_of = steps.kinds()
         self._ids: list[bytes] | None = None
-        # The flows come in the order of their keys: let it be that of the file, however the steps were added.
+        # Flows are added in the order of their keys, so keys are renumbered by file order.
         first = np.full(len(self._kind_of), np.iinfo(np.int64).max)
         np.minimum.at(first, columns["key"], self.at)
-        self._number = np.argsort(first, kind="stable").astype(np.int32)  # of each key as FlowSteps has it
+        self._number = np.argsort(first, kind="stable").astype(np.int32)  # the columns of keys as FlowSteps has it
         rank = np.empty_like(self._number)
         rank[self._number] = np.arange(len(rank), dtype=np.int32)
         self.key = rank[columns["key"]]
@@ -181,7 +182,7 @@ class _Resolution:
         self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
 
     def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return the steps of flows that have both a start and something after it; the others are reported."""
+        """Return the steps of flows with a start and a later event; report the others."""
         starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._number)) > 0
         others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._number)) > 0
         paired = (starts & others)[self.key[steps]]
@@ -222,10 +223,10 @@ class _Resolution:
                 self._bind_on_track(here, rows, starts, starts + dur[rows])
 
     def _bind_on_track(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64, ends: I64) -> None:
-        """Bind steps to slices; both are in order of time, slices that begin together the longer first."""
+        """Bind steps to slices; both are sorted by time, slices of equal start by length, longer first."""
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
-        self.row[steps[begins_here]] = rows[around[begins_here]]  # nothing can lie further inside
+        self.row[steps[begins_here]] = rows[around[begins_here]]  # no slice lies further inside
         to_next = self.to_next[steps] != 0
         following = np.searchsorted(starts, self.ts[steps])
         self.row[steps[to_next]] = np.append(rows, _NO_SLICE)[following[to_next]]
@@ -237,7 +238,7 @@ class _Resolution:
     # -- the flows -------------------------------------------------------------------------------------------
 
     def _draw(self, steps: npt.NDArray[np.intp]) -> None:
-        """Join the slices of all flows; the steps are in order of key, time and phase."""
+        """Add the flows; the steps are in order of key, time and phase."""
         if not len(steps):
             return
         bounds = np.flatnonzero(np.diff(self.key[steps])) + 1
@@ -251,7 +252,7 @@ class _Resolution:
         self._out.balance.written += int(self.counts[steps].sum())
 
     def _draw_flow(self, steps: list[int]) -> None:
-        """Join the slices of all flows with one key: each start begins one of its own."""
+        """Add the flows of one key: each start begins a flow of its own."""
         starts = [step for step in steps if self.phase[step] == _START]
         pending = set(starts)
         sources, targets = [], []
@@ -285,14 +286,14 @@ class _Resolution:
 
 
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:
-    """Return the innermost slice of one track around each point in time, -1 where there is none.
+    """Return the innermost slice of a track at each time, -1 without one.
 
-    A slice that just ends at the point is taken only if no other is open. Slices that cross are as in a stack: what
-    ends before the next one begins is closed.
+    A slice that ends exactly at the time is used only if no other is open. Slices that cross are treated as a stack: a
+    slice that ends before the next one starts is closed.
 
     Args:
-        starts, ends: of the slices, ns.
-        points: in order of time, ns.
+        starts, ends: the slices, ns.
+        points: the times, ns, ascending.
     """
     nesting = kernel.module("nesting")
     if nesting is not None:
@@ -305,7 +306,7 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
     upcoming = 0
     before = None
     for point in points.tolist():
-        if point == before:  # many slices may end here: one look at all of them is enough
+        if point == before:  # many slices may end here: they are popped together
             around.append(around[-1])
             continue
         before = point
@@ -321,7 +322,7 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
 
 
 def _top(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
-    """Return the innermost slice around ts; one that just ends there only if no other is open."""
+    """Return the innermost slice at `ts` (ns); one that ends exactly there only if no other is open."""
     ending = -1
     for index in reversed(open_slices):
         if ends[index] > ts or starts[index] == ts:

@@ -1,14 +1,13 @@
-"""The events of a Chrome trace, out of whatever really stands in the file.
+"""Read the events of a Chrome trace from valid or damaged JSON.
 
 Source: the Trace Event Format document; what the catapult and Perfetto importers accept; real files (the goldens).
 
     {"displayTimeUnit": "ms", "traceEvents": [{"ph": "X", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5}, ...]}
     [{"ph": "B", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5},
 
-The file is read in chunks that are cut between two events; each chunk is decoded at once by msgspec, which leaves the
-times and the args as bytes. Only a chunk that this refuses is read event by event, and only an event that is not valid
-JSON goes through the lenient scanner. So a healthy file costs no more than a strict parser, and a broken one loses
-nothing that can be read.
+The file is read in chunks that are cut between events; msgspec decodes a chunk at once, and leaves times and args as
+bytes. Only a chunk that it refuses is read event by event, and only an event of invalid JSON goes through the lenient
+scanner. So a valid file costs no more than a strict parser, and from a damaged one all readable events are read.
 """
 
 from __future__ import annotations
@@ -60,17 +59,18 @@ _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
 _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
-#: Empty objects, one after the other: each costs as much as an event, and a small file may unpack to millions of them.
+#: A run of empty objects: each would cost as much as an event, and a small file may unpack to millions of them.
 _EMPTIES = re.compile(rb"(?:\{\s*+\}\s*+,\s*+){64,}+")
 _EMPTIES_AHEAD = (b"{}," * 64, b"{}, " * 64, b"{},\n" * 64)
-#: How msgspec says that more follows after a whole value (the number counts the first byte of it, from 1), and where
-#: it stopped. Nothing but speed hangs on this wording, but much of it: a test holds msgspec to it.
+#: The message of msgspec for bytes after a complete value, with their position (from 1). Only speed depends on this
+#: wording; a test checks it.
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _POSITION = re.compile(r"\(byte (\d+)\)")
 _CUT_TRIES = 16
 _CUT_WINDOW = 1 << 16
-_STRICT_EASE = 64  # about so much faster is msgspec than the lenient scanner
-_WINDOWS = (4 << 10, 64 << 10, 1 << 20)  # of what is tried first: most arrays and events are shorter than the buffer
+_STRICT_EASE = 64  # msgspec is faster than the lenient scanner by about this factor
+# the size of the first attempt: most arrays and events are shorter than the buffer
+_WINDOWS = (4 << 10, 64 << 10, 1 << 20)
 _SHOWN = 40
 _BASE_TIME = "baseTimeNanoseconds"
 
@@ -79,7 +79,7 @@ class ChromeReader:
     """Reads one Chrome trace.
 
     Attributes:
-        top: the top-level values beside the events, undecoded; complete when all batches were read.
+        top: the top-level values beside the events, undecoded; complete after all batches.
     """
 
     def __init__(self, source: Source, out: Builder) -> None:
@@ -90,13 +90,13 @@ class ChromeReader:
         self._plain_events = True
         self._repairs: Counter[str] = Counter()
         self._scanner: RowScanner | None = None
-        self._in_array = False  # whether commas stand between the events here
-        self._behind_event = False  # whether one of an array ends here
-        self._searched = b""  # the buffer that was searched for empty objects
-        self._empties: list[int] = []  # where each form of them comes next
+        self._in_array = False  # whether commas separate the events here
+        self._behind_event = False  # whether an event of an array ends here
+        self._searched = b""  # the buffer that was last searched for empty objects
+        self._empties: list[int] = []  # the next position of each form of them
 
     def rows(self, exponent: int) -> Iterator[Rows | list[Event]]:
-        """Yield the events like `batches`, plain ones as columns if the kernel is there.
+        """Yield the events as `batches` does, but plain ones as columns if the kernel is compiled.
 
         Args:
             exponent: the unit of ts and dur as a power of ten of ns.
@@ -106,15 +106,15 @@ class ChromeReader:
         yield from self._all_batches()
 
     def batches(self) -> Iterator[list[Event]]:
-        """Yield the events in lists, in the order of the file.
+        """Yield the events in lists, in file order.
 
-        The balance counts them as read. A list is used only once.
+        The balance counts them as read. A list is valid until the next one.
 
         Raises:
-            MalformedInput: nothing in the file can be read as a Chrome trace.
+            MalformedInput: the file cannot be read as a Chrome trace at all.
         """
         for batch in self._all_batches():
-            assert isinstance(batch, list)  # there is no scanner
+            assert isinstance(batch, list)  # the kernel is not compiled
             yield batch
 
     def _all_batches(self) -> Iterator[Rows | list[Event]]:
@@ -124,7 +124,8 @@ class ChromeReader:
                 self._out.balance.read += batch.size if isinstance(batch, Empties) else len(batch)
                 yield batch
                 if isinstance(batch, list):
-                    batch.clear()  # each event holds on to the bytes of its chunk, and the next chunk comes now
+                    # events reference the bytes of their chunk, which would stay in memory beside the next one
+                    batch.clear()
         if self._repairs:
             kinds = ", ".join(f"{count} x {kind}" for kind, count in self._repairs.items())
             self._out.problem(REPAIRED, kinds, count=self._repairs.total())
@@ -132,10 +133,10 @@ class ChromeReader:
     # -- the document -----------------------------------------------------------------------------------------
 
     def _documents(self) -> Iterator[Rows | list[Event]]:
-        """Yield all documents in the file; one, if it is as it should be."""
+        """Yield the events of all documents in the file; a valid file has one."""
         self._buffer.fill()
         self._buffer.data = self._buffer.data.removeprefix(b"\xef\xbb\xbf")
-        char = self._buffer.next_char(separators=True)  # a file without its header may begin with a comma
+        char = self._buffer.next_char(separators=True)  # a file that lost its head may start with a comma
         if char not in ("{", "["):
             if not _EVENT_START.search(self._buffer.data):
                 raise self._source.malformed(
@@ -151,7 +152,7 @@ class ChromeReader:
                 self._out.problem(EXTRA_DOCUMENT, self._buffer.where())
                 yield from self._document(char)
             elif char == '"':
-                yield from self._members()  # the end of a document whose beginning was overwritten
+                yield from self._members()  # the end of a document whose start was overwritten
             elif char in ("]", "}"):
                 self._buffer.pos += 1
             else:
@@ -169,7 +170,7 @@ class ChromeReader:
             yield from self._members()
 
     def _members(self) -> Iterator[Rows | list[Event]]:
-        """Yield the members of the top-level object, up to its closing bracket, which is consumed."""
+        """Yield the events of the top-level object, and read its other members, up to and with its closing bracket."""
         while (char := self._buffer.next_char(separators=True)) == '"':
             try:
                 key = self._buffer.string()
@@ -190,7 +191,7 @@ class ChromeReader:
             self._out.problem(NO_CLOSING, self._buffer.where())
 
     def _keep_value(self, key: str) -> bool:
-        """Store the value here under its key; False when the file ends or makes no sense any more."""
+        """Store the value at the position under a key; return False at the end of the file, or of its readable part."""
         char = self._buffer.next_char()
         where = f"byte {self._buffer.dropped + self._buffer.pos}"
         try:
@@ -234,9 +235,9 @@ class ChromeReader:
     # -- the events -------------------------------------------------------------------------------------------
 
     def _events(self, *, in_array: bool) -> Generator[Rows | list[Event], None, bool]:
-        """Yield the events from here up to the closing bracket of their array, which is consumed.
+        """Yield the events from the position up to and with the closing bracket of their array.
 
-        Whether it was there.
+        Return whether the bracket was there.
         """
         at_start = True
         self._in_array = in_array
@@ -264,9 +265,9 @@ class ChromeReader:
             yield self._slow_batch() if batch is None else batch
 
     def _to_event(self) -> str:
-        """Return the character after the separator of events.
+        """Skip the separator of events; return the next character.
 
-        Commas between two of an array that are not one are counted.
+        A missing or repeated comma between events of an array is counted.
         """
         self._buffer.commas = 0
         char = self._buffer.next_char(separators=True)
@@ -283,9 +284,9 @@ class ChromeReader:
             self._repairs["stray comma"] += found - expected
 
     def _scanned(self) -> Rows | None:
-        """Return the events from here on as far as they are valid and whole, as columns.
+        """Return the valid, complete events from the position on as columns.
 
-        None if the first one is not.
+        Return None if the first one is not valid and complete.
         """
         if self._scanner is None:
             return None
@@ -295,7 +296,7 @@ class ChromeReader:
         rows = self._scanner.scan(data[begin:until], 0) if until >= 0 else self._scanner.scan(data, begin)
         if until >= 0 and len(rows):
             self._buffer.pos += int(rows.end[-1])
-        else:  # where empty objects come up they may be inside the event here
+        else:  # empty objects found may be inside the event here
             rows = self._scanner.scan(data, begin) if until >= 0 else rows
             if not len(rows):
                 return None
@@ -307,9 +308,9 @@ class ChromeReader:
         return rows
 
     def _next_empties(self) -> int:
-        """Return where the next run of empty objects begins in the buffer, -1 where none does.
+        """Return the position of the next run of empty objects in the buffer, -1 without one.
 
-        What a form of them was looked for in is not looked at again: what is not there is looked for once a buffer.
+        Each form is searched once in each buffer.
         """
         if self._buffer.data is not self._searched:
             self._searched = self._buffer.data
@@ -320,9 +321,9 @@ class ChromeReader:
         return min((at for at in self._empties if at >= 0), default=-1)
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
-        """Return all whole events of the array that are in the buffer, decoded at once.
+        """Return all complete events of the array in the buffer, decoded at once.
 
-        None when they are not all valid.
+        Return None if they are not all valid.
         """
         for body in self._bodies(at_start):
             try:
@@ -341,17 +342,17 @@ class ChromeReader:
         return None
 
     def _bodies(self, at_start: bool) -> Iterator[bytes]:
-        """Yield what may be a whole array of events, the likeliest first.
+        """Yield candidates for a complete array of events, the likeliest first.
 
-        An array that begins here may be a short one and many of its kind may follow, so a little of the buffer is
-        tried first. Otherwise all of the buffer is, then what remains of it up to one of the last events.
+        An array that starts here may be a short one of many, so a small part of the buffer is tried first; otherwise
+        the whole buffer, then the buffer up to one of the last events.
         """
         data, pos = self._buffer.data, self._buffer.pos
         if at_start:
             for window in _WINDOWS:
                 if window < len(data) - pos:
                     yield b"[" + data[pos : pos + window]
-        view = memoryview(data)  # these are large: one copy, not two
+        view = memoryview(data)  # they are large: one copy instead of two
         if self._buffer.at_end:
             yield b"".join((b"[", view[pos:], b"]"))
         ends = [m.start() + 1 for m in _BOUNDARY.finditer(data, max(pos, len(data) - _CUT_WINDOW))]
@@ -359,7 +360,7 @@ class ChromeReader:
             yield b"".join((b"[", view[pos:end], b"]"))
 
     def _up_to_bracket(self, body: bytes) -> list[Event] | None:
-        """Return the events of a whole array; the closing bracket is left for who counts the brackets."""
+        """Return the events of a complete array; its closing bracket is not consumed."""
         try:
             events = self._decode(body)
         except msgspec.DecodeError:
@@ -372,11 +373,11 @@ class ChromeReader:
             try:
                 return decode_events(body)
             except msgspec.ValidationError:
-                self._plain_events = False  # fields that are rare: take the general way from here on
+                self._plain_events = False  # rare fields: use the general decoder from here on
         return [event_of(members) for members in decode_members(body)]
 
     def _slow_batch(self) -> list[Event]:
-        """Read events one by one, until the buffer has only an incomplete one left."""
+        """Read events one by one, until only an incomplete one is left in the buffer."""
         batch: list[Event] = []
         while char := self._to_event():
             if char in ("]", "}"):
@@ -392,9 +393,9 @@ class ChromeReader:
         return batch
 
     def _slow_event(self) -> list[Event]:
-        """Return the event here; none when it had to be skipped."""
+        """Return the event at the position; an empty list if it had to be skipped."""
         wrapper = self._buffer.looks_like(_WRAPPER)
-        if wrapper is not None:  # another writer began its document in the middle of this one
+        if wrapper is not None:  # another writer started its document in the middle of this one
             self._out.problem(EXTRA_DOCUMENT, self._buffer.where())
             self._buffer.pos = wrapper.end()
             return []
@@ -404,7 +405,7 @@ class ChromeReader:
         end = self._buffer.pos
         try:
             value, end = self._buffer.value_here(self._repairs)
-            event = event_of(decode_member(flatten(value, MAX_DEPTH + 1)))  # the args begin one level further in
+            event = event_of(decode_member(flatten(value, MAX_DEPTH + 1)))  # args are one level deeper
         except Incomplete:
             self._skip_cut()
             return []
@@ -416,11 +417,11 @@ class ChromeReader:
         return [event]
 
     def _strict_event(self) -> Event | None:
-        """Return the event here if it is valid JSON."""
+        """Return the event at the position if it is valid JSON; else None."""
         window = _WINDOWS[0]
         while True:
             self._buffer.peek(window)
-            # A large event is not copied: it may take most of the memory there is.
+            # A large event is not copied: it may take most of the memory.
             data = memoryview(self._buffer.data) if window > CHUNK_BYTES else self._buffer.data
             text = data[self._buffer.pos : self._buffer.pos + window]
             try:
@@ -440,12 +441,12 @@ class ChromeReader:
     def _take(self, text: bytes | memoryview) -> Event:
         event = event_of(decode_member(text))
         self._buffer.pos += len(text)
-        if len(text) > CHUNK_BYTES:  # it holds what it is made of itself
+        if len(text) > CHUNK_BYTES:  # the decoded event holds copies of its parts
             self._buffer.drop()
         return event
 
     def _skip_cut(self) -> None:
-        """Skip an event in which the file ends, unless another one begins behind it."""
+        """Skip an event that is cut by the end of the file, unless another one starts behind it."""
         if _EVENT_START.search(self._buffer.data, self._buffer.pos + 1):
             self._skip_garbage("an event that does not end")
             return
@@ -454,7 +455,7 @@ class ChromeReader:
         self._buffer.pos = len(self._buffer.data)
 
     def _skip_garbage(self, reason: str) -> None:
-        """Go on where the next event may start. The text before it counts as one event, or as the values that it is."""
+        """Skip to the next possible start of an event; the skipped text counts as one event, or as its values."""
         where = self._buffer.where()
         self._buffer.peek(_SHOWN)
         found = _EVENT_START.search(self._buffer.data, self._buffer.pos + 1)
@@ -473,7 +474,7 @@ class ChromeReader:
 
 
 def _count_values(text: bytes) -> int:
-    """Return how many values a text holds, with commas between them; 1 if it is not such a text."""
+    """Return the number of values in a text, separated by commas; 1 for any other text."""
     try:
         return len(msgspec.json.decode(b"[%b]" % text.strip(b", \t\r\n"), type=list[msgspec.Raw])) or 1
     except (msgspec.DecodeError, RecursionError):
@@ -481,7 +482,7 @@ def _count_values(text: bytes) -> int:
 
 
 def _fails_at_end(error: msgspec.DecodeError, length: int) -> bool:
-    """Return whether a text failed because it was cut at the wrong place, and not because of something inside it."""
+    """Return whether a text failed because it was cut at the wrong position, and not for its content."""
     if isinstance(error, msgspec.ValidationError):
         return False
     position = _POSITION.search(str(error))

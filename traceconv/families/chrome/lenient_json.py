@@ -1,16 +1,15 @@
-"""One JSON value out of text that is not quite JSON, made valid.
+"""Repair one JSON value in damaged text.
 
-Profilers print JSON with printf: quotes in names are not escaped (ONNX Runtime up to 1.30, MXNet, Kineto), paths of
-Windows bring unknown escapes, counters print NaN, error texts bring raw line breaks, commas are left over. The rules
-here leave valid JSON as it is and turn each of these defects into what the writer plainly meant:
+Profilers print JSON with printf: quotes in names are not escaped (ONNX Runtime up to 1.30, MXNet, Kineto), Windows
+paths contain unknown escapes, counters print NaN, error texts contain raw line breaks, commas are superfluous. These
+rules do not change valid JSON, and repair each defect to the evident meaning:
 
-- a quote ends a string only if what follows can follow a string at that place: `:` after a key; `}`, `]` or a comma and
-  the next key or value after a value. Any other quote belongs to the text;
-- an escape that JSON does not know is a backslash of the text; control characters are escaped; half of a surrogate pair
-  becomes U+FFFD;
-- NaN, Infinity and other bare words become strings; commas with nothing after them go;
-- text that goes on with `,"ts":` (or another field that no text but an event has) lacks its closing quote;
-- an object with `ph` inside of another value is the next event: the value before it lacks its end and is given up.
+- a quote ends a string only if the text behind it can follow a string there: `:` after a key; `}`, `]` or a comma and
+  the next key or value after a value. Other quotes belong to the text;
+- an unknown escape is a backslash of the text; control characters are escaped; a lone surrogate becomes U+FFFD;
+- NaN, Infinity and other bare words become strings; trailing commas are dropped;
+- a string that continues with `,"ts":` (or another field of events only) lacks its closing quote;
+- an object with `ph` inside of another value is the next event: the value before it lacks its end, and is dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import json
 import re
 from collections import Counter
 
-#: What is nested deeper than this becomes text: how deep decoders can go differs between versions of Python.
+#: Values nested deeper than this become text, since the limit of decoders differs between versions of Python.
 MAX_DEPTH = 200
 
 _SPACE = re.compile(rb"[\s\x00]*")
@@ -31,7 +30,7 @@ _ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]])
 _ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
 _EVENT = re.compile(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
 _EVENT_FIELD = re.compile(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
-_NEAR = 64  # as far as white space before a field may go
+_NEAR = 64  # the most white space before a field
 _ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
@@ -46,11 +45,11 @@ class Incomplete(Exception):
 
 
 class Hopeless(Exception):
-    """No reading of the text makes sense.
+    """The text cannot be repaired.
 
     Args:
-        reason: why.
-        at: the position in the text at which this was clear.
+        reason: the reason.
+        at: the position in the text where it failed.
     """
 
     def __init__(self, reason: str, at: int) -> None:
@@ -63,12 +62,12 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
 
     Args:
         data: the text.
-        pos: where an object or array begins.
+        pos: the start of an object or array.
         repairs: counts what was repaired, by kind.
 
     Raises:
         Incomplete: the text ends before the value does.
-        Hopeless: it cannot be read.
+        Hopeless: it cannot be repaired.
     """
     out: list[bytes] = []
     open_brackets: list[bytes] = []
@@ -110,7 +109,7 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
 
 
 def _check_place(data: bytes, pos: int, out: list[bytes], open_brackets: list[bytes]) -> None:
-    """Give up at once where an object or array cannot begin, instead of reading on to the end of the file."""
+    """Raise Hopeless if an object or array cannot start here, instead of reading on to the end of the file."""
     if not open_brackets:
         return
     if out[-1] not in (b"[", b",", b":") or (open_brackets[-1] == b"{" and out[-1] != b":"):
@@ -168,7 +167,7 @@ def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counte
 
 
 def _missing_end(data: bytes, start: int, quote: int) -> int:
-    """Return the place of the comma if the quote begins a field of an event and no text can reach beyond it; else 0."""
+    """Return the position of the comma if the quote starts a field of an event, which no text can contain; else 0."""
     before = data[max(start, quote - _NEAR) : quote].rstrip()
     last = max(start, quote - _NEAR) + len(before) - 1
     if before[-1:] == b"{" and _EVENT.match(data, last):
@@ -186,12 +185,12 @@ def _clean(text: bytes, repairs: Counter[str]) -> bytes:
 
 
 def may_be_deep(value: bytes) -> bool:
-    """Return whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH: a quick first look."""
+    """Return whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH (a quick test)."""
     return value.count(b"[") + value.count(b"{") > MAX_DEPTH
 
 
 def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
-    """Return a valid JSON value with everything nested deeper than so many levels turned into text."""
+    """Return a valid JSON value in which values nested deeper than `levels` are texts."""
     if not may_be_deep(value):
         return value
     out: list[bytes] = []

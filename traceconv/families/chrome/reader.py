@@ -1,12 +1,12 @@
-"""Any trace in the Trace Event Format of Chrome ("Chrome JSON").
+"""Importer of any trace in the Trace Event Format of Chrome ("Chrome JSON").
 
 Format: the Trace Event Format document, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 
     {"traceEvents": [{"ph": "X", "name": "conv", "cat": "op", "pid": 1, "tid": 1, "ts": 3.5, "dur": 2.25, "args": {}}]}
     [{"ph": "B", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5}, {"ph": "E", "pid": 1, "tid": 1, "ts": 5.75}
 
-Times are microseconds by the format. What zero is, the format does not say; a top-level `baseTimeNanoseconds` (PyTorch,
-viztracer) does, and times so large that they can only be microseconds since 1970 speak for themselves.
+Times are microseconds. The format does not define their zero; a top-level `baseTimeNanoseconds` (PyTorch, viztracer)
+does, and times that are so large that they can only count from 1970.
 
 Lost: embedded ftrace and ETW text (`systemTraceEvents`) is not read. Colour names have no counterpart and stay args.
 """

@@ -1,6 +1,6 @@
-"""What the compiled scanner makes of the events of a Chrome trace: see _scan.pyx.
+"""Columns of events from the compiled scanner of Chrome traces; see _scan.pyx.
 
-Only where the kernel is compiled. Without it, and for all events that are not plain, importers see each event.
+Without the kernel, and for events that are not plain, importers read each event as an object.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from traceconv.model.trace import I64
 
 _CAPACITY = 1 << 14
 _COMMA = ord(",")
-#: Between two events there is seldom more than a comma, a line break and what they are indented by.
+#: Two events are usually separated by a comma, a line break and indentation only.
 _USUAL_GAP = 12
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 @dataclass(slots=True)
 class Rows:
-    """Some events of a trace in the order of the file; to be used up before the next ones are read.
+    """Events of a trace in file order; valid until the next ones are read.
 
     Attributes:
-        scanner: knows the texts and stands.
+        scanner: the scanner, which holds texts and stands.
         data: part of the file.
         phase: the phase as the number of its character; 0 for an event that is not plain.
-        start, end: where in the data each event is.
-        ts, dur: of plain events, in ns, as all that follows.
-        stand: where it stands, as a number of `RowScanner.stand`.
+        start, end: the position of each event in the data.
+        ts, dur: start and duration, ns; like the following ones, for plain events only.
+        stand: the number of its pid, tid and category; see `RowScanner.stand`.
         name, category: numbers of `RowScanner.name`.
-        id_at, id_len: where in the data the id is.
+        id_at, id_len: the position of the id in the data.
         args: the args of all of them, without white space.
-        args_at, args_len: which of these are those of the event.
+        args_at, args_len: the position of the args of the event in `args`.
         is_fresh: whether it is the first one with this name, category or stand.
         is_enclosing: whether `bp` is "e".
     """
@@ -62,17 +62,17 @@ class Rows:
         return len(self.phase)
 
     def raw(self, row: int) -> bytes:
-        """Return an event as it stands in the file."""
+        """Return the bytes of an event."""
         return self.data[self.start[row] : self.end[row]]
 
     def odd_commas(self) -> list[int]:
-        """Return the numbers of commas between two events, of those pairs that have not one between them."""
+        """Return the numbers of commas between consecutive events, where it is not one."""
         text = np.frombuffer(self.data, np.uint8)
         ends, starts = self.end[:-1], self.start[1:]
         gaps = starts - ends
         commas = np.zeros(len(gaps), np.int64)
         for at in range(min(int(np.max(gaps, initial=0)), _USUAL_GAP)):
-            commas += text[np.minimum(ends + at, starts)] == _COMMA  # at the start is a bracket
+            commas += text[np.minimum(ends + at, starts)] == _COMMA  # the first event follows a bracket
         odd = np.flatnonzero((commas != 1) | (gaps > _USUAL_GAP)).tolist()
         counts = [self.data.count(b",", ends[row], starts[row]) for row in odd]
         return [count for count in counts if count != 1]
@@ -87,7 +87,7 @@ class RowScanner:
     """Reads the events of one trace.
 
     Args:
-        module: of the kernel, with the scanner.
+        module: the kernel module with the scanner.
         exponent: the unit of ts and dur as a power of ten of ns.
     """
 
@@ -100,7 +100,7 @@ class RowScanner:
         self._last_pid = -1, b""
 
     def scan(self, data: bytes, start: int) -> Rows:
-        """Return the whole valid events from a place in the data on, as many as fit; maybe none."""
+        """Return the complete, valid events from a position of the data on, as many as fit."""
         if len(self._space) <= len(data) - start:
             self._space = np.empty(len(data) + 1, np.uint8)
         count, _ = self._scanner.scan(data, start, self._space)
@@ -116,23 +116,23 @@ class RowScanner:
         )
 
     def text_count(self) -> int:
-        """Return how many texts there are so far; their numbers are below."""
+        """Return the number of texts so far."""
         return len(self._scanner.texts)
 
     def text(self, number: int) -> bytes:
-        """Return a name, category, pid or tid as it stands in the file; names and categories without their quotes."""
+        """Return the bytes of a name, category, pid or tid by number; names and categories without quotes."""
         text = self._scanner.text(number)
         assert isinstance(text, bytes)
         return text
 
     def name(self, number: int) -> str:
-        """Return a name or category; of a pid or tid its JSON."""
+        """Return a name or category by number; for a pid or tid its JSON text."""
         text = self.text(number)
         is_escaped = b"\\" in text and text[:1] != b'"'
         return _decode_text(b'"%b"' % text) if is_escaped else text.decode()
 
     def stand_count(self) -> int:
-        """Return how many stands there are so far; their numbers are below."""
+        """Return the number of stands so far."""
         return len(self._scanner.stands)
 
     def pid(self, stand: int) -> bytes:
@@ -145,6 +145,6 @@ class RowScanner:
     def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
         """Return the pid, tid and category of an event, and whether it is the end of a flow."""
         pid, tid, category, is_flow_end = self._scanner.stand(number)
-        if pid != self._last_pid[0]:  # many stands in turn have the same one, and one text is enough for them
+        if pid != self._last_pid[0]:  # consecutive stands often share the pid: one text is enough for them
             self._last_pid = pid, self.text(pid)
         return self._last_pid[1], self.text(tid), self.name(category), bool(is_flow_end)

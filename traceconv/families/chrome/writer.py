@@ -1,12 +1,12 @@
 """Chrome Trace Event JSON in the object form, one event per line.
 
-Described in the Trace Event Format document. Times are microseconds relative to the first event, since viewers read
-them as doubles, which do not hold nanoseconds at the scale of the epoch. The origin is `baseTimeNanoseconds` where
-the clock counts from the Unix epoch, else `metadata.traceconv.origin_ns`.
+Source: the Trace Event Format document. Times are microseconds from the first event, since viewers read them as
+doubles, which cannot hold nanoseconds since 1970. The origin is `baseTimeNanoseconds` if the clock counts from 1970,
+else `metadata.traceconv.origin_ns`.
 
-The format knows processes and threads only. Other tracks become threads with invented numbers, named by their path
-below the process; tracks outside of all processes come under a process named after the top track. A counter becomes a
-counter of the process, its unit the key of the value. Descriptions of tracks are left out.
+The format has processes and threads only. Other tracks become threads with invented numbers, named by their path below
+the process; tracks outside of all processes get a process named after the top track. A counter becomes a counter of the
+process, with its unit as the key of the value. Descriptions of tracks are left out.
 
 Viewers bind a flow to the innermost slice at its time: it starts and ends where its slice is innermost, if possible
 at the start of the slice. As in the Perfetto writer, a flow points from the earlier slice to the later one.
@@ -54,7 +54,7 @@ _BLOCK = 16 * 1024
 _MAX_CHUNKS = 1 << 16
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
 _LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
-# An escaped backslash comes first, so that \\ud83d stays what it is.
+# An escaped backslash is matched first, so that \\ud83d is not changed.
 _ESCAPES = re.compile(rb"\\\\|(?:\\u[0-9a-fA-F]{4})+")
 _HUGE_NUMBER = re.compile(rb"\d[eE]\+?\d{3}")
 _KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
@@ -62,7 +62,7 @@ _KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
 
 @dataclass(frozen=True)
 class ChromeJson:
-    """Writes JSON for chrome://tracing and everything else that reads it.
+    """Writes JSON for chrome://tracing and other readers of the format.
 
     Attributes:
         compress: whether to wrap the file into gzip.
@@ -92,7 +92,7 @@ class ChromeJson:
 
 
 class _Writing:
-    """One file in the making."""
+    """The state of writing one file."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -129,7 +129,7 @@ class _Writing:
         if self._trace.frames:
             members["stackFrames"] = dict(self._stack_frames())
         text = b",\n".join([json_text(key) + b":" + json_text(value) for key, value in members.items()])
-        # Perfetto refuses a raw DEL outside of events, and does not read its escape inside of them.
+        # Perfetto refuses a raw DEL outside of events, and does not decode its escape inside of them.
         text = text.replace(b"\x7f", b"\\u007f")
         return b"{" + text + b',\n"traceEvents":[\n' + b",\n".join(self._naming())
 
@@ -171,7 +171,7 @@ class _Writing:
         yield _metadata("thread_sort_index", identity.pid, identity.tid, {"sort_index": self._positions[index]})
 
     def _tracks_with_lines(self) -> set[int]:
-        """Return the tracks that are shown as threads, and their order: as in the tree, parents before children."""
+        """Return the tracks that are written as threads, in tree order: parents before children."""
         trace = self._trace
         used = {index for table in (trace.slices, trace.samples, trace.logs) for index in occurring(table.track)}
         kinds = [track.kind for track in trace.tracks]
@@ -194,7 +194,7 @@ class _Writing:
                 continue
             pid, name = self._ids[index].pid, path_below_process(self._trace, self._ids, index)
             seen[pid, name] += 1
-            if seen[pid, name] > 1:  # viewers take the counters of one name in a process for one
+            if seen[pid, name] > 1:  # viewers join counters of equal name in a process
                 name = f"{name} ({seen[pid, name]})"
             head = b'{"ph":"C","name":' + json_text(name) + b',"pid":%d,"tid":0' % pid + b',"ts":'
             heads[index] = head, b',"args":{' + json_text(track.unit or "value") + b":"
@@ -221,7 +221,7 @@ class _Writing:
             self._trace.forget()
 
     def _mixed(self, plain: PlainLines, ts: I64, table: U8, row: I64) -> Iterator[bytes | memoryview]:
-        """Yield the lines of a block: the plain ones from the kernel, all others put between them."""
+        """Yield the lines of a block: plain ones from the kernel, with the others between them."""
         lines, ends = plain.block(ts, table, row)
         others = np.flatnonzero(ends < 0)
         at = 0
@@ -235,7 +235,7 @@ class _Writing:
         yield lines[at:]
 
     def _texts(self, ts: I64, table: U8, row: I64) -> list[bytes]:
-        """Return the lines of some events, with the comma and the line break before each."""
+        """Return the lines of events, each with a comma and a line break before it."""
         makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
         times = [_micros(ns) for ns in ts.tolist()]
         lines = [b""] * len(times)
@@ -248,7 +248,7 @@ class _Writing:
         return lines
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
-        """Yield time, table and row of all events, in the order of the file and in chunks that fit into a cache.
+        """Yield time, table and row of all events in file order, in chunks that fit into a cache.
 
         The start and the end of a flow come after the slice that they belong to.
         """
@@ -368,7 +368,7 @@ class _Writing:
 
 
 def _micros(ns: int) -> bytes:
-    """Return microseconds with the decimals that are needed."""
+    """Return a time (ns) in microseconds, with as many decimals as needed."""
     if ns < 0:
         return format_us(ns).encode()
     whole, rest = divmod(ns, 1000)
@@ -380,9 +380,9 @@ def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
 
 
 def _spliced(args: bytes) -> bytes:
-    """Return args on one line, in valid UTF-8, without escapes for what can stand there itself.
+    """Return args on one line, in valid UTF-8, without unnecessary escapes.
 
-    Perfetto shows escapes in args as they are, and refuses pairs of surrogates in names.
+    Perfetto shows escapes in args undecoded, and refuses surrogate pairs in names.
     """
     args = args.strip()
     if b"\n" in args or b"\r" in args:

@@ -1,1 +1,1 @@
-"""What importers of several families share: numbers, tables, idle lines, demangling, protobuf."""
+"""Helpers of importers of several families: numbers, tables, skipped lines, demangling, protobuf."""

@@ -1,12 +1,12 @@
-"""What kernels of NCCL, RCCL, MSCCL and HCCL do, by their names.
+"""Recognise the collective of a kernel of NCCL, RCCL, MSCCL and HCCL by its name.
 
     ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)      NCCL since 2.18
     ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem), ncclAllReduceRingLLKernel_sum_f32(ncclWorkElem)    before
     ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>), mscclKernel_Sum_half_LL_false(...)            RCCL
     hccl::all_reduce                                                                                         MTIA
 
-They spin on the device until all ranks are there that they wait for. Those of RCCL do not say what they do, and
-`SendRecv` is all_to_all, gather, scatter, send or receive.
+These kernels spin on the device until the ranks that they wait for have entered. Names of RCCL do not state the
+operation, and `SendRecv` is all_to_all, gather, scatter, send or receive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.collectives import Collectives
 
 _LIBRARY = ("nccl", "rccl", "msccl", "hccl")
-#: In the names of kernels, in lower case and without underscores; the first that is found is meant.
+#: Parts of names in lower case without underscores, and their operation; the first match counts.
 _KINDS = {
     "alltoallv": None,
     "alltoall": "all_to_all",
@@ -31,7 +31,7 @@ _KINDS = {
 
 
 def kind_of_kernel(name: str) -> str | None:
-    """Return what a kernel does, "" if its name does not tell; None for other kernels, and for all_to_allv."""
+    """Return the operation of a kernel, "" if its name does not state it; None for other kernels and all_to_allv."""
     if not name.startswith(_LIBRARY):
         return None
     words = name.partition("(")[0].partition("<")[0].lower().replace("_", "")
@@ -39,7 +39,7 @@ def kind_of_kernel(name: str) -> str | None:
 
 
 def declare_kernels(out: Builder, category: str) -> None:
-    """Declare the collectives of a format that tells nothing of them but the names of kernels, of one category."""
+    """Declare the collectives of a format that has only the names of kernels, all of one category."""
     names = out.tables.strings()
     if category in names:
         of = names.index(category)

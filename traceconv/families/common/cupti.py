@@ -1,7 +1,7 @@
-"""What the numbers of CUPTI mean, for the databases that store them: nvprof and Nsight Systems.
+"""The enumerations of CUPTI, for the databases that store their numbers: nvprof and Nsight Systems.
 
-The names are the short words that the tools themselves print. Source: the enumerations of `cupti_activity.h` (CUDA 11.8
-to 13.5). A number that is not here is newer than this list: `named` shows it as "kind 17" and nothing is lost.
+The names are those that the tools print. Source: `cupti_activity.h` (CUDA 11.8 to 13.5). A number that is missing here
+is newer: `named` shows it as "kind 17", so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -106,27 +106,27 @@ RUNTIME_API: Final = "cuda_runtime"
 DRIVER_API: Final = "cuda_driver"
 LAUNCH_FLOW: Final = "launch"
 
-#: How the throughput of a copy is called in the args; its unit is 10**9 bytes per second.
+#: The arg with the throughput of a copy, in 10**9 bytes per second.
 THROUGHPUT: Final = "throughput_gb_per_s"
 
 
 def named(names: Mapping[int, str], number: Any) -> str:
-    """Return the word for a number of an enumeration; "kind 17" for one that is not known, "" for none at all."""
+    """Return the name of a number of an enumeration; "kind 17" for an unknown number, "" for None."""
     if number is None:
         return ""
     return names.get(number) or f"kind {number}"
 
 
 def throughput_gb_per_s(size: int, dur_ns: int) -> float | None:
-    """Return 10**9 bytes per second (a byte per nanosecond), rounded to four places; None when no time passed."""
+    """Return the throughput in 10**9 bytes per second, rounded to four decimals; None for a duration of 0."""
     return round(size / dur_ns, 4) if dur_ns > 0 and size >= 0 else None
 
 
 def display_api_name(name: str) -> str:
-    """Return the name of a call as the program wrote it: cudaMemcpyAsync_v3020 -> cudaMemcpyAsync.
+    """Return the name of a call in the source: cudaMemcpyAsync_v3020 -> cudaMemcpyAsync.
 
-    The suffix says with which version of CUDA the signature came; `_ptsz` and `_ptds` (per-thread default stream) and
-    the `_v2` of driver calls are part of the name and stay.
+    The suffix is the CUDA version of the signature. `_ptsz` and `_ptds` (per-thread default stream) and the `_v2` of
+    driver calls are part of the name, and stay.
     """
     head, mark, version = name.rpartition("_v")
     return head if mark and len(version) >= 4 and version.isdigit() else name

@@ -1,9 +1,9 @@
-"""Lines that mean nothing where they stand, however many there are: passed over together, and counted.
+"""Skip and count runs of lines without meaning for an importer, in one step.
 
-Most of what a text may hold beside its records is only counted: empty lines, output of other programs. An importer
-that does no more with a line says how it is counted, and which lines are like it. Those that follow are then found by
-one regular expression in the whole text and counted without being handed to the importer, until there is one of which
-it says nothing, since that one may have changed what lines mean.
+Most lines of a text that are not records are only counted: empty lines, output of other programs. An importer that only
+counts a line calls a method with the way to count it, and a pattern of lines that are to be counted in the same way. A
+regular expression then finds such lines in the text that follows, and they are counted without being passed to the
+importer. A line that the importer does read ends this, since it may have changed the meaning of other lines.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from traceconv.io.source import Line, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code
 
-#: Counts so many lines.
+#: A function that counts a number of lines.
 Count = Callable[[int], None]
-#: Some lines with their ends, and their numbers.
+#: Lines with their ends, and their numbers.
 _Block = tuple[Sequence[int], bytes]
 
-#: Like `lines_but`: lines without anything but white space.
+#: The pattern of lines of white space only.
 BLANK = rb"\s*\n"
-#: Likewise, lines of a CSV without a cell, and such with a cell of white space.
+#: The patterns of lines of a CSV without a cell, and with a cell of white space.
 EMPTY, SPACES = rb"\r?\n", rb"[ \t\f\v]+\r?\n"
 
 
 def lines_but(*meaning: bytes, or_blank: bool = False) -> bytes:
-    r"""Return the expression of lines that mean nothing: all that do not begin with one of some expressions.
+    r"""Return the pattern of lines without meaning: those that do not start with one of the given patterns.
 
     Args:
-        meaning: the expressions.
+        meaning: the patterns of lines with meaning.
         or_blank: whether blank lines are among them.
 
-    Some lines are never like others, since they may look otherwise than they are: long ones, and those with a control
-    character, such as an escape sequence, or white space beyond ASCII. An expression must fit all that the importer,
-    which may see text and not bytes, takes for something; `SPACE` and `DIGIT` do so for white space and digits.
+    The pattern never matches lines that may be read differently than they look: long ones, and those with control
+    characters, such as escape sequences, or non-ASCII white space. The given patterns must match all lines that the
+    importer gives a meaning, which may see text instead of bytes; `SPACE` and `DIGIT` ensure that for white space and
+    digits.
     """
     others = b"(?!" + SPACE + rb"*+\n|[^\n]{1001}|" + b"|".join(meaning) + b")" + _PLAIN + rb"\r?\n"
     return BLANK + b"|" + others if or_blank else others
@@ -50,39 +51,39 @@ _PLAIN = (
     rb"(?:[^\n\r\x1b-\x1f\xc2\xe1-\xe3]++|\xc2(?![\x85\xa0])|\xe1(?!\x9a\x80)|"
     rb"\xe2(?!\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3(?!\x80\x80))*+"
 )
-#: White space in a line that may be like others, and what may be a digit.
+#: White space in a line that may be skipped, and characters that may be digits.
 SPACE = rb"[ \t\r\f\v]"
 DIGIT = rb"[\d\x80-\xff]"
 
 
 def literal(text: str) -> bytes:
-    """Return the expression of a text; for what could not be decoded it is one of anything."""
+    """Return the pattern of a text; undecodable bytes match any byte."""
     return re.escape(text.encode()).replace(b"\xef\xbf\xbd", rb"[^\n]*?")
 
 
 def holds(what: bytes, times: int = 1) -> bytes:
-    """Return the expression of the start of lines in which something stands, so many times without overlap."""
+    """Return the pattern of the start of lines that contain `what` at least `times` times without overlap."""
     return rb"(?>[^\n]*?(?:%b)){%d}" % (what, times)
 
 
 @lru_cache(maxsize=256)
 def _runs(kinds: tuple[bytes, ...]) -> re.Pattern[bytes]:
-    """Find runs of lines of a kind, the group of which has its number; without any, where there is no further one.
+    """Return a pattern that finds runs of lines of each kind; the group number is the kind.
 
-    A second group in it has a line, and equal ones behind it are found by comparing them.
+    A second group in it holds a line, so that equal lines behind it are found by comparison.
     """
     return re.compile(b"".join(rb"((?:(%b)\%d*+)++)|" % (kind, 2 * at) for at, kind in enumerate(kinds, 1)))
 
 
 class IdleLines:
-    """Hands the lines of a text to an importer, but for those that are known to mean nothing.
+    """Yields the lines of a text to an importer, without those that are known to have no meaning.
 
     Args:
-        out: where lines are counted.
+        out: the builder, which counts lines.
 
     Attributes:
-        last: the number of the last line of all that were read, 0 before.
-        others: how many lines were of others, such as the program's own output.
+        last: the number of the last line read, 0 before the first.
+        others: the number of lines of other programs.
     """
 
     def __init__(self, out: Builder) -> None:
@@ -90,40 +91,40 @@ class IdleLines:
         self._out = out
         self._kinds: dict[bytes, Count] = {}
         self._is_idle = False
-        self._data, self._begin, self._end = b"", 0, 0  # where the line at hand stands
-        self._passed, self._carried = 0, b""  # where the lines before it begin that were passed over, and earlier ones
-        self._earlier = self._later = b""  # what comes before and behind the data
-        self._next = 0  # the number of the line behind the last one that was looked at or passed over
-        self._number = self._pulled = 0  # of rows: the number of the last line, and how many they have
+        self._data, self._begin, self._end = b"", 0, 0  # the position of the current line
+        self._passed, self._carried = 0, b""  # the start of the skipped lines before it, and of earlier ones
+        self._earlier = self._later = b""  # the text before and after the data
+        self._next = 0  # the number of the line after the last one that was read or skipped
+        self._number = self._pulled = 0  # for rows: the number of the last line, and the number of lines
 
     # -- reading --------------------------------------------------------------------------------------------------
 
     @property
     def before(self) -> bytes:
-        """The line before the one at hand, or the last one, with its end; empty where there is none."""
+        """The line before the current one, or the last one, with its end; b"" without one."""
         begin = self._begin
         return self._data[self._data.rfind(b"\n", 0, begin - 1) + 1 : begin] if begin else self._earlier
 
     @property
     def passed(self) -> bytes:
-        """The lines directly before the one at hand that were passed over."""
+        """The skipped lines directly before the current one."""
         return self._carried + self._data[self._passed : self._begin]
 
     @property
     def after(self) -> bytes:
-        """The line behind the one at hand, likewise."""
+        """The line after the current one, with its end; b"" without one."""
         data, at = (self._data, self._end) if self._end < len(self._data) else (self._later, 0)
         return data[at : _end_of_line(data, at)]
 
     def read(self, source: Source, *, keep_ends: bool = False, again: bool = False) -> Iterator[Line]:
-        """Yield the lines that may mean something, with their numbers.
+        """Yield the lines that may have a meaning, with their numbers.
 
         Args:
             source: the text.
             keep_ends: whether line ends stay in the lines.
-            again: whether the text was read before, so that its lines are counted as read already.
+            again: whether the text is read once more, so that its lines are already counted as read.
         """
-        self._kinds.clear()  # whoever read before may have stopped on the way, and have meant something else
+        self._kinds.clear()  # an earlier reader may have stopped midway, and have given lines another meaning
         self._data = self._earlier = self._carried = b""
         for (numbers, data), (_, self._later) in _with_next(source.blocks()):
             self.last = numbers[-1]
@@ -150,18 +151,18 @@ class IdleLines:
         self._later = b""
 
     def look_at(self, data: bytes, at: int, read: Callable[[int, bytes], None], number: int) -> tuple[int, int]:
-        """Have an importer read the line at a place of some data, and pass over the ones that mean nothing behind it.
+        """Read the line at a position with a function of the importer, and skip the lines without meaning behind it.
 
         Args:
             data: whole lines.
-            at: where the line begins.
-            read: reads it; it is told its number and the line with its end.
-            number: that number.
+            at: the start of the line.
+            read: gets the number of the line, and the line with its end.
+            number: the number of the line.
 
         Returns:
-            Where the next line begins that may mean something, and its number. `before` is the line before that.
+            The start of the next line that may have a meaning, and its number. `before` is the line before that one.
         """
-        if number != self._next:  # somebody else has read lines since
+        if number != self._next:  # lines were read elsewhere since
             self._kinds.clear()
         self._data, self._begin, self._end = data, at, _end_of_line(data, at)
         self._is_idle = False
@@ -174,9 +175,9 @@ class IdleLines:
         return at, self._next
 
     def _pass_over(self, data: bytes, at: int) -> tuple[int, int]:
-        """Return the place behind the lines from a place on that mean nothing, and how many these are.
+        """Skip and count the lines without meaning from a position on.
 
-        They are counted.
+        Return the position behind them, and their number.
         """
         counts = [0] * len(self._kinds)
         for run in _runs(tuple(self._kinds)).finditer(data, at):
@@ -196,11 +197,11 @@ class IdleLines:
     # -- said by the importer -------------------------------------------------------------------------------------
 
     def idle(self, count: Count, like: bytes = b"") -> None:
-        """Count the line at hand, which means nothing: it changes neither what other lines mean nor what they become.
+        """Count the current line, which has no meaning: it does not change the meaning of other lines.
 
         Args:
-            count: counts so many lines like it, now one.
-            like: the expression of whole lines with their ends of which the same would be said here.
+            count: counts lines; called with 1 now, and later with the number of lines like it.
+            like: the pattern of whole lines with their ends that are to be counted in the same way.
         """
         count(1)
         self._know(count, like)
@@ -211,36 +212,36 @@ class IdleLines:
             self._kinds.setdefault(like, count)
 
     def other(self, like: bytes = b"") -> None:
-        """Count the line at hand, which means nothing, among those of others."""
+        """Count the current line, which has no meaning, as one of other programs."""
         self.idle(self._add_others, like)
 
     def tell_others(self, code: Code, skipped: str = "") -> None:
-        """Count the lines of others, if there were any, as left out; `skipped` is their own name in the balance."""
+        """Count the lines of other programs, if any, as a problem; `skipped` is their name in the balance."""
         if self.others and skipped:
             self._problem(code, "", skipped, self.others)
         elif self.others:
             self._out.skip(code, count=self.others)
 
     def forget(self) -> None:
-        """Forget the line at hand: it does mean something, whatever was said before."""
+        """Take back that the current line has no meaning."""
         self._kinds.clear()
 
     def merged(self, what: str, like: bytes = b"") -> None:
-        """Count the line at hand, which means nothing, among those that frame others."""
+        """Count the current line, which has no meaning, as merged: a heading or the like."""
         self.idle(partial(self._merge, what), like)
 
     def skip(self, code: Code, number: int, detail: str = "", like: bytes = b"") -> None:
-        """Count the line at hand, which means nothing and is left out."""
+        """Count the current line, which has no meaning, as skipped."""
         self._out.skip(code, number, detail)
         self.once_placed(code, partial(self._skip, code, number), like)
 
     def problem(self, code: Code, number: int, skipped: str, like: bytes = b"") -> None:
-        """Count the line at hand, which means nothing and is left out, as a problem and, in other words, as skipped."""
+        """Count the current line as a problem, and as skipped under another name."""
         self._problem(code, number, skipped, 1)
         self.once_placed(code, partial(self._problem, code, number, skipped), like)
 
     def once_placed(self, code: Code, count: Count, like: bytes = b"") -> None:
-        """Know the line at hand, which was counted, if the places of further problems of a kind are not kept."""
+        """Skip lines like the current one, which was counted, once no more places of the problem are kept."""
         if self._out.info.diagnostics.is_full(code):
             self._know(count, like)
 
@@ -259,14 +260,14 @@ class IdleLines:
 
 
 class IdleRows(IdleLines):
-    """Likewise for the rows of a CSV, whose quoted cells may hold line ends. What is read counts rows, not lines."""
+    """The same for the rows of a CSV, whose quoted cells may contain line ends. Rows are counted as read, not lines."""
 
     def rows(self, source: Source, broken: Callable[[csv.Error], list[str]]) -> Iterator[tuple[int, list[str]]]:
-        """Yield the cells of the rows that may mean something, and the number of their last line.
+        """Yield the cells of the rows that may have a meaning, and the number of their last line.
 
         Args:
             source: the text.
-            broken: what to take for the cells of a row that cannot be read.
+            broken: returns the cells of a row that cannot be parsed.
         """
         reader = csv.reader(self._texts(source))
         while True:
@@ -278,7 +279,7 @@ class IdleRows(IdleLines):
             except csv.Error as error:
                 cells = broken(error)
             yield self._number, cells
-            if self._pulled != 1:  # the last line alone is not a row
+            if self._pulled != 1:  # the last line of a row is not a row by itself
                 self.forget()
 
     def _texts(self, source: Source) -> Iterator[str]:
@@ -295,7 +296,7 @@ class IdleRows(IdleLines):
                 self.forget()
 
     def skip(self, code: Code, number: int, detail: str = "", like: bytes = b"") -> None:
-        """Count the row at hand, which means nothing and is left out."""
+        """Count the current row, which has no meaning, as skipped."""
         self._out.balance.read += 1
         super().skip(code, number, detail, like)
 

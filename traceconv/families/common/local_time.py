@@ -1,4 +1,4 @@
-"""Times of day that a file prints without a zone: which instant they are, once the user has told the zone."""
+"""Convert local times without a zone to Unix time, with the zone that the user states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traceconv.model.times import S, parse_ns
 
 _OFFSET = re.compile(r"([+-])(\d\d)(?::?([0-5]\d))?", re.ASCII)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?", re.ASCII)
-#: No place on earth is further from UTC.
+#: The largest offset of any zone from UTC, hours.
 _MOST_HOURS = 14
 
 
@@ -19,7 +19,7 @@ def zone_of(format_name: str, text: str) -> timezone:
     """Return the time zone of the option `utc_offset`, such as "+02:00"; UTC for none.
 
     Raises:
-        UsageError: it is not an offset.
+        UsageError: the text is not an offset.
     """
     try:
         return timezone(timedelta(minutes=ahead_minutes(text or "UTC")))
@@ -31,13 +31,13 @@ def zone_of(format_name: str, text: str) -> timezone:
 
 
 def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> None:
-    """Refuse a zone for a file whose times are not local ones.
+    """Raise UsageError if a zone is given for a file whose times are not local.
 
     Args:
-        format_name: the importer.
+        format_name: the name of the importer.
         utc_offset: its option, "" if it was not given.
         file: the input.
-        times: what its times are, as a clause.
+        times: a clause about its times, for the message.
 
     Raises:
         UsageError: the option was given.
@@ -50,14 +50,14 @@ def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> Non
 
 
 def local_time(zone: timezone, *, guessed: bool = False) -> LocalTime:
-    """Return what a snapshot says of a local time that was read as one of that zone."""
+    """Return the `LocalTime` of a snapshot for a local time in a zone."""
     return LocalTime((zone.utcoffset(None) or timedelta()) // timedelta(microseconds=1) * 1000, guessed)
 
 
 def ahead_minutes(text: str) -> int:
-    """Return how far ahead of UTC a zone is.
+    """Return the offset of a zone from UTC, minutes.
 
-    +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
+    Forms: +02:00, +0200, +02, or UTC, GMT, Z in any case. Raises ValueError for others.
 
     >>> ahead_minutes("-05:30"), ahead_minutes("gmt")
     (-330, 0)
@@ -72,7 +72,7 @@ def ahead_minutes(text: str) -> int:
 
 
 def local_ns(text: str, zone: timezone) -> int:
-    """Return ns since 1970 of "2026-11-21 07:07:40.052884087" in a zone. Raises ValueError if it is no such time."""
+    """Return the ns since 1970 of "2026-11-21 07:07:40.052884087" in a zone. Raises ValueError for other texts."""
     match = _MOMENT.fullmatch(text)
     if match is None:
         raise ValueError(f"no date and time: {text[:40]!r}")

@@ -1,22 +1,22 @@
-"""Numbers in texts: Python's `int` and `float` read more than tools print, 1_0, digits of other scripts, nan."""
+"""Parse numbers more strictly than `int` and `float` do, which accept 1_0, digits of other scripts, and nan."""
 
 from __future__ import annotations
 
 import re
 
 _FORM = re.compile(r"[+-]?(?:\d+([.,]\d*)?|([.,]\d+))([eE][+-]?\d{1,4})?", re.ASCII)
-#: A double has no more digits before the point.
+#: The most digits of a double before the point.
 _MOST_DIGITS = 309
 _INFINITE = float("inf")
 
 
 def number_of(text: str, mark: str = ".") -> int | float | None:
-    """Return the number that a text holds, blanks around it aside.
+    """Return the number in a text, which may have blanks around it.
 
-    Whole ones exactly; None if it is none that JSON can hold.
+    Integers are exact. Return None if the text is not a number that JSON can hold.
 
     Args:
-        mark: the decimal mark, "." or ",". Separators of thousands are not taken.
+        mark: the decimal mark, "." or ",". Thousands separators are not accepted.
 
     >>> number_of("-12"), number_of("1e3"), number_of("0,5", ","), number_of("1_0"), number_of("nan")
     (-12, 1000.0, 0.5, None, None)

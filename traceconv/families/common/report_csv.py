@@ -1,11 +1,11 @@
-"""What CSV reports printed by vendors' tools share: fields, and numbers in whatever locale the tool ran in.
+"""Parse CSV reports of vendors' tools: fields, and numbers of any locale.
 
     "0","1234","app","1,215,000,000.00"     an English locale
     "0","1234","app","1.215.000.000,00"     a German one
     0;1234;app;1215000000,00                saved again by a spreadsheet
 
-`1.234` can be either: the mark that a file uses is found from the numbers that leave no doubt, and English is assumed
-where there are none.
+`1.234` is ambiguous: the decimal mark of a file follows from its unambiguous numbers; without any, it is the English
+one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from traceconv.families.common.numbers import number_of as plain_number_of
 
 DELIMITERS = (",", ";", "\t")
 
-# 1,215,000,000.00 | -27.595.520 | 65,77 | 1e-05; groups of three may be parted by spaces or apostrophes as well
+# 1,215,000,000.00 | -27.595.520 | 65,77 | 1e-05; groups of three may also be separated by spaces or apostrophes
 _NUMBER = re.compile(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'\u2019")
 _MAX_LENGTH = 60
@@ -31,9 +31,9 @@ def fields_of(line: str, delimiter: str) -> list[str]:
 
 
 def decimal_mark(text: str) -> str:
-    """Return the decimal mark that a number must have been written with.
+    """Return the decimal mark of a number.
 
-    "." or ",", "" if it could be either or is none.
+    It is "." or ","; "" if ambiguous, or if the text is not a number.
 
     >>> decimal_mark("1.215.000,5"), decimal_mark("27.595.520"), decimal_mark("1,234")
     (',', ',', '')
@@ -55,12 +55,12 @@ def decimal_mark(text: str) -> str:
 
 
 def find_decimal_mark(texts: Iterable[str]) -> str:
-    """Return the decimal mark of a file, from the first number that leaves no doubt; "." if none does."""
+    """Return the decimal mark of a file from its first unambiguous number; "." if there is none."""
     return next((mark for mark in map(decimal_mark, texts) if mark), ".")
 
 
 def number_of(text: str, mark: str) -> int | float | None:
-    """Return the number that a field holds, None if it is none.
+    """Return the number in a field, None if it is not a number.
 
     Args:
         mark: the decimal mark of the file.

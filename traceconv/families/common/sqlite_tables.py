@@ -1,11 +1,11 @@
-"""Tables of CUDA profilers in SQLite databases: rows in portions, what repeats in them, what calls have launched.
+"""Read the tables of CUDA profilers in SQLite databases: rows in batches, repeated values, launches.
 
-Columns and whole tables differ by version and by what was recorded: a column that is not there reads as None, a table
-that is not there has no rows. A table that is damaged ends where the damage begins. SQLite stores any value in any
-column: what is none of the wanted kind reads as None, and is counted.
+Tables and columns depend on the version and the recording: a missing column reads as None, a missing table has no rows.
+A damaged table ends at the damage. SQLite stores any value in any column: a value of a wrong type reads as None, and is
+counted.
 
-Rows repeat: the same kernel with the same grid comes thousands of times. So what follows from a combination of values
-is found once (`Known`), and a row costs a look-up.
+Rows repeat: the same kernel with the same grid occurs thousands of times. So the result for a combination of values is
+computed once (`Known`), and a row costs a look-up.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from traceconv.model.diagnostics import Code
 from traceconv.model.trace import I64
 
 Row = tuple[Any, ...]
-#: Rows of a portion: enough to spread the cost of a call, few enough to stay in the caches of the processor.
+#: The rows of a batch: enough to amortise the cost of a call, few enough for the caches of the processor.
 PORTION = 1 << 11
-#: Correlation ids are unsigned 32-bit numbers; 0 is none.
+#: Correlation ids are unsigned 32-bit numbers; 0 is not an id.
 IDS = range(1, 1 << 32)
 _MOST_KNOWN = 1 << 16
 _Found = TypeVar("_Found")
 
 
 class Known(Generic[_Found]):
-    """What follows from a combination of values, found by the first row that has it."""
+    """A cache of results for combinations of values."""
 
     def __init__(self, find: Callable[[Row], _Found]) -> None:
         self._find = find
         self._known: dict[Any, _Found] = {}
 
     def of(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Found]:
-        """Return what follows from the combination of each row."""
+        """Return the result for the combination of each row."""
         known = self._known
         try:
             return list(map(known.__getitem__, keys))
@@ -53,9 +53,9 @@ class Known(Generic[_Found]):
 
 
 class Described(NamedTuple):
-    """What rows have in common.
+    """The properties that rows share.
 
-    That is: their track, name and category (interned), the part of their args that repeats, a number for their process.
+    These are: track, name and category (interned), the repeated part of their args, a number for their process.
     """
 
     track: int
@@ -66,7 +66,7 @@ class Described(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Rows with times that can be drawn, the numbers of the rows, their starts and lengths in ns."""
+    """Rows with valid times: the numbers of the rows, their starts and durations in ns."""
 
     rows: Sequence[Row]
     numbers: Sequence[int]
@@ -74,11 +74,11 @@ class Spans(NamedTuple):
     dur: Sequence[int] | I64
 
     def each(self) -> Iterator[tuple[Row, int, int]]:
-        """Return each row with its start and its length."""
+        """Yield each row with its start and its duration, ns."""
         return zip(self.rows, map(int, self.ts), map(int, self.dur), strict=True)
 
     def add_to(self, out: Builder, kinds: Sequence[Described], args: Sequence[bytes]) -> tuple[I64, I64]:
-        """Add them as slices: which of these they are, and their processes."""
+        """Add the rows as slices; return their numbers, and their processes."""
         tracks, names, categories, _, processes = zip(*kinds, strict=True)
         first = out.tables.slice_count
         out.bulk.slices(tracks, self.ts, self.dur, names, categories, args, self.numbers)
@@ -87,7 +87,7 @@ class Spans(NamedTuple):
 
 
 def whole(values: Sequence[Any]) -> I64 | None:
-    """Return the values as a column; None if one of them is not a whole number."""
+    """Return the values as a column; None if one of them is not an integer."""
     try:
         return np.frombuffer(array("q", values), np.int64)
     except TypeError:
@@ -98,7 +98,7 @@ class Tables:
     """The tables of a database of one profiler.
 
     Attributes:
-        tables: the columns of each table, by its name without the prefix that those of the profiler have.
+        tables: the columns of each table, by its name without the prefix of the profiler.
         error: the first damage, None if there is none.
     """
 
@@ -116,7 +116,7 @@ class Tables:
         self.tables = {name[begin:]: made for name, made in database.tables.items() if name.startswith(self.prefix)}
 
     def place(self, table: str, number: Any = "") -> str:
-        """Return where a row is, or a table, for messages."""
+        """Return the position of a row or table, for messages."""
         return table if number == "" else f"{table} row {number}"
 
     def has(self, table: str, *columns: str) -> bool:
@@ -135,13 +135,13 @@ class Tables:
     def portions(
         self, table: str, columns: Sequence[str], *, where: str = "", order: Sequence[str] = (), number: str = ""
     ) -> Iterator[tuple[int, Sequence[Row]]]:
-        """Yield the rows of a table in portions, each with the place of its first row (from 1).
+        """Yield the rows of a table in batches, each with the position of its first row (from 1).
 
         Args:
-            columns: what the rows hold; None for a column that the table does not have.
-            where: which rows, by columns that the table is known to have.
-            order: columns that the table is known to have.
-            number: what numbers the rows, as it stands in a statement; comes before the columns. "" for their place.
+            columns: the columns of the rows; a column that the table lacks reads as None.
+            where: the SQL condition on rows, on columns that the table is known to have.
+            order: the columns to sort by, which the table is known to have.
+            number: the SQL expression of the row number, which is prepended to the columns; "" for the position.
         """
         known = {name.lower(): name for name in self.tables.get(table, ())}
         if not known:
@@ -166,7 +166,7 @@ class Tables:
     def _possible(
         self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
     ) -> Sequence[Row]:
-        """Return the rows with None in the place of what is of its kind and cannot be."""
+        """Return the rows with None for values of the right type but out of range."""
         del columns, report
         return rows
 
@@ -176,26 +176,24 @@ class Tables:
 
 
 class Launches:
-    """Which slice is which call, and which work belongs to it: by process and correlation id."""
+    """Connects calls with the work that they launched, by process and correlation id."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[I64, I64, I64]] = []
         self._work: list[tuple[I64, I64, I64]] = []
 
     def add_calls(self, processes: I64, ids: I64, slices: I64) -> None:
-        """Relate calls that became slices; of several with one id the first one counts."""
+        """Add the slices of calls; of several with one id, the first one counts."""
         self._calls.append((processes, ids, slices))
 
     def add_work(self, processes: I64, ids: I64, slices: I64) -> None:
-        """Add work on devices that became slices."""
+        """Add the slices of device work."""
         self._work.append((processes, ids, slices))
 
     def pairs(self) -> tuple[I64, I64, I64, int]:
-        """Return the slices of the calls, beside them those of the work and the ids.
+        """Return the slices of calls, the slices of their work, the ids, and the amount of work without a call.
 
-        How much work has an id without a call.
-
-        Where no call is known, none is missed.
+        Without any call, no work counts as without one.
         """
         nothing = np.empty(0, np.int64)
         if not self._calls or not self._work:

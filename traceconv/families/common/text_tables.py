@@ -1,7 +1,7 @@
-"""What all importers of printed tables share: lines as text, and the tables that are open in a log.
+"""Helpers for importers of printed tables: lines as text, and the open tables of a log.
 
-A table is printed amid the output of a program, which may colour it, put a prefix before each line (a logger's time,
-`[rank0]: `) and mix the lines of several ranks. The heading of a table tells its prefix: the text left of it.
+A table is printed within the output of a program, which may colour it, put a prefix before each line (a logger's time,
+`[rank0]: `) and mix the lines of several ranks. The prefix of a table is the text before its heading.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from traceconv.families.common.ansi import plain
 
-#: What the user reads about an input of tables alone.
+#: The note on an input that holds tables only.
 NO_TIMELINE = (
     "the file holds totals only and no times: they are shown beside the trace of the same run, if that is merged, too"
 )
@@ -21,37 +21,37 @@ _Table = TypeVar("_Table")
 
 
 def text_of_line(line: bytes) -> str:
-    """Return a line as text, without its end, without colours, and without what a carriage return has overwritten."""
+    """Return a line as text, without its end, colours, and characters that a carriage return has overwritten."""
     text = plain(line).decode("utf-8", "replace").rstrip("\r\n")
     return text.rpartition("\r")[2]
 
 
 class OpenTables(Generic[_Table]):
-    """The tables whose end has not been seen, by the prefix of their lines."""
+    """The tables that are not complete yet, by the prefix of their lines."""
 
     def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
 
     def open(self, prefix: str, table: _Table) -> None:
-        """Open a table; another one with the same prefix has ended."""
+        """Open a table; one with the same prefix is replaced, as it has ended."""
         self._tables[prefix] = table
 
     def close(self, prefix: str) -> _Table | None:
-        """Close the table with that prefix and return it; None if there is none."""
+        """Close the table with a prefix and return it; None if there is none."""
         return self._tables.pop(prefix, None)
 
     def all(self) -> list[_Table]:
-        """Return the tables that are open, in the order of their prefixes' first use."""
+        """Return the open tables, in the order of the first use of their prefixes."""
         return list(self._tables.values())
 
     def find(self, line: str) -> tuple[str, _Table, str] | None:
         """Return the prefix and the table that a line belongs to, and the line without the prefix.
 
-        None if none is open.
+        Return None if no table is open.
 
-        A prefix may count up from line to line, as times do, so one that differs only in its digits is taken too, but
-        the very same one goes first. Loggers print a message of several lines with one prefix, before the first:
-        a line without any prefix belongs to the table that began last.
+        A prefix may contain numbers that change from line to line, such as times, so one that differs only in digits
+        fits, too, after an equal one. Loggers print one prefix before the first line of a message only: a line without
+        a prefix belongs to the table that was opened last.
         """
         if not self._tables:
             return None

@@ -1,8 +1,8 @@
-"""Reads protobuf's wire format without the definitions of the messages.
+"""Read protobuf's wire format without the definitions of messages.
 
 A field is a tag (number * 8 + wire type) and a value: varint (type 0), 64 bits little endian (1), a length and bytes
-(2), or 32 bits (5). See protobuf.dev/programming-guides/encoding. What a value means only the reader of the message
-knows: signed integers, doubles and texts are asked for as such.
+(2), or 32 bits (5). See protobuf.dev/programming-guides/encoding. The caller knows the types: it asks for signed
+integers, doubles and texts.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Value = int | bytes
 
 
 class BadWire(ValueError):
-    """Bytes that are not a message."""
+    """The bytes are not a protobuf message."""
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at a place, and where it ends. Raises BadWire, or IndexError at the end of the data."""
+    """Return the varint at a position, and its end. Raises BadWire, or IndexError at the end of the data."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1
@@ -41,7 +41,7 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
     """Return number and value of each field in order; fixed widths are unsigned integers.
 
     Raises:
-        BadWire: something in the data makes no sense.
+        BadWire: the data is invalid.
     """
     found: list[tuple[int, Value]] = []
     scan(data, found)
@@ -49,9 +49,9 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
 
 
 def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
-    """Read fields as `fields` does, into a list that holds all before the first byte that makes no sense.
+    """Append the fields to a list; after BadWire it holds all fields before the invalid byte.
 
-    This sees every byte of a trace: a varint of one byte, which nearly all are, costs no call.
+    This reads every byte of a trace: a varint of one byte, the usual case, costs no call.
     """
     at, end, add = 0, len(data), found.append
     try:
@@ -84,10 +84,10 @@ def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
 
 
 def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
-    """Yield number and wire type of each field; if the message was cut off, of what is whole and of what comes last.
+    """Yield number and wire type of each field; if the message is cut, of the complete ones and the last one.
 
     Raises:
-        BadWire: at the first byte that makes no sense, unless that is where the message was cut.
+        BadWire: at the first invalid byte, unless the message is cut there.
     """
     at, end = 0, len(data)
     try:
@@ -110,12 +110,12 @@ def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
 
 
 def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
-    """Return the whole fields at the start of a message whose end is missing.
+    """Return the complete fields at the start of a message that is cut.
 
     Args:
         data: the message.
-        path: the number of the field that may be the last one and is cut, then that of the field in it, and so on:
-            such a message is kept with what is whole in it.
+        path: the number of a field, then of a field in it, and so on: a message there that is cut is kept with its
+            complete fields.
     """
     end = at = 0
     try:
@@ -183,7 +183,7 @@ class Message:
     """All fields of a message by number, for messages that are few.
 
     Raises:
-        BadWire: here, and when a value is asked for as what it is not.
+        BadWire: the data is invalid; methods also raise it for a value of another type.
     """
 
     def __init__(self, data: Value) -> None:
@@ -209,7 +209,7 @@ class Message:
         return unsigned(values[-1]) if values else default
 
     def text(self, number: int) -> str:
-        """Return a string, empty without it."""
+        """Return a string, "" if it is missing."""
         values = self._values.get(number)
         return as_text(values[-1]) if values else ""
 
@@ -218,7 +218,7 @@ class Message:
         return [as_text(value) for value in self.all(number)]
 
     def message(self, number: int) -> Message:
-        """Return a message, empty without it."""
+        """Return a message, empty if it is missing."""
         values = self._values.get(number)
         return Message(values[-1] if values else b"")
 

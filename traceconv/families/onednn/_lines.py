@@ -71,7 +71,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Malformed(Exception):
-    """A record that cannot be used, with the code to count it under."""
+    """A record that cannot be used; it holds the code to count."""
 
     def __init__(self, code: Code, detail: str) -> None:
         super().__init__(detail)
@@ -80,13 +80,13 @@ class Malformed(Exception):
 
 
 class Record(NamedTuple):
-    """One marker with the text that belongs to it.
+    """A marker with the text of its record.
 
     Attributes:
         marker: "mkldnn", "dnnl", "onednn" or "onednn_graph".
         version: the digits of `v1`, or nothing.
         ts: the timestamp as printed, in ms, with a decimal point; empty when there is none.
-        body: everything behind, from the component or operation on.
+        body: the text behind these, from the component or operation on.
         ended: whether a line end follows, so that the last field is complete.
         comma: whether the timestamp was printed with a decimal comma.
     """
@@ -100,7 +100,7 @@ class Record(NamedTuple):
 
 
 class Kind(enum.Enum):
-    """What a record is."""
+    """The kind of a record."""
 
     TIMED = "a slice"
     UNTIMED = "something that ran, printed without a duration"
@@ -109,12 +109,12 @@ class Kind(enum.Enum):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What a record says apart from its times.
+    """The content of a record apart from its times.
 
     Attributes:
         group: "exec", "create", "graph" or "compile": the kind of track, and the category.
         args: the members of a JSON object with a comma before each.
-        work: what it computes and moves, as far as the problem tells.
+        work: its operations and bytes, as far as they follow from the problem.
     """
 
     kind: Kind
@@ -134,7 +134,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def records(line: bytes) -> list[Record]:
-    """Return the records of a line (with its line end): one for each marker, wherever it stands."""
+    """Return the records of a line (with its line end): one for each marker, at any position."""
     line = plain(line)
     match = _HEAD.match(line)
     if match is not None and line.find(MARK, match.end()) < 0:
@@ -156,7 +156,7 @@ def _record(match: re.Match[bytes], rest: bytes) -> Record:
 
 
 def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
-    """Return what a record is, the text of its duration, and whether that had a decimal comma.
+    """Return the content of a record, the text of its duration, and whether that had a decimal comma.
 
     Raises:
         Malformed: the record is cut off or of an unknown kind.
@@ -180,9 +180,9 @@ def read_body(marker: bytes, body: bytes) -> tuple[Shape, bytes, bool]:
 
 
 def _lacks_attributes(rest: bytes, last: bytes) -> bool:
-    """Return whether a line has one field less than those with attributes, and still ends in a duration.
+    """Return whether a line has one field less than lines with attributes, but ends in a duration.
 
-    A line that breaks off has one less, too, but ends in a problem such as 2x16x7x7, or 16 for one dimension.
+    A line that is cut has one field less, too, but ends in a problem such as 2x16x7x7, or 16 for one dimension.
     """
     if rest.count(b",") != len(_FIELDS_1_0) or not _NUMBER.fullmatch(last):
         return False
@@ -190,7 +190,7 @@ def _lacks_attributes(rest: bytes, last: bytes) -> bool:
 
 
 def _without_counts(rest: bytes, last: bytes) -> tuple[bytes, bytes]:
-    """Move the counts that debug builds of the graph library print behind the duration: put it last again."""
+    """Move the duration to the end again: debug builds of the graph library print counts behind it."""
     before, backend, after = rest.rpartition(b"_backend,")
     duration, comma, counts = after.partition(b",")
     if not backend or (not comma and duration.isdigit()):  # one number behind: a decimal comma
@@ -218,7 +218,7 @@ def _decimal_comma(marker: bytes, rest: bytes, last: bytes) -> tuple[bytes, byte
 
 @lru_cache(maxsize=4096)
 def shape_of(marker: bytes, text: bytes) -> Shape:
-    """Return what the fields of a record say, without its last one. A program repeats few of them many times.
+    """Return the content of the fields of a record but the last. Cached, since programs repeat few records many times.
 
     Raises:
         Malformed: too few fields, or an unknown operation.
@@ -279,7 +279,7 @@ def _primitive(marker: bytes, group: str, fields: list[bytes], args: dict[str, A
 
 
 def _folded(fields: list[bytes], count: int) -> list[bytes]:
-    """Return exactly `count` fields: commas inside a field (grouped digits, or anything in aux) do not separate."""
+    """Return exactly `count` fields: join those that were split at commas inside of a field (grouped digits, aux)."""
     if len(fields) == count:
         return fields
     joined = _GROUPED_DIGITS.sub(b"\0", b",".join(fields))
@@ -323,7 +323,7 @@ def _graph_extras(fields: list[bytes], args: dict[str, Any]) -> None:
 
 
 def _generic(component: bytes, op: bytes, fields: list[bytes]) -> Shape:
-    """Return a line of an operation or component that is not known: whatever ends in a duration is shown."""
+    """Return the content of a line of an unknown operation or component that ends in a duration."""
     if not op or len(fields) < 2 or not re.fullmatch(rb"[a-z_]{1,40}(?::[a-z_]{1,40})*", op):
         code = CUT_LINE if component or op in _COMPONENTS else UNKNOWN_LINE
         raise Malformed(code, f"{_text(op[:40])!r}, expected an operation, its fields and a duration")
@@ -340,7 +340,7 @@ def args_of(shape: Shape, duration: bytes, dur: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def message_of(marker: bytes, body: bytes) -> Message:
-    """Return a dispatch, check, error or warning record: the text is kept whole, it may hold commas."""
+    """Return a dispatch, check, error or warning record; its text is kept whole, since it may contain commas."""
     component, op, fields = _split_op(marker, body.split(b","))
     position = fields.pop() if fields and _SOURCE_POSITION.fullmatch(fields[-1]) else b""
     subject = fields.pop(0) if len(fields) > 1 else b""
@@ -360,7 +360,7 @@ def info_of(marker: bytes, body: bytes) -> tuple[str, str]:
 
 
 def looks_certain(record: Record) -> bool:
-    """Return whether the marker is followed by a word that oneDNN prints there."""
+    """Return whether a word of oneDNN follows the marker."""
     word = record.body.partition(b",")[0]
     return word in _COMPONENTS or word.partition(b":")[0] in _KNOWN
 
@@ -386,7 +386,7 @@ def _members(args: dict[str, Any]) -> bytes:
 def timestamp_ns(text: bytes) -> int | None:
     """Return a timestamp in ns as printed.
 
-    None when it is unusable (an exponent or no fraction: six digits are left).
+    Return None if it has an exponent or no fraction, since only six digits are left then.
     """
     if b"." not in text or b"e" in text:
         return None
@@ -436,7 +436,7 @@ def _on_grid(ns: int) -> bool:
 
 
 def looks_complete(text: bytes) -> bool:
-    """Return whether a number without a line end behind it cannot be the beginning of a longer one.
+    """Return whether a number without a line end behind it cannot be the start of a longer one.
 
     Six significant digits are all that is ever printed; fewer are complete if they are a multiple of 2**-12 ms.
     """

@@ -1,7 +1,7 @@
-"""Lines of a oneDNN log that repeat themselves but for their timestamps: read once, then found by their bytes.
+"""Read lines of a oneDNN log that differ in their timestamps only: parsed once, then recognised by their bytes.
 
-A network runs the same primitives again and again, and durations are printed with few digits, so that most lines have
-occurred before. `families.common._lines` finds them; what they become is kept here, their args once for all of them.
+A network repeats its primitives, and durations are printed with few digits, so most lines have occurred before.
+`families.common._lines` recognises them; this module keeps their rows, with the args once for all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _LONGEST_NS = 10**17
 
 
 class Fields(NamedTuple):
-    """What lines become that differ in timestamp and duration only.
+    """The content of lines that differ in timestamp and duration only.
 
     Attributes:
-        shape: what the fields say.
+        shape: the content of the fields.
         exact: whether durations may be differences of whole microseconds.
-        writer: marker and version of the lines, which tell the run that they belong to.
+        writer: marker and version of the lines, which identify their run.
         texts: name and category, as interned strings.
     """
 
@@ -40,7 +40,7 @@ class Fields(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Lines that were written, in their order."""
+    """Lines that were written, in order."""
 
     ts: I64
     dur: I64
@@ -49,17 +49,16 @@ class Rows(NamedTuple):
 
 
 class RepeatedLines:
-    """Reads the lines that are known, and writes them.
+    """Recognises known lines, and writes their slices.
 
     Args:
-        out: where they go.
-        meaning: of a line without its timestamp, before which stands the first part: what its fields say; None if it
-            is not a plain one.
-        place: the track of lines with such fields, and the number of their run, as of now.
-        written: is told what was written.
+        out: the builder.
+        meaning: returns the fields of a line from the parts before and behind its timestamp; None if it is not plain.
+        place: returns the current track and the number of the run for fields.
+        written: gets the rows that were written.
 
     Attributes:
-        number: that of the line where the reading has stopped.
+        number: the number of the line at which reading stopped.
     """
 
     def __init__(
@@ -80,7 +79,7 @@ class RepeatedLines:
         self._forget()
 
     def read(self, data: bytes, at: int) -> int:
-        """Read on in whole lines; where the first line begins that is not a plain one, or where the data ends."""
+        """Read whole lines; return the start of the first line that is not plain, or the end of the data."""
         lines = self._lines
         while True:
             why = lines.read(data, at, self.number)
@@ -108,7 +107,7 @@ class RepeatedLines:
         return self._learn_last(self._lines.add_fields(marker, fields[:-1]), last)
 
     def _learn_last(self, kind: int, last: bytes) -> bool:
-        """Return whether a line of a kind with this last field can be known by it."""
+        """Register a line of a kind by its last field; return whether it can be recognised by it."""
         shape, exact, _, texts = self._meanings[kind - 1]
         duration = last.rstrip()
         if b"." not in duration:
@@ -120,25 +119,25 @@ class RepeatedLines:
         if not 0 <= dur < _LONGEST_NS:
             return False
         if len(self._entries) >= _COLUMNS * _MOST_ENTRIES:
-            self._forget()  # the line, too: it will be asked for again
+            self._forget()  # the line, too: it will be searched again
             return True
         self._lines.add_last(kind, last, len(self._entries) // _COLUMNS)
         self._entries.extend((kind - 1, *texts, dur, *self._out.tables.keep_args(args_of(shape, duration, dur))))
         return True
 
     def _forget(self) -> None:
-        """Write what was read, and begin anew."""
+        """Write the lines read so far, and clear the tables."""
         self.flush()
         self._lines.forget()
-        #: By kind of lines, from the first one on.
+        #: The fields by kind of lines.
         self._meanings: list[Fields] = []
-        #: Of each kind: track, and number of the run; what was last written.
+        #: Of each kind: the track and the number of the run that were last used.
         self._places = array("q")
         #: Of each kind with each last field: kind, name, category, duration, place and length of the args.
         self._entries = array("q")
 
     def flush(self) -> None:
-        """Write what was read. To be called before anything else changes the runs."""
+        """Write the lines read so far. To be called before the runs are changed elsewhere."""
         row = self._lines.row
         if not row:
             return
@@ -147,7 +146,7 @@ class RepeatedLines:
         entries = np.frombuffer(self._entries, np.int64).reshape(-1, _COLUMNS)
         kind, name, category, dur, args_at, args_len = entries[what].T
         places = np.frombuffer(self._places, np.int64).reshape(-1, 2)
-        for one in dict.fromkeys(kind.tolist()):  # tracks are made in the order of the lines
+        for one in dict.fromkeys(kind.tolist()):  # tracks are created in the order of the lines
             places[one] = self._place(self._meanings[one])
         track, run = places[kind].T
         self._out.bulk.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)

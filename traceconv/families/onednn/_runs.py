@@ -1,4 +1,4 @@
-"""Runs of a oneDNN log: what one version header introduces, mostly a process, and the tracks of its engines."""
+"""The runs of a oneDNN log and the tracks of their engines. A version header starts a run, mostly a process."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, 
 
 
 class Layout(msgspec.Struct):
-    """Synthetic positions of one engine: slices end to end from 0.
+    """The synthetic times of one engine: slices end to end from 0.
 
     Attributes:
-        end: where the next slice begins.
+        end: the start of the next slice.
         uncovered: start and group of the last slices that no graph partition encloses.
     """
 
@@ -41,9 +41,9 @@ class Layout(msgspec.Struct):
     uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
 
     def place(self, group: str, dur: int) -> int:
-        """Return the start of a slice of that length.
+        """Return the start of a slice of that duration, ns.
 
-        A partition is printed after the primitives that it ran or created: it encloses as many as fit.
+        A partition is printed after the primitives that it ran or created: it contains as many as fit.
         """
         start = self.end
         inner = {"graph": "exec", "compile": "create"}.get(group)
@@ -61,11 +61,11 @@ class Layout(msgspec.Struct):
 
 
 class LogRun(msgspec.Struct):
-    """What one header introduces, mostly a process.
+    """The lines from one version header to the next, mostly of a process.
 
     Attributes:
-        info: what its info lines say.
-        last: where the last event stands, and on which clock; messages without a time go there.
+        info: the content of its info lines.
+        last: the time and clock of the last event, for messages without a time.
         latest, longest: the last start and the greatest duration of timed slices so far, ns.
     """
 
@@ -79,7 +79,7 @@ class LogRun(msgspec.Struct):
     longest: int = 0
 
     def describe(self) -> str:
-        """Return the library, its version and where it runs, as far as the log says."""
+        """Return the library, its version and its device, as far as the log states them."""
         info = self.info
         parts = [f"{info['library']} {info['version']}"] if "version" in info else []
         labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
@@ -89,7 +89,7 @@ class LogRun(msgspec.Struct):
 
 @lru_cache(maxsize=1024)
 def _info_of(component: str, text: str) -> dict[str, Any]:
-    """Return what an info line says, once for the runs that say the same; "info" where its meaning is not known."""
+    """Return the content of an info line, cached for runs with equal lines; under "info" if not understood."""
     header = _HEADER.match(text)
     if header is not None:
         info: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
@@ -108,7 +108,7 @@ def _info_of(component: str, text: str) -> dict[str, Any]:
 
 
 def _note_info(run: LogRun, component: str, text: str) -> None:
-    """Keep what an info line says."""
+    """Keep the content of an info line."""
     found = _info_of(component, text)
     if "info" in found:
         run.info.setdefault("info", []).append(found["info"])
@@ -120,12 +120,12 @@ class Runs:
     """The runs of one log, and their tracks.
 
     Args:
-        out: where tracks go.
+        out: the builder.
         pid: the process of all tracks, if it is known.
 
     Attributes:
-        all: in their order.
-        is_synthetic: whether any track has synthetic positions.
+        all: the runs, in order.
+        is_synthetic: whether any track has synthetic times.
     """
 
     def __init__(self, out: Builder, pid: int | None) -> None:
@@ -155,14 +155,14 @@ class Runs:
         return self.all[-1]
 
     def _close(self, run: LogRun) -> None:
-        """Keep as little as possible of a run that no line belongs to any more: there may be ten thousands."""
+        """Free the memory of a run that has ended: there may be ten thousands."""
         run.tracks, run.layouts = {}, {}
         if run.info == self._closed_info:
             run.info = self._closed_info
         self._closed_info = run.info
 
     def note(self, record: Record) -> None:
-        """Keep what an info line says; a second version header begins a new run."""
+        """Keep the content of an info line; a second version header starts a new run."""
         component, text = lines.info_of(record.marker, record.body)
         run = self.of(record.marker, record.version)
         if _HEADER.match(text):

@@ -1,4 +1,4 @@
-"""How much a primitive of oneDNN computes and moves, from what its line says about the problem.
+"""Compute the operations and bytes of a oneDNN primitive from the problem in its line.
 
     convolution    g32mb4_ic32oc32_ih15oh15kh3sh1dh0ph1_iw15ow15kw3sw1dw0pw1
     deconvolution  the same fields
@@ -9,9 +9,8 @@
 Channels are those of all groups together. Operations are two for each multiplication with its addition, as if padding
 were computed, too; a backward pass counts like the forward one. Bytes are those of source, weights and destination,
 each read or written once, without padding of the layout; their data types stand in the memory descriptors
-(`src_f32::...`, `src:f32::...`, `in:f32_nchw`). Nothing is derived where a size is not known before the run (`*`), for
-sparse data, or for text of an unknown form. What a primitive needs beyond that (bias, scratchpad, caches) is not
-counted.
+(`src_f32::...`, `src:f32::...`, `in:f32_nchw`). Nothing is computed if a size is unknown before the run (`*`), for
+sparse data, or for text of an unknown form. Bias, scratchpad and caches are not counted.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _SPARSE = re.compile(rb":(?:sparse|csr|coo|packed)\b")
 
 
 class Work(NamedTuple):
-    """What a primitive does; 0 where it is not well defined.
+    """The work of a primitive; 0 where it is not well defined.
 
     Attributes:
         operations: additions and multiplications.
@@ -68,7 +67,7 @@ class Work(NamedTuple):
         return args
 
     def rates(self, dur: int) -> bytes:
-        """Return members of a JSON object, a comma before each: the work for each second, of a call of `dur` ns."""
+        """Return the work per second of a call of `dur` ns, as members of a JSON object with a comma before each."""
         if dur <= 0:
             return b""
         rates = b""
@@ -80,14 +79,14 @@ class Work(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """Multiplications with an addition, and how many elements each tensor has."""
+    """The number of multiply-adds, and of the elements of each tensor."""
 
     macs: int
     elements: dict[bytes, int]
 
 
 NO_WORK = Work()
-_MOST = 1 << 63  # what is larger comes from a damaged line
+_MOST = 1 << 63  # larger numbers come from damaged lines
 
 
 def work_of(primitive: bytes, memory: bytes, problem: bytes) -> Work:
@@ -110,14 +109,14 @@ def _size(elements: dict[bytes, int], memory: bytes) -> int:
 
 
 def _fields(problem: bytes) -> dict[bytes, int] | None:
-    """Return named sizes; None for text of another form."""
+    """Return the sizes by name; None for text of another form."""
     if not _FIELDS.fullmatch(problem):
         return None
     return {name: int(value) for name, value in _FIELD.findall(problem)}
 
 
 def _over(sizes: dict[bytes, int], kind: bytes) -> int:
-    """Return the product over the dimensions of space that are there."""
+    """Return the product of a size over the existing spatial dimensions."""
     return prod(sizes.get(kind + axis, 1) for axis in (b"d", b"h", b"w"))
 
 

@@ -8,9 +8,9 @@ Linux and macOS it is gettimeofday held in a double: whole microseconds since 19
 Windows it counts from boot. Logs without timestamps (all before 2.1, and whoever did not ask for them) hold order and
 durations only: their slices are laid end to end on tracks that are called synthetic.
 
-No process and no thread is printed. Calls of several threads overlap; they stay on the track of their engine. A second
-version header begins a new run with tracks of its own. What is not in the file: text of other processes cannot be told
-apart, and with a filter or a lower level lines are absent.
+Neither process nor thread is printed. Calls of several threads overlap; they stay on the track of their engine. A
+second version header starts a new run with tracks of its own. Limits: lines of other processes cannot be distinguished,
+and with a filter or a lower level lines are missing.
 
 Described at https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html; the grammar is in `_lines`.
 """
@@ -67,7 +67,7 @@ TIME_STEP = noted(
 
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 _OTHERS = lines_but(holds(MARK), or_blank=True)
-#: The formats of what calls oneDNN, or can be a program that does.
+#: The formats of programs that call oneDNN, or may do so.
 _RUNTIMES = (
     "pytorch-kineto",
     "mxnet",
@@ -119,7 +119,7 @@ class _Reader:
     # -- lines like others ----------------------------------------------------------------------------------------
 
     def _read_chunks(self, source: Source) -> None:
-        """Read whole chunks: lines that differ from others in their timestamp only are handled many at a time."""
+        """Read whole chunks; lines that differ in their timestamp only are handled together."""
         repeated = RepeatedLines(self._out, self._meaning, self._place, self._written_together)
         for data in source.chunks():
             at = 0
@@ -132,7 +132,7 @@ class _Reader:
         repeated.flush()
 
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
-        """Return what a line with a timestamp says besides it; None if it is all but plain."""
+        """Return the fields of a line with a timestamp; None if the line is not plain."""
         line = b"%b1795244023916.781006,%b\n" % (marker, rest)
         found = lines.records(line) if b"\x1b" not in line else []
         if len(found) != 1 or found[0].marker not in self._markers or found[0].version not in self._versions:
@@ -156,7 +156,7 @@ class _Reader:
         return self._runs.track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
     def _written_together(self, rows: Rows) -> None:
-        """Note what many lines say about the run that they belong to."""
+        """Update the runs after many lines were written."""
         for number in occurring(rows.run):
             mine = rows.run == number
             self._check_orders(self._runs.all[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
@@ -174,7 +174,7 @@ class _Reader:
         run.last = (int(ts[-1]), WALL_CLOCK)
 
     def _pass_others(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
-        """Count the lines from a place on that are not of oneDNN; where the first one begins that may be."""
+        """Count the lines from a position on that are not of oneDNN; return the start of the first one that may be."""
         mark = data.find(MARK, at)
         end = data.rfind(b"\n", at, mark) + 1 if mark >= 0 else len(data)
         if end <= at:
@@ -189,7 +189,7 @@ class _Reader:
         self._other_lines += count
 
     def _single_line(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
-        """Read the line at a place; where the next one begins."""
+        """Read the line at a position; return the start of the next one."""
         end, repeated.number = self._lines.look_at(data, at, self._line, repeated.number)
         return end
 
@@ -220,7 +220,7 @@ class _Reader:
             self._out.problem(code, number, detail)
 
     def _record(self, number: int, record: Record) -> bool:
-        """Write a record; False if it only says something about the run."""
+        """Write a record; return False if it only describes the run."""
         self._markers.add(record.marker)
         shape, duration, comma = lines.read_body(record.marker, record.body)
         if record.version not in self._versions:
@@ -285,7 +285,7 @@ class _Reader:
         run.latest = max(run.latest, ts)
 
     def _position(self, number: int, record: Record, run: LogRun) -> tuple[int, ClockDomain]:
-        """Return where an event without length belongs: at its timestamp, else at the last event that had a place."""
+        """Return the time and clock of an event without duration: its timestamp, else the last known time."""
         ts = self._timestamp(number, record)
         if ts is None:
             return run.last
@@ -305,7 +305,7 @@ class _Reader:
             self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
             self._out.problem(FOREIGN_LINE, count=self._other_lines)
         drawn = [run for run in self._runs.all if run.root != NO_TRACK]
-        descriptions: dict[int, str] = {}  # one for the runs that share their info
+        descriptions: dict[int, str] = {}  # shared by runs with equal info
         for run in drawn:
             root = self._out.tracks[run.root]
             root.description = descriptions.setdefault(id(run.info), run.describe())
@@ -346,8 +346,8 @@ class OnednnVerbose:
     """oneDNN verbose log.
 
     Attributes:
-        pid: put the tracks under the process with this pid, which the log itself does not print. Without it they come
-            under the only process of a merge that can have written the log, if there is one.
+        pid: the pid of the process, which the log does not state. Without it, in a merge, the tracks go under the only
+            process that can have written the log, if there is one.
     """
 
     pid: int | None = None
@@ -391,7 +391,7 @@ class OnednnVerbose:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Recognise a line that begins with marker and known word; a marker inside other text may be a quotation."""
+        """Return YES for a line that starts with marker and known word; a marker elsewhere may be a quotation."""
         is_json = _JSON_START.match(head.text) is not None
         if is_json and (b'"traceEvents"' in head.data or b'"ph"' in head.data):
             return Match.no("a trace in JSON")
@@ -411,6 +411,6 @@ class OnednnVerbose:
         """Read the whole log."""
         out.info.unit = "line"
         out.balance.unit = "lines"
-        out.info.real_ids = True  # there is none but that which the user says
+        out.info.real_ids = True  # the only process is the one that the user states
         out.info.runs_in = _RUNTIMES
         _Reader(out, self.pid).read(source)

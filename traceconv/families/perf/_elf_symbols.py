@@ -1,8 +1,8 @@
-"""Names of functions out of ELF files on this machine: .symtab, else .dynsym, if the build id is the expected one.
+"""Read function names from ELF files on this machine (.symtab, else .dynsym), if the build id is the expected one.
 
-An ELF file says in its program headers which part of it is mapped to which addresses (PT_LOAD), and in a note of the
-type NT_GNU_BUILD_ID what identifies the build. Names are as they stand in the table (mangled ones stay so).
-Source: the ELF specification (TIS 1.2, and its 64-bit form), /usr/include/elf.h.
+The program headers of an ELF file (PT_LOAD) map its parts to addresses, and a note of type NT_GNU_BUILD_ID identifies
+the build. Mangled names are not demangled. Source: the ELF specification (TIS 1.2, and its 64-bit form),
+/usr/include/elf.h.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STT_FUNC, _STT_GNU_IFUNC = 2, 10
 
 
 class _Layout(NamedTuple):
-    """How the tables of a class of ELF files are laid out, as in `struct`, and where the fields stand that are used."""
+    """The layout of the tables of a class of ELF files, as in `struct`, and the positions of the used fields."""
 
     header: str  # from offset 24 on: entry, phoff, shoff, flags, ehsize, phentsize, phnum, shentsize, shnum, shstrndx
     segment: str
@@ -58,7 +58,7 @@ class _Functions(msgspec.Struct):
     functions: list[_Function]
 
     def at(self, offset: int) -> str | None:
-        """Return the function that holds a place in the file."""
+        """Return the function at an offset in the file."""
         for segment in self.segments:
             if segment.offset <= offset < segment.offset + segment.size:
                 address = offset - segment.offset + segment.address
@@ -72,8 +72,8 @@ class Symbols(msgspec.Struct):
     """Names of functions in the files of a recording.
 
     Attributes:
-        build_ids: of each file, as the recording says; a file without is not trusted.
-        used, refused: the files whose names were taken, and those that are absent or of another build.
+        build_ids: the build id of each file in the recording; files without one are not used.
+        used, refused: the files whose names were used, and those that are missing or of another build.
     """
 
     build_ids: dict[str, bytes]
@@ -82,7 +82,7 @@ class Symbols(msgspec.Struct):
     _files: dict[str, _Functions | None] = msgspec.field(default_factory=dict)
 
     def name(self, path: str, offset: int) -> str | None:
-        """Return the function at a place of a file; None if nobody knows."""
+        """Return the function at an offset of a file; None if not known."""
         if path not in self._files:
             self._files[path] = self._load(path)
         functions = self._files[path]

@@ -27,12 +27,12 @@ from traceconv.families.perf._tracks import latest_ns
 Buffer = bytes | mmap
 MAGIC, SWAPPED, ANCIENT = b"PERFILE2", b"2ELIFREP", b"PERFFILE"
 _HEADER_BYTES, _PIPE_HEADER_BYTES = 104, 16
-#: Where the bitmap of features stands in the header, and how many features it can name.
+#: The position of the bitmap of features in the header, and its number of bits.
 _BITMAP_AT, _FEATURES = 72, 256
 
 
 class Kind(enum.IntEnum):
-    """The types of records that mean something here; those from 64 on are written by perf itself."""
+    """The types of records that are read; those from 64 on are written by perf itself."""
 
     MMAP = 1
     LOST = 2
@@ -94,7 +94,7 @@ class Feature(enum.IntEnum):
     CLOCK_DATA = 29
 
 
-#: Records with data behind them, and how the length of that is written.
+#: Records with data behind them, and the format of the length of that data.
 _WITH_DATA: dict[int, str] = {Kind.HEADER_TRACING_DATA: "I", Kind.AUXTRACE: "Q"}
 _TEXTS = {
     Feature.HOSTNAME: "hostname",
@@ -105,7 +105,7 @@ _TEXTS = {
     Feature.CPUID: "cpuid",
 }
 
-# Bits of sample_type, and how the fields before the variable part of a sample follow each other.
+# Bits of sample_type, and the order of the fields before the variable part of a sample.
 IP, TID, TIME, ADDR, READ, CALLCHAIN, ID, CPU = (1 << bit for bit in range(8))
 PERIOD, STREAM_ID, RAW = 1 << 8, 1 << 9, 1 << 10
 IDENTIFIER = 1 << 16
@@ -160,7 +160,7 @@ _SHORT = "the record is shorter than its event says"
 
 
 class Damage(Exception):
-    """The bytes make no sense from here on.
+    """The bytes are invalid from here on.
 
     Args:
         at: the offset in the file.
@@ -174,7 +174,7 @@ class Damage(Exception):
 
 
 class Stamp(NamedTuple):
-    """Who and when; -1 where the record does not say."""
+    """Process, thread, time and CPU of a record; -1 where it does not state them."""
 
     pid: int
     tid: int
@@ -183,7 +183,7 @@ class Stamp(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a member of a group counted so far."""
+    """The count of a member of a group so far."""
 
     id: int
     value: int
@@ -191,15 +191,15 @@ class Reading(NamedTuple):
 
 @dataclass(slots=True)
 class Event:
-    """One event that was recorded, and how its records are laid out.
+    """A recorded event, and the layout of its records.
 
     Attributes:
         order: "<" or ">", as in `struct`.
-        attr: the perf_event_attr as it stands in the file.
-        ids: the numbers by which samples refer to it, one for each processor or thread.
-        name: as the user gave it, if the file says.
-        label: how it is called, by its name or by its number.
-        latest: no time beyond this is possible, ns.
+        attr: the bytes of its perf_event_attr.
+        ids: the ids by which samples refer to it, one for each CPU or thread.
+        name: the name that the user gave, if the file states it.
+        label: the displayed name, from its name or its number.
+        latest: the latest possible time, ns.
     """
 
     order: str
@@ -235,7 +235,7 @@ class Event:
     def _flag(self, bit: int) -> bool:
         """Return whether a flag of the attributes is set, by the number of its bit.
 
-        The first one is the lowest bit of a little-endian machine, and the highest of the other.
+        Bit 0 is the lowest bit on a little-endian machine, and the highest on a big-endian one.
         """
         flags: int = struct.unpack_from(f"{self.order}Q", self.attr.ljust(48, b"\0"), 40)[0]
         return bool(flags >> (bit if self.order == "<" else 63 - bit) & 1)
@@ -250,12 +250,12 @@ class Event:
 
     @property
     def has_time(self) -> bool:
-        """Whether its samples say when they were taken."""
+        """Whether its samples have a time."""
         return bool(self.sample_type & TIME)
 
     @property
     def has_period(self) -> bool:
-        """Whether each sample says how many events it stands for."""
+        """Whether each sample has a period."""
         return bool(self.sample_type & PERIOD)
 
     @property
@@ -265,11 +265,11 @@ class Event:
 
     @property
     def is_tracepoint(self) -> bool:
-        """Whether its samples hold fields of the kernel."""
+        """Whether its samples hold the fields of a tracepoint."""
         return self.type == _TYPE_TRACEPOINT
 
     def id_at(self) -> int | None:
-        """Return where in the body of a sample the id of its event stands; None if it does not say."""
+        """Return the position of the event id in the body of a sample; None without one."""
         if self.sample_type & IDENTIFIER:
             return 0
         if not self.sample_type & ID:
@@ -277,7 +277,7 @@ class Event:
         return 8 * sum(bool(self.sample_type & bit) for bit in (IP, TID, TIME, ADDR))
 
     def id_before_end(self) -> int | None:
-        """Return how far before the end of another record the id stands."""
+        """Return the distance of the id from the end of a record that is not a sample."""
         if not self.sample_id_all or not self.sample_type & (IDENTIFIER | ID):
             return None
         if self.sample_type & IDENTIFIER:
@@ -285,7 +285,7 @@ class Event:
         return 8 * (1 + sum(bool(self.sample_type & bit) for bit in (STREAM_ID, CPU)))
 
     def sample(self, buffer: Buffer, at: int, end: int) -> tuple[int, int, int, int, int, int]:
-        """Return address, pid, tid, time, CPU and period of the sample whose body begins there; -1 for a missing one.
+        """Return address, pid, tid, time, CPU and period of the sample with its body at `at`; -1 for a missing one.
 
         Raises:
             Damage: the record is too short.
@@ -296,7 +296,7 @@ class Event:
         return found
 
     def stamp(self, buffer: Buffer, at: int, end: int) -> Stamp:
-        """Return who and when, of another record, whose body goes from `at` to `end`.
+        """Return the stamp of a record that is not a sample, with its body from `at` to `end`.
 
         Raises:
             Damage: the record is too short.
@@ -354,17 +354,17 @@ class Event:
 
 
 class PerfFile(msgspec.Struct):
-    """What a perf.data says before its records.
+    """The header of a perf.data.
 
     Attributes:
         order: "<" or ">", as in `struct`.
-        data_at, data_end: where the records are.
+        data_at, data_end: the start and the end of the records.
         info: host, version, command line and the like.
-        clock_pair: a time of the wall clock and of the clock of the recording, ns, read together.
-        build_ids: of the files in which samples were taken, by path.
-        pmus: names of the units that count, by number.
-        problems: what could not be read, in words.
-        unfinished: whether perf was ended before it could write the size of the data.
+        clock_pair: readings of the wall clock and of the clock of the recording at one instant, ns.
+        build_ids: the build ids of the files with samples, by path.
+        pmus: the names of performance monitoring units, by number.
+        problems: sentences about parts that could not be read.
+        unfinished: whether perf was killed before it wrote the size of the data.
     """
 
     order: str
@@ -381,7 +381,7 @@ class PerfFile(msgspec.Struct):
     is_pipe: bool = False
 
     def feature(self, number: int, body: bytes) -> None:
-        """Keep what a feature of the header says."""
+        """Read a feature of the header."""
         try:
             self._feature(number, body)
         except (struct.error, ValueError, OverflowError, Damage) as error:
@@ -414,7 +414,7 @@ class PerfFile(msgspec.Struct):
         self.tracepoints.update(read_tracepoints(body))
 
     def build_id(self, body: bytes) -> None:
-        """Keep which build a file is of: process, 20 bytes of id, their number (0 before perf 5.12), path."""
+        """Read the build id of a file: process, 20 bytes of id, their number (0 before perf 5.12), path."""
         size = body[24] if len(body) > 24 else 0
         self.build_ids[text_of(body[28:])] = body[4 : 4 + (size if 0 < size <= 20 else 20)]
 
@@ -423,7 +423,7 @@ class PerfFile(msgspec.Struct):
         self.events.append(Event(self.order, attr, ids))
 
     def name_event(self, ids: tuple[int, ...], name: str, position: int = -1) -> None:
-        """Name an event, which is known by its ids, or by its position where it has none."""
+        """Name an event, found by its ids, or by its position if it has none."""
         for event in self.events:
             if set(ids) & set(event.ids):
                 event.name = name
@@ -432,7 +432,7 @@ class PerfFile(msgspec.Struct):
             self.events[position].name = name
 
     def event_name(self, event: Event) -> str:
-        """Return the name as the user gave it, else what type and number stand for."""
+        """Return the name that the user gave, else the one of its type and number."""
         if event.name:
             return event.name
         table = {0: _HARDWARE, _TYPE_SOFTWARE: _SOFTWARE}.get(event.type, [])
@@ -478,7 +478,7 @@ class PerfFile(msgspec.Struct):
 
 
 class Header(NamedTuple):
-    """A record before its body: where it begins, what it is, where it ends, and where the data behind it ends."""
+    """The header of a record: its start, type, end, and the end of the data behind it."""
 
     at: int
     kind: int
@@ -493,10 +493,10 @@ def text_of(field_: bytes) -> str:
 
 
 def read_header(data: Buffer) -> PerfFile:
-    """Return the header, with attributes and features; those of a pipe come later, as records.
+    """Read the header, with attributes and features; in a piped recording these come later, as records.
 
     Raises:
-        Damage: no perf.data, or one that ends inside its header.
+        Damage: the file is not a perf.data, or is cut inside its header.
     """
     magic = data[:8]
     if magic not in (MAGIC, SWAPPED):

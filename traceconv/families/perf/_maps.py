@@ -1,4 +1,4 @@
-"""Address spaces of processes: which file a frame of a call chain is in, and how such a frame is called."""
+"""Address spaces of processes, which give the file and the name of a frame of a call chain."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from traceconv.families.perf._elf_symbols import Symbols
 from traceconv.families.perf._tracks import PerfTracks
 from traceconv.model.trace import StackId
 
-# Where a processor was, in the `misc` of a record.
+# The mode of the CPU, in the `misc` of a record.
 KERNEL, USER, HYPERVISOR, GUEST_KERNEL, GUEST_USER = 1, 2, 3, 4, 5
-#: In a call chain, numbers from here on say where the frames that follow were.
+#: In a call chain, numbers from here on are marks of the mode of the frames that follow.
 _CONTEXT_FROM = (1 << 64) - 4095
 _CONTEXTS = {
     (1 << 64) - 32: HYPERVISOR,
@@ -40,13 +40,13 @@ class Mapping(NamedTuple):
 
 
 class AddressSpace(msgspec.Struct):
-    """What is mapped, in order of addresses, and the stacks that were named by it."""
+    """The mappings of a process, by address, and the stacks that were resolved with them."""
 
     mappings: list[Mapping] = msgspec.field(default_factory=list)
     stacks: dict[object, StackId] = msgspec.field(default_factory=dict)
 
     def map(self, new: Mapping) -> None:
-        """Map a file; what it covers is gone."""
+        """Map a file; it replaces the mappings that it covers."""
         at = stop = bisect_left(self.mappings, new.start, key=lambda old: old.end - 1)
         kept = [new]
         while stop < len(self.mappings) and self.mappings[stop].start < new.end:
@@ -60,7 +60,7 @@ class AddressSpace(msgspec.Struct):
         self.stacks = {}
 
     def find(self, address: int) -> Mapping | None:
-        """Return what is mapped at an address."""
+        """Return the mapping at an address; None without one."""
         at = bisect_right(self.mappings, address, key=lambda one: one.start) - 1
         found = self.mappings[at] if at >= 0 else None
         return found if found is not None and address < found.end else None
@@ -72,12 +72,12 @@ def frames_of(
     """Return the frames of a call chain as (name, file) pairs, innermost first.
 
     Args:
-        chain: addresses, among them marks that say where the next ones were.
-        ip: the address of the sample, for one without a chain; -1 if that is not recorded either.
-        mode: where the processor was when the sample was taken.
-        space: what the process has mapped.
-        kernel: what the kernel has.
-        symbols: names of functions, if the user asks for them.
+        chain: addresses, with marks of the mode of the following ones.
+        ip: the address of the sample, used without a chain; -1 if not recorded.
+        mode: the mode of the CPU at the sample.
+        space: the mappings of the process.
+        kernel: the mappings of the kernel.
+        symbols: function names, if the user asks for them; else None.
     """
     frames = []
     for address in chain:
@@ -110,8 +110,8 @@ class Spaces:
 
     Args:
         order: of bytes, as `struct` writes it.
-        tracks: where stacks go.
-        symbols: names of functions; None for none.
+        tracks: the tracks, which intern stacks.
+        symbols: function names; None for none.
     """
 
     def __init__(self, order: str, tracks: PerfTracks, symbols: Symbols | None) -> None:
@@ -122,7 +122,7 @@ class Spaces:
         self._kernel = AddressSpace()
 
     def stack(self, pid: int, mode: int, ip: int, chain: bytes) -> StackId:
-        """Return the stack of a sample: its call chain as it stands in the record, or where it was if it has none."""
+        """Return the stack of a sample: its call chain, given as bytes, or its address if it has none."""
         space = self._of.get(pid)
         if space is None:
             space = self._of[pid] = AddressSpace()
@@ -135,7 +135,7 @@ class Spaces:
         return found
 
     def map(self, pid: int | None, new: Mapping) -> None:
-        """Map a file in a process, or in the kernel (None), which is part of all."""
+        """Map a file in a process, or in the kernel (None), which is part of all processes."""
         if pid is not None:
             self._of.setdefault(pid, AddressSpace()).map(new)
             return
@@ -144,10 +144,10 @@ class Spaces:
             space.stacks = {}
 
     def copy(self, parent: int, pid: int) -> None:
-        """Copy the maps of a process to one forked from it; a new thread of the same process changes nothing."""
+        """Copy the mappings of a process to a forked one; does nothing for a new thread."""
         if pid != parent and parent in self._of:
             self._of[pid] = AddressSpace(list(self._of[parent].mappings))
 
     def forget(self, pid: int) -> None:
-        """Forget the maps of a process that runs another program now."""
+        """Remove the mappings of a process that runs another program now."""
         self._of.pop(pid, None)

@@ -1,7 +1,7 @@
-"""Samples of `perf script` whose lines have occurred before: found by their bytes, but for times and periods.
+"""Recognise samples of `perf script` whose lines have occurred before, except times and periods, by their bytes.
 
-The text before the time on the line of a sample names a thread and a CPU, that after the period an event, and lines of
-frames repeat. `families.common._lines` finds them and puts stacks together; what they stand for is kept here.
+The text before the time of a sample names thread and CPU, the text behind the period the event, and the lines of frames
+repeat. `families.common._lines` recognises them and assembles stacks; this module keeps their meaning.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _ROWS = 1 << 16
 _MOST_FRAMES = 1 << 12
 _MOST_KNOWN = 1 << 18
 _FRAME_SHIFT = 32
-#: The head of a line tells the thread and, above it, the number of the CPU plus 1; 0 is none.
+#: The value of the head of a line: the thread, and in the upper bits the CPU plus 1, or 0 for none.
 _CPU_SHIFT, _THREAD_MASK = 32, (1 << 32) - 1
 
-#: ns, of the samples that were written.
+#: Gets the times (ns) of written samples.
 Written = Callable[[I64], None]
 
 
 class RepeatedSamples:
-    """Reads the samples that are known, and writes them.
+    """Recognises known samples, and writes them.
 
     Args:
-        tracks: where they go.
-        written: is told the times of what was written.
-        begun: is called before anything that follows the event of the last single line.
+        tracks: the tracks.
+        written: gets the times of written samples.
+        begun: called before anything that follows the event of the last single line is read.
 
     Attributes:
-        number: that of the line where the reading has stopped.
-        reader: the kernel's, which counts lines.
+        number: the number of the line at which reading stopped.
+        reader: the reader of the kernel, which counts lines.
     """
 
     def __init__(self, tracks: PerfTracks, written: Written, begun: Callable[[], None]) -> None:
@@ -51,7 +51,7 @@ class RepeatedSamples:
         self._tails: dict[bytes, int] = {}
         self._events: dict[str, int] = {}
         self._frame_numbers: dict[tuple[str, str], int] = {}
-        self._frames: list[tuple[str, str]] = [("", "")]  # their numbers begin with 1
+        self._frames: list[tuple[str, str]] = [("", "")]  # their numbers start with 1
         self._lines: dict[bytes, int] = {}
         self._stacks: dict[int, int] = {}
         self._columns = np.empty((6, _ROWS), np.int64)
@@ -61,10 +61,10 @@ class RepeatedSamples:
         )
 
     def read(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Read on in whole lines.
+        """Read whole lines.
 
         Returns:
-            Where the first sample begins that is not plain or has no end in the data, and whether the data end there.
+            The start of the first sample that is not plain or not complete, and whether the data ends there.
         """
         reader = self.reader
         while True:
@@ -83,13 +83,13 @@ class RepeatedSamples:
                 return at, why == self._kernel.END
 
     def flush(self) -> None:
-        """Write what was read."""
+        """Write the samples read so far."""
         if not self.reader.row:
             return
         ts, at, head, event, weight, stack = self._columns[:, : self.reader.row]
         self.reader.clear()
         self._written(ts)
-        # One event after the other is one sample after the other, as long as there is no other event.
+        # Samples are in order as long as all are of one event.
         events = list(self._events)
         begins = [0, *(np.flatnonzero(np.diff(event)) + 1).tolist(), len(event)]
         for begin, end in pairwise(begins):
@@ -132,7 +132,7 @@ class RepeatedSamples:
         return number
 
     def _learn_frames(self, data: bytes, at: int) -> bool:
-        """Note the lines of frames from a place on, up to one that is known; whether the first one is a frame."""
+        """Register the lines of frames from a position on, up to a known one; return whether the first is a frame."""
         if len(self._lines) >= _MOST_KNOWN:
             self._lines.clear()
         known = len(self._lines)
@@ -147,7 +147,7 @@ class RepeatedSamples:
         return len(self._lines) > known
 
     def _learn_stack(self, frames: list[int]) -> None:
-        """Note the stack of frames, the innermost first."""
+        """Register the stack of frames, the innermost first."""
         if len(self._stacks) >= _MOST_KNOWN:
             self._stacks.clear()
         if not frames:

@@ -56,11 +56,11 @@ class Row(msgspec.Struct):
     """One count.
 
     Attributes:
-        end: when its interval ends, ns since the start; None for a count over the whole run.
-        place: what it was aggregated over, "" for everything: "CPU0", "S0-D0-C0", "bash-42".
-        cpus: how many CPUs that are, if it is told.
-        value: a number, or why there is none; None for a line that holds metrics only.
-        running: percent of the time that the event was on a counter; None if it is not told.
+        end: the end of its interval, ns from the start; None for a count over the whole run.
+        place: the CPU, core, socket or thread that was counted: "CPU0", "S0-D0-C0", "bash-42"; "" for all.
+        cpus: the number of CPUs of the place, if stated.
+        value: a number, or the reason why there is none; None for a line of metrics only.
+        running: percent of the time that the event was on a counter; None if not stated.
     """
 
     end: int | None = None
@@ -77,7 +77,7 @@ class Row(msgspec.Struct):
 
     @property
     def counted(self) -> bool:
-        """Whether there is a number."""
+        """Whether the value is a number."""
         return isinstance(self.value, int | float)
 
     @property
@@ -86,7 +86,7 @@ class Row(msgspec.Struct):
         return f"{self.event} ({self.cgroup})" if self.cgroup else self.event
 
     def args(self) -> dict[str, Any]:
-        """Return all that the line says besides its place and time."""
+        """Return the args: the content of the line besides place and time."""
         found: dict[str, Any] = {"value": self.value}
         if self.unit:
             found["unit"] = self.unit
@@ -105,7 +105,7 @@ class Row(msgspec.Struct):
 
 
 def text_row(text: str) -> Row | None:
-    """Return a line of the text form; None if it is something else."""
+    """Parse a line of the text form; return None for another line."""
     left, *metrics = text.rstrip().split(" #")
     tail, running = _cut(metrics[-1] if metrics else left, _PERCENT)
     tail, variance = _cut(tail, _VARIANCE)
@@ -132,7 +132,7 @@ def text_row(text: str) -> Row | None:
 
 
 def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, float | None]:
-    """Return a text without what its end says, and the number there."""
+    """Split a text into the part before a match at its end, and the number in the match."""
     text = text.rstrip()
     match = pattern.search(text)
     return (text[: match.start()], _decimal(match[1])) if match else (text, None)
@@ -184,14 +184,14 @@ def find_separator(text: str) -> str:
 
 
 def csv_row(text: str, separator: str) -> Row | None:
-    """Return a line of the -x form; None if it is something else."""
+    """Parse a line of the -x form; return None for another line."""
     fields = text.split(separator)
     row = Row()
     at = 0
     time = _TIME.match(fields[0] + " ")
     if time is not None:
         if fields[0].strip() != time[1]:
-            return None  # a time with something behind it
+            return None  # a time followed by other fields
         row.end = _seconds(time[1])
         at = 1
     elif fields[0].strip() == "summary":
@@ -218,7 +218,7 @@ def _is_value(text: str, number: re.Pattern[str]) -> bool:
 
 
 def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.Pattern[str]) -> Row | None:
-    """Split a line from the value on; the event ends where a whole number and a percentage follow."""
+    """Parse a line from the value on; the event ends where an integer and a percentage follow."""
     for run in range(at + 3, len(fields) - 1):
         if _is_count(fields[run]) and _SHARE.fullmatch(fields[run + 1]) and len(fields[run]) < 20:
             break
@@ -248,7 +248,7 @@ def _csv_metric(row: Row, fields: list[str]) -> Row | None:
 
 
 def _plain(text: str) -> int | float | str:
-    """Return a number without separators of thousands: whole ones stay exact."""
+    """Parse a number without thousands separators; integers stay exact."""
     if text.startswith("<"):
         return text
     if _WHOLE.fullmatch(text):
@@ -257,7 +257,7 @@ def _plain(text: str) -> int | float | str:
 
 
 def _storable(count: int) -> int | float:
-    """Return the count, or the nearest double if 64 bits do not hold it."""
+    """Return a count, or the nearest double if it exceeds 64 bits."""
     return count if abs(count) < 2**63 else float(count)
 
 
@@ -265,9 +265,9 @@ def _storable(count: int) -> int | float:
 
 
 def json_row(line: bytes) -> tuple[Row, bool] | None:
-    """Return a line of the JSON form, and whether it has members that are not known (of --metric-only).
+    """Parse a line of the JSON form; return also whether it has unknown members (of --metric-only).
 
-    None if it is none.
+    Return None for another line.
     """
     try:
         members = _decode(line)

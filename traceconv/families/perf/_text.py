@@ -33,14 +33,14 @@ from typing import Any
 from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Task
 from traceconv.model.times import S, parse_ns
 
-#: Everything up to the event, and the event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, kind
-#: of another record, period, event, the rest.
+#: A line of an event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, type of a record, period,
+#: event, the rest.
 EVENT = re.compile(
     rb"\s*(?:(\S.{0,63}?)\s{1,64})??(?:(-?\d{1,10})(?:/(-?\d{1,10}))?\s+)?(?:\[(\d{1,6})\]\s+)?(?:[KUHGgCMEFSp]{1,5}\s+)?"
     rb"(?:(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6,9})\s+)?(\d{1,12})\.(\d{6}(?:\d{3})?|\d{1,5}(?=:\t\t\d)):\s+"
     rb"(?:(PERF_RECORD_[A-Z0-9_]+)|(?:(\d{1,20})\s+)?(?:(\S+?):(?=\s|$))?)\s*(.*)"
 )
-#: An event line that was printed without a time, its address in the same line or in the lines below.
+#: An event line without a time, with its address in the same line or in the lines below.
 UNTIMED = re.compile(
     rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
 )
@@ -49,7 +49,7 @@ FRAME = re.compile(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
 _UNINDENTED_FRAME = re.compile(rb"[0-9a-f]{16}\t\S.*\)")
 _TRACING_DATA = b"\ttracing data:"
 _FIELD = re.compile(rb"\t\t(\S.*?) : (.*)")
-#: What perf itself writes to stderr, which is often in the same file.
+#: Messages of perf on stderr, which are often in the same file.
 MESSAGE = (
     rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
     rb"Failed to open \S.*, continuing without symbols|no symbols found in \S.*|Processed \d+ events and lost .*|"
@@ -91,7 +91,7 @@ _COMM = re.compile(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
 _FORK = re.compile(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
 _MMAP = re.compile(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
 _SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
-#: So many lines without frames, one after the other, are of perf script and of nothing else.
+#: This many consecutive event lines without frames identify perf script.
 _BARE_LINES = 8
 
 
@@ -99,7 +99,7 @@ _BARE_LINES = 8
 
 
 def add_header_line(header: Header, line: bytes) -> None:
-    """Keep what a line that begins with # says."""
+    """Read a line of the header, which starts with #."""
     text = line.decode("utf-8", "replace")
     clock, pair, event = _CLOCKID.match(text), _REFERENCE.match(text), _EVENT_FIELD.match(text)
     if clock is not None:
@@ -143,7 +143,7 @@ def begins_header(text: bytes) -> bool:
 
 
 def is_message(line: bytes) -> bool:
-    """Return whether perf itself says something to the user."""
+    """Return whether a line is a message of perf to the user."""
     return _MESSAGE.fullmatch(line.strip()) is not None
 
 
@@ -151,7 +151,7 @@ def is_message(line: bytes) -> bool:
 
 
 def may_be_frame(line: bytes) -> bool:
-    """Return whether a line begins as those of frames do: indented, or with an address of full length and a tab."""
+    """Return whether a line starts like a frame: indented, or with a 16-digit address and a tab."""
     return line[:1] in (b"\t", b" ") or _UNINDENTED_FRAME.fullmatch(line.rstrip()) is not None
 
 
@@ -161,7 +161,7 @@ def begins_tracing_data(line: bytes) -> bool:
 
 
 def field_of(line: bytes) -> str | None:
-    """Return a field of a tracepoint on a line of its own as `key=value`; None if the line is none."""
+    """Return the field of a tracepoint on a line of its own as `key=value`; None for another line."""
     match = _FIELD.fullmatch(line.rstrip())
     return None if match is None else f"{match[1].decode('utf-8', 'replace')}={match[2].decode('utf-8', 'replace')}"
 
@@ -216,7 +216,7 @@ def is_tracepoint(event: str) -> bool:
 
 
 def switch_of(text: str) -> tuple[Task, str, Task] | None:
-    """Return who stops running, in which state, and who runs then; None if the text is not known."""
+    """Parse sched_switch: the stopping thread, its state, the next thread; None if the form is unknown."""
     match = _SWITCH.fullmatch(text) or _OLD_SWITCH.fullmatch(text)
     if match is None:
         return None
@@ -224,7 +224,7 @@ def switch_of(text: str) -> tuple[Task, str, Task] | None:
 
 
 def woken_task(text: str) -> Task | None:
-    """Return who may run again; None if the text is not known."""
+    """Parse sched_wakeup: the thread that may run again; None if the form is unknown."""
     match = _WAKEUP.fullmatch(text)
     if match is None:
         return None
@@ -266,7 +266,7 @@ def fork_of(rest: str) -> tuple[int, int, int, int] | None:
 
 
 def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
-    """Return process, thread and what was mapped, of PERF_RECORD_MMAP and MMAP2."""
+    """Return process, thread and mapping of PERF_RECORD_MMAP and MMAP2."""
     match = _MMAP.fullmatch(rest)
     if match is None:
         return None
@@ -281,7 +281,7 @@ def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
 
 
 def switch_record_of(rest: str) -> tuple[bool, bool] | None:
-    """Return whether a PERF_RECORD_SWITCH lets the thread begin to run, and whether it was preempted."""
+    """Return whether the thread of a PERF_RECORD_SWITCH starts to run, and whether it was preempted."""
     match = _SWITCH_RECORD.fullmatch(rest)
     return None if match is None else (match[1] == "IN", bool(match[2]))
 
@@ -290,7 +290,7 @@ def switch_record_of(rest: str) -> tuple[bool, bool] | None:
 
 
 def is_certain(match: re.Match[bytes], after: bytes) -> bool:
-    """Return whether an event line has what logs of others do not have."""
+    """Return whether an event line is of perf script for certain."""
     record, name, rest = match[8], match[10], match[11]
     if record is not None:
         return True
@@ -304,7 +304,7 @@ def is_certain(match: re.Match[bytes], after: bytes) -> bool:
 
 
 def are_bare_events(lines: Sequence[bytes]) -> bool:
-    """Return whether the first lines are nothing but times with the names of events behind them."""
+    """Return whether the first lines consist only of times with names of events."""
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
     found = [EVENT.fullmatch(line) for line in first]
     return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)

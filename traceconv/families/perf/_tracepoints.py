@@ -1,4 +1,4 @@
-"""Tracepoints: how the kernel lays out the raw data of a sample, from the tracing data inside a perf.data.
+"""Parse the formats of tracepoints in the tracing data of a perf.data, and decode the raw data of samples.
 
 The section begins with 17 08 44 "tracing", the version as text, the endianness and the size of a long, the size of a
 page; then come descriptions of the ring buffer, of ftrace's own events, and of the events of each subsystem, each with
@@ -10,7 +10,7 @@ its length in front. The description of an event is the text that the kernel sho
             field:char prev_comm[16];  offset:8;  size:16;  signed:0;
     print fmt: "prev_comm=%s prev_pid=%d ...", REC->prev_comm, ...
 
-A field of type `__data_loc` holds where in the raw data its value stands (low half) and its length (high half);
+A field of type `__data_loc` holds the position (low half) and the length (high half) of its value in the raw data;
 `__rel_loc` counts from the end of the field itself. Source: tools/perf/util/trace-event-read.c (what is read, and in
 which order) and recordings by perf 6.1.
 """
@@ -50,8 +50,8 @@ class Tracepoint(Struct, frozen=True):
     """An event of the kernel.
 
     Attributes:
-        fields: its own ones, without those that all events have.
-        states: what the bits of a thread's state are called, where it prints one.
+        fields: its fields, without those of all events.
+        states: the names of the bits of a thread state, if it prints one.
     """
 
     system: str
@@ -65,7 +65,7 @@ class Tracepoint(Struct, frozen=True):
         return f"{self.system}:{self.name}"
 
     def values(self, raw: bytes, order: str) -> dict[str, int | str]:
-        """Return the fields of one sample; those that are absent or beyond its end are left out."""
+        """Return the fields of a sample, without those that are absent or beyond its end."""
         found = {}
         for one in self.fields:
             value = _value(one, raw, order)
@@ -74,7 +74,7 @@ class Tracepoint(Struct, frozen=True):
         return found
 
     def state(self, value: int) -> str:
-        """Return the state that a thread is left in, in letters: R, S, D, ..., R+ if it could have gone on."""
+        """Return the letters of a thread state: R, S, D, ..., or R+ for a preempted thread."""
         if not self.states:
             return str(value)
         letters = "|".join(letter for bit, letter in self.states if value & bit)
@@ -135,10 +135,10 @@ class _Cursor:
 
 
 def read_tracepoints(data: bytes) -> dict[int, Tracepoint]:
-    """Return the tracepoints of a section of tracing data, by the number that perf knows them by.
+    """Return the tracepoints of a section of tracing data, by the number in perf.data.
 
     Raises:
-        ValueError: the section makes no sense.
+        ValueError: the section is invalid.
     """
     cursor = _Cursor(data)
     if cursor.take(len(_MAGIC)) != _MAGIC:

@@ -1,7 +1,7 @@
-"""What all recordings of `perf record` become: threads with call stacks and states, and the clock that they count.
+"""The tracks of all recordings of `perf record`: threads with call stacks and states, and their clock.
 
-The importers of text, of JSON and of perf.data hand over what they read through `PerfTracks` and `Header`, so that one
-recording gives the same tracks, names and samples whatever it was read from:
+The importers of text, JSON and perf.data all use `PerfTracks` and `Header`, so that a recording gives the same tracks,
+names and samples in each form:
 
     tracks = PerfTracks(out)
     thread = tracks.thread(pid, tid, comm)              # pid None: not printed; the same ids give the same track
@@ -51,28 +51,29 @@ from traceconv.model.diagnostics import absent
 from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
-#: What --reltime prints.
+#: The clock domain of times of --reltime.
 SINCE_FIRST = ClockDomain("time since the first event of perf", Zero.RUN_START, Run.MONOTONIC)
 NO_STACK = StackId(-1)
 _UNKNOWN_FRAME = ("[unknown]", "[unknown]")
 
-#: For people, of formats whose samples may have no CPU.
+#: Help for formats whose samples may have no CPU.
 NO_CPU_HELP = (
     "A CPU that was not recorded (perf record without -a or --sample-cpu) is not made up: such samples have no counter "
     "of their event. Perfetto v52 still shows a row `Cpu 0 EVENT (CPU not known)`, without values."
 )
 
-#: By number of the clock in Linux (clockid_t).
+#: The clock domains by clockid_t of Linux.
 CLOCKS = {0: REALTIME, 1: MONOTONIC, 4: MONOTONIC_RAW, 7: BOOTTIME, 11: TAI}
-#: Those that count from boot; 31 years after it, the year 2084, 2096, and what the clocks since 1970 never differ by.
+#: The clocks since boot; then limits: 31 years after boot, the years 2084 and 2096, the greatest difference of clocks
+#: since 1970.
 _SINCE_BOOT = (1, 4, 7)
 _LATEST_SINCE_BOOT, _LATEST_WALL, _LATEST, _APART = 10**18, 36 * 10**17, 4 * 10**18, 10**14
-#: As the option `clockid` and perf itself name them.
+#: The names of clocks in the option `clockid` and in perf.
 CLOCK_NAMES = {"realtime": 0, "monotonic": 1, "monotonic_raw": 4, "boottime": 7, "tai": 11}
 #: The measured error of the pair of readings, with a margin.
 PAIR_BOUND_NS = 5_000
 
-#: Letters of prev_state, as they are named in the documentation of the kernel.
+#: The names of the letters of prev_state, from the documentation of the kernel.
 _STATES = {
     "R": "Runnable",
     "S": "Sleeping",
@@ -103,7 +104,7 @@ SWITCH_OUT_UNSEEN = absent(
 
 
 class Task(NamedTuple):
-    """A thread as the scheduler's tracepoints name it; `tid` is what they call pid, None is an unknown priority."""
+    """A thread in the scheduler's tracepoints, which call the `tid` pid; a priority of None is unknown."""
 
     comm: str
     tid: int
@@ -114,9 +115,9 @@ class _Thread(msgspec.Struct):
     """A thread, drawn or not.
 
     Attributes:
-        track: NO_TRACK until something is drawn on it.
-        spare: a process of its own, should its pid become known after the track was made.
-        names: one after the other.
+        track: its track; NO_TRACK until it has events.
+        spare: a process track of its own, for a pid that becomes known after the track was created.
+        names: its names, in order.
     """
 
     track: TrackId = NO_TRACK
@@ -126,7 +127,7 @@ class _Thread(msgspec.Struct):
 
 
 class _State(msgspec.Struct):
-    """What a thread does since `since` ns."""
+    """The state of a thread since `since` (ns)."""
 
     name: str
     since: int
@@ -138,15 +139,15 @@ class PerfTracks:
     """Processes, threads, samples and states of one recording.
 
     Args:
-        out: where they go.
-        pid: the process of all threads for which nothing else is said.
+        out: the builder.
+        pid: the process of threads without a stated one.
     """
 
     def __init__(self, out: Builder, pid: int | None = None) -> None:
         self._out = out
-        out.info.real_ids = out.info.several_at_once = True  # perf sees processes from outside
+        out.info.real_ids = out.info.several_at_once = True  # perf records processes from outside
         self._default_pid = pid
-        self._knows_pids = False  # whether processes are told at all
+        self._knows_pids = False  # whether any process was stated
         self._threads: dict[int, _Thread] = {}
         self._processes: dict[int | None, TrackId] = {}
         self._frames: dict[tuple[int, tuple[str, str]], StackId] = {}
@@ -154,8 +155,8 @@ class PerfTracks:
         self._state_tracks: dict[int, TrackId] = {}
         self._tids: dict[TrackId, int] = {}
         self._on_cpu: dict[int, int] = {}  # the tid that was switched in last
-        self._active: set[int] = set()  # tids that did something of their own, besides being switched to
-        #: How many samples each event has, and how many events they stand for.
+        self._active: set[int] = set()  # tids with events of their own, besides switches to them
+        #: The number of samples of each event, and the sum of their periods.
         self.samples: Counter[str] = Counter()
         self.event_counts: Counter[str] = Counter()
 
@@ -165,7 +166,7 @@ class PerfTracks:
         """Return the track of a thread, now called `comm`.
 
         Args:
-            pid: the process that it belongs to; None or -1 if that is not said here.
+            pid: its process; None or -1 if not stated.
             tid: the thread; 0 is the idle task of any CPU, -1 one that had ended already.
         """
         thread = self._threads.get(tid)
@@ -180,7 +181,7 @@ class PerfTracks:
         return thread.track
 
     def know(self, pid: int | None, tid: int, comm: str = "") -> _Thread:
-        """Note the process of a thread and its name from now on, which may never be drawn; arguments as above."""
+        """Note the process and the new name of a thread, without a track; the arguments are those of `thread`."""
         thread = self._threads.get(tid)
         if thread is None:
             thread = self._threads[tid] = _Thread()
@@ -197,7 +198,7 @@ class PerfTracks:
         return process
 
     def _learn(self, thread: _Thread, pid: int) -> None:
-        """Note the process of a thread; one that was drawn without goes there."""
+        """Note the process of a thread; a track without a process is moved there."""
         self._knows_pids = True
         if thread.track == NO_TRACK:
             thread.pid = pid
@@ -229,18 +230,18 @@ class PerfTracks:
     ) -> None:
         """Add a sample of a thread.
 
-        `weight` is how many events it stands for (the period), 1 if that is not said, `cpu` None if that is not said.
+        `weight` is the period, 1 if not stated; `cpu` is None if not stated.
         """
         self.samples[event] += 1
         self.event_counts[event] += weight
         if self._states:
             self.seen_running(thread, ts, at)
-        if stack == NO_STACK:  # recorded without address, or printed without it
+        if stack == NO_STACK:  # without an address in the recording or the text
             stack = self.empty_stack()
         self._out.sample(thread, ts, stack, event, weight, at, cpu=NO_CPU if cpu is None else cpu)
 
     def samples_of(self, event: str, thread: I32, ts: I64, stack: I32, weight: I64, cpu: I32, at: I64) -> None:
-        """Add samples of one event, in the order of the input, as columns; none has empty stack. `cpu`: or NO_CPU."""
+        """Add samples of one event as columns, in input order; no stack may be empty; `cpu` may be NO_CPU."""
         if self._states:
             columns = (thread, ts, stack, weight, cpu, at)
             for on, when, what, times, where, row in zip(*(column.tolist() for column in columns), strict=True):
@@ -251,7 +252,7 @@ class PerfTracks:
         self._out.bulk.samples(thread, ts, stack, np.full(len(ts), self._out.tables.string(event)), weight, cpu, at)
 
     def child(self, parent: StackId, frame: tuple[str, str]) -> StackId:
-        """Return the call stack of a (symbol, file) pair that was called from another one, NO_STACK if from nowhere."""
+        """Return the call stack of a (symbol, file) pair called from `parent`; NO_STACK for an outermost frame."""
         key = (parent, frame)
         found = self._frames.get(key)
         if found is None:
@@ -272,7 +273,7 @@ class PerfTracks:
         at: int,
         cpu: int | None,
     ) -> None:
-        """Add a tracepoint that was hit by a thread, with its fields; the stack may be NO_STACK, the CPU unknown."""
+        """Add a tracepoint of a thread with its fields; the stack may be NO_STACK, the CPU None."""
         self.samples[event] += 1
         self.event_counts[event] += 1
         if self._states:
@@ -296,7 +297,7 @@ class PerfTracks:
         self.switch_in(ts, cpu, next, at)
 
     def switch_out(self, ts: int, cpu: int | None, task: Task, state: str, at: int) -> None:
-        """Let a thread stop running."""
+        """End the running state of a thread."""
         if cpu is not None:
             self._take_off(cpu, task.tid, at)
         if task.tid <= 0:
@@ -310,7 +311,7 @@ class PerfTracks:
         self._enter(task, ts, state_name(state), {"prev_state": state} if state else {}, at)
 
     def switch_in(self, ts: int, cpu: int | None, task: Task, at: int, *, own: bool = False) -> None:
-        """Let a thread begin to run; `own` if it says so itself, as records of type SWITCH do."""
+        """Start the running state of a thread; `own` if its own record says so (PERF_RECORD_SWITCH)."""
         if own:
             self._active.add(task.tid)
         args: dict[str, Any] = {} if cpu is None else {"cpu": cpu}
@@ -319,13 +320,13 @@ class PerfTracks:
         self._enter(task, ts, _RUNNING, args if task.prio is None else {**args, "prio": task.prio}, at)
 
     def _take_off(self, cpu: int, tid: int, at: int) -> None:
-        """End the run of `tid` on a CPU; another thread that was switched to there had left before."""
+        """End the running state of `tid` on a CPU; another thread that was noted there had left before."""
         other = self._on_cpu.pop(cpu, tid)
         if other != tid:
             self._forget(other, at)
 
     def _forget(self, tid: int, at: int) -> None:
-        """Leave out that a thread is running."""
+        """Discard the running state of a thread."""
         state = self._states.get(tid)
         if state is not None and state.name == _RUNNING:
             del self._states[tid]
@@ -338,7 +339,7 @@ class PerfTracks:
             self._enter(task, ts, _RUNNABLE, {} if task.prio is None else {"prio": task.prio}, at)
 
     def seen_running(self, thread: TrackId, ts: int, at: int) -> None:
-        """Note that a thread does something: if it still waits, then its switch-in was not recorded."""
+        """Note an event of a thread: if its state is waiting, its switch-in was not recorded."""
         tid = self._tids[thread]
         self._active.add(tid)
         state = self._states.get(tid)
@@ -366,7 +367,7 @@ class PerfTracks:
     # -- the end --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """End the states that are open, and name what is drawn by its last name."""
+        """End open states, and give tracks their last names."""
         if self._states:
             end = max(self._out.tables.last_ts(), *(state.since for state in self._states.values()))
             for tid, state in list(self._states.items()):
@@ -399,20 +400,20 @@ class PerfTracks:
 
 
 def state_name(letters: str) -> str:
-    """Return the state of a thread that stops running, in words: "S" is Sleeping, "R+" Runnable (preempted)."""
+    """Return the name of a thread state: "S" is Sleeping, "R+" Runnable (preempted)."""
     plain = letters.removesuffix("+")
     name = " | ".join(_STATES.get(letter, letter) for letter in plain.split("|")) or "Not running"
     return f"{name} (preempted)" if plain != letters else name
 
 
 class Header(msgspec.Struct):
-    """What the header of a recording says.
+    """The header of a recording.
 
     Attributes:
-        info: for the metadata: hostname, os_release, perf_version, arch, cmdline, ..., as text.
-        clockid: the number of the clock that was asked for with -k; None: perf's default clock, or not said.
-        known: whether there is a header at all, so that no clockid means perf's default clock.
-        reference: the wall clock (ns since 1970) and the clock of the recording, read together.
+        info: texts for the metadata: hostname, os_release, perf_version, arch, cmdline, ...
+        clockid: the number of the clock of -k; None for perf's default clock, or if not stated.
+        known: whether there is a header, so that no clockid means perf's default clock.
+        reference: readings of the wall clock (ns since 1970) and of the clock of the recording at one instant.
         span: the times of the first and the last sample, cut to microseconds.
     """
 
@@ -424,17 +425,17 @@ class Header(msgspec.Struct):
 
     @property
     def machine(self) -> str:
-        """The name of the host, "" if it is not said."""
+        """The name of the host, "" if not stated."""
         return str(self.info.get("hostname", ""))
 
     def tell(self, out: Builder, resolution_ns: int = 1, chosen: str = "", *, relative: bool = False) -> ClockDomain:
-        """Set the clock of the input, with its relation to the wall clock, and what the header says as metadata.
+        """Set the clock of the input, its relation to the wall clock, and the metadata.
 
         Args:
-            out: the input; its events have been handed over.
-            resolution_ns: the step of the times as they were printed.
-            chosen: the name of the clock as the user states, for input without a header ("" for none).
-            relative: whether the times were printed as those since the first event.
+            out: the builder, after all events.
+            resolution_ns: the resolution of printed times, ns.
+            chosen: the clock that the user states, for input without a header; "" for none.
+            relative: whether the times count from the first event.
         """
         if self.info:
             out.metadata["perf_header"] = self.info
@@ -469,7 +470,7 @@ class Header(msgspec.Struct):
 
 
 def checked_clock(format_name: str, chosen: str) -> str:
-    """Return the option `clockid`. Raises UsageError for a name that is none."""
+    """Return the option `clockid`. Raises UsageError for an unknown name."""
     if chosen and chosen not in CLOCK_NAMES:
         raise UsageError(f"option clockid of {format_name} is one of {', '.join(CLOCK_NAMES)}, not {chosen!r}")
     return chosen

@@ -1,7 +1,7 @@
-"""Compressed records of perf.data: one zstd stream over all of them, cut anywhere.
+"""Unpack the compressed records of perf.data: one zstd stream, cut at any byte.
 
-Python 3.14 reads zstd itself, earlier ones with the module zstandard. A record of the recording may begin in one
-compressed record and end in the next.
+Python 3.14 has zstd, earlier versions need the module zstandard. A record may start in one compressed record and end in
+the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHUNK = 256  # bytes that are unpacked at once
 
 
 class NoZstd(Exception):
-    """Nothing here reads zstd."""
+    """No zstd decoder is installed."""
 
 
 class _Stream(Protocol):
@@ -38,7 +38,7 @@ def _new_stream() -> _Stream:
 
 
 class Unpacker:
-    """Turns the bodies of compressed records into records, in order.
+    """Unpacks the bodies of compressed records, in order.
 
     Args:
         unpacked: counts what is unpacked.
@@ -51,16 +51,16 @@ class Unpacker:
         self._broken = ""
 
     def add(self, body: bytes, order: str) -> bytes:
-        """Return the records that are whole now.
+        """Unpack a body; return the records that are complete now.
 
         Args:
-            body: of the next compressed record.
+            body: the body of the next compressed record.
             order: "<" or ">", as in `struct`.
 
         Raises:
-            NoZstd: nothing here reads zstd.
+            NoZstd: no zstd decoder is installed.
             Damage: the stream is broken, here or earlier.
-            InputError: more is unpacked than may be.
+            InputError: the input unpacks to more than allowed.
         """
         if self._broken:
             raise Damage(0, self._broken)
@@ -78,7 +78,7 @@ class Unpacker:
         return plain[:end]
 
     def _chunks(self, stream: _Stream, body: bytes) -> Iterator[bytes]:
-        """Yield what the body unpacks to, chunk by chunk: a few bytes may stand for megabytes."""
+        """Yield the unpacked body in chunks, since a few bytes may unpack to megabytes."""
         for at in range(0, len(body), _CHUNK):
             chunk = stream.decompress(body[at : at + _CHUNK])
             self._unpacked.add(len(chunk))
@@ -86,7 +86,7 @@ class Unpacker:
 
 
 def _end_of_whole(plain: bytes, order: str) -> int:
-    """Return where the last whole record ends; an impossible size is left to whoever reads on."""
+    """Return the end of the last complete record, or the position of an impossible size."""
     size_of = struct.Struct(f"{order}H").unpack_from
     at = 0
     while at + 8 <= len(plain):

@@ -2,9 +2,9 @@
 
     perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py
 
-Samples with their call chains, tracepoints with their fields (scheduling becomes states of threads), names of threads,
-what was lost. The header tells the clock, the host and the command. Both forms are read (a file, and what came through
-a pipe), of either endianness, and also a recording that was cut off.
+It reads samples with call chains, tracepoints with fields (scheduling becomes states of threads), names of threads, and
+counts of lost records. The header states the clock, the host and the command. Both forms (file and pipe), both
+endiannesses, and cut recordings are read.
 
 A perf.data holds addresses and no symbols. A frame is named by the mapped file and the offset in it
 (`libc.so.6+0x8a0b1`), one of the kernel by its address. `perf script` and `perf data convert --to-json` print symbols,
@@ -86,7 +86,7 @@ BAD_PERIOD = repaired(
 UNREAD_HEADER = lost("perf-data.unread_header", "a part of the header cannot be read: names or the clock may be absent")
 
 _HARDWARE_TRACE = {Kind.AUX, Kind.ITRACE_START, Kind.AUXTRACE, Kind.AUXTRACE_ERROR, Kind.AUX_OUTPUT_HW_ID}
-#: What says nothing that the trace could show.
+#: Records without content for the trace.
 _MEANINGLESS = {
     Kind.READ,
     Kind.NAMESPACES,
@@ -105,7 +105,7 @@ _MEANINGLESS = {
 }
 _NO_PLACE = "records without anything to draw (tables of ids and CPUs, marks of perf)"
 _MADE_UP = "records of processes that ran before the recording (no time)"
-_NOTHING = (0, (1 << 64) - 1)  # times that mean: none
+_NOTHING = (0, (1 << 64) - 1)  # values that mean "no time"
 _NEVER = 1 << 65
 
 _MODE_MASK, _MISC_EXEC, _MISC_SWITCH_OUT, _MISC_PREEMPTED, _MISC_BUILD_ID = 7, 1 << 13, 1 << 13, 1 << 14, 1 << 14
@@ -114,7 +114,7 @@ _KERNEL_PIDS = (-1, 0)
 
 
 class _Sample(NamedTuple):
-    """A sample that waits for its turn; -1 for what it does not say."""
+    """A sample to be sorted by time; -1 for fields that it lacks."""
 
     at: int
     misc: int
@@ -131,7 +131,7 @@ class _Sample(NamedTuple):
 
 
 class _Other(NamedTuple):
-    """Another record that waits for its turn."""
+    """Another record to be sorted by time."""
 
     at: int
     misc: int
@@ -153,7 +153,7 @@ class _Reader:
         self._threads: dict[int, TrackId] = {}
         self._symbols = Symbols(file.build_ids) if symbols else None
         self._spaces = Spaces(file.order, self._tracks, self._symbols)
-        #: Time, number, record: what waits for its turn.
+        #: A heap of the records to be sorted: time, number, record.
         self._pending: list[tuple[int, int, _Sample | _Other]] = []
         self._number = 0
         self._latest = self._flush_to = 0
@@ -231,7 +231,7 @@ class _Reader:
             self._put(stamp.time, _Other(at, header.misc, kind, stamp, body))
 
     def _put(self, ts: int, record: _Sample | _Other) -> None:
-        """Let a record wait, unless perf made it up for what was there before the recording: these have no time."""
+        """Queue a record by time; those of the state before the recording have no time, and are handled at once."""
         if ts <= 0 or ts in _NOTHING:
             self._handle(record)
             return
@@ -241,7 +241,7 @@ class _Reader:
         self._pending.append((ts, self._number, record))
 
     def _flush(self, limit: int) -> None:
-        """Handle what waits, up to a time, in order of time."""
+        """Handle the queued records up to a time, in order of time."""
         self._pending.sort()
         stop = bisect_right(self._pending, (limit, self._number + 1))
         ready, self._pending = self._pending[:stop], self._pending[stop:]
@@ -289,7 +289,7 @@ class _Reader:
         return self._by_id.get(self._u64(data, header.at + 8 + id_at)[0])
 
     def _event_of_record(self, data: Buffer, end: int) -> Event:
-        """Return the event in whose buffer a record came: its trailer is laid out like the event says."""
+        """Return the event whose buffer a record came from, which defines the layout of its trailer."""
         events = self._file.events
         before_end = events[0].id_before_end() if len(events) > 1 else None
         if before_end is None:
@@ -320,7 +320,7 @@ class _Reader:
         self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at, cpu)
 
     def _group(self, sample: _Sample, stack: StackId) -> None:
-        """Add a sample of a group, with the counts of its members: each that went on is a sample of its event."""
+        """Add a sample of a group: each member whose count increased is a sample of its event."""
         for reading in sample.readings:
             event = self._by_id.get(reading.id)
             if event is None:
@@ -373,7 +373,7 @@ class _Reader:
             self._begin_or_end(record)
         elif kind == Kind.KSYMBOL:
             start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", record.body)
-            if size and not flags & 1:  # 1: taken away
+            if size and not flags & 1:  # 1: detached
                 self._spaces.map(None, Mapping(start, start + size, 0, text_of(record.body[16:])))
             merged["symbols that the kernel added"] += 1
         elif kind in (Kind.LOST, Kind.LOST_SAMPLES):
@@ -402,7 +402,7 @@ class _Reader:
         self._spaces.map(None if is_kernel else pid, new)
 
     def _comm(self, record: _Other) -> None:
-        """Name a thread from now on; one that was drawn gets the name at once."""
+        """Name a thread from now on; an existing track gets the name at once."""
         pid, tid = struct.unpack_from(f"{self._file.order}ii", record.body)
         comm = self._comms[tid] = text_of(record.body[8:])
         if record.misc & _MISC_EXEC:
@@ -426,7 +426,7 @@ class _Reader:
         self._instant(record, {"lost_events": lost})
 
     def _instant(self, record: _Other, args: dict[str, Any]) -> None:
-        """Draw a record on the thread during which it was written; what perf made up at first has no time."""
+        """Draw a record as an instant on its thread, unless it has no time."""
         stamp = record.stamp
         if stamp.time <= 0 or stamp.time in _NOTHING:
             self._out.balance.merged[_MADE_UP] += 1
@@ -453,7 +453,7 @@ class _Reader:
     # -- records of perf --------------------------------------------------------------------------------------
 
     def _of_perf(self, data: Buffer, header: Header, at: int) -> None:
-        """Read a record that perf wrote: parts of the header (all of them in what came through a pipe), and marks."""
+        """Read a record of perf itself: parts of the header (all of them in a piped recording), and marks."""
         body = data[header.at + 8 : header.end]
         order, merged = self._file.order, self._out.balance.merged
         if header.kind == Kind.HEADER_ATTR:
@@ -484,7 +484,7 @@ class _Reader:
 
 
 def _task(values: dict[str, int | str], prefix: str) -> Task:
-    """Return the thread that the fields of a scheduler's tracepoint name."""
+    """Return the thread in the fields of a scheduler's tracepoint."""
     priority = values.get(f"{prefix}prio")
     tid = values.get(f"{prefix}pid", -1)
     return Task(
@@ -496,7 +496,7 @@ def _task(values: dict[str, int | str], prefix: str) -> Task:
 
 @contextlib.contextmanager
 def _bytes_of(source: Source) -> Iterator[Buffer]:
-    """Return the whole input: mapped if it is a plain file, read into memory if it is packed or a stream."""
+    """Yield the whole input: mapped if it is a plain file, read into memory if it is compressed or a stream."""
     if source.path is not None:
         with source.path.open("rb") as stream:
             if stream.read(8) in (MAGIC, SWAPPED):
@@ -573,7 +573,7 @@ class PerfData:
 
 
 def _tell(out: Builder, file: PerfFile) -> None:
-    """Tell the clock, metadata and notes for the user."""
+    """Set the clock, the metadata and the notes for the user."""
     info: dict[str, Any] = dict(file.info)
     if isinstance(info.get("cmdline"), list):
         info["cmdline"] = " ".join(info["cmdline"])

@@ -6,8 +6,8 @@
     # clockid: monotonic (1)
     # reference time: 2026-11-21 07:07:40.014999 = 1795244860.014999 (TOD) = 2674.541574960 (monotonic)
 
-It holds no event. What it knows is how the clock of the recording relates to the wall clock, and on which machine which
-command ran: what it says is a table without a timeline, and metadata.
+It holds no events, but the relation of the clock of the recording to the wall clock, the machine and the command: it
+becomes a table without times, and metadata.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class PerfHeader:
 
 
 def header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
-    """Return the header of this recording in another file.
+    """Return the header of a recording from another file.
 
-    The given one, or one beside it whose samples have these times.
+    It is the given file, or one beside the recording that states these times.
     """
     candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
     for candidate in candidates:
@@ -111,7 +111,7 @@ def header_beside(source: Source, given: Source | None, span: tuple[int, int] | 
 
 
 def _header_paths(source: Source) -> list[Path]:
-    """Return files beside the input that may be its header, by their names."""
+    """Return the files beside the input that may hold its header, by name."""
     if source.path is None or "script" not in source.path.name:
         return []
     before, _, after = source.path.name.partition("script")
@@ -122,7 +122,7 @@ def _header_paths(source: Source) -> list[Path]:
 
 
 def _covers(header: Header, span: tuple[int, int] | None) -> bool:
-    """Return whether the samples lie between the first and the last one that the header tells (in microseconds)."""
+    """Return whether the samples are within the times that the header states (in microseconds)."""
     if header.span is None or span is None:
         return False
     return header.span[0] - 1000 <= span[0] and span[1] <= header.span[1] + 1000

@@ -110,7 +110,7 @@ class _Reader:
         self._tell(head, said)
 
     def _head(self, stream: IO[bytes], source: Source) -> tuple[bytes, bytes]:
-        """Return the text before the samples, and the text that was read already behind their bracket."""
+        """Return the text before the samples, and the text read so far behind their bracket."""
         text = b""
         while (match := _SAMPLES.search(text)) is None and len(text) < _MAX_HEADER:
             more = stream.read(CHUNK_BYTES)
@@ -142,7 +142,7 @@ class _Reader:
         self._cut = not rest.lstrip().startswith(b"]")
 
     def _samples_of_one_text(self, rest: bytes) -> Iterator[bytes]:
-        """Yield the samples of a file that was formatted anew."""
+        """Yield the samples of a file that was reformatted."""
         decoder = json.JSONDecoder()
         text = rest.decode("utf-8", "replace")
         at = _skip_separators(text, 0)
@@ -208,7 +208,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def _tell(self, head: bytes, said: dict[str, Any]) -> None:
-        """Tell the clock and metadata."""
+        """Set the clock and the metadata."""
         version = _VERSION.search(head)
         if version is not None and int(version[1]) != 1:
             self._out.problem(NEWER, "header", f"version {int(version[1])}")
@@ -233,7 +233,7 @@ def _skip_separators(text: str, at: int) -> int:
 
 
 def _decoded(text: bytes) -> _Sample:
-    """Return a sample. Raises ValueError."""
+    """Decode a sample. Raises ValueError if it is invalid."""
     try:
         return _decode_sample(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -241,7 +241,7 @@ def _decoded(text: bytes) -> _Sample:
 
 
 def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
-    """Return a sample of a tracepoint, and apart from it the fields. Raises ValueError."""
+    """Return a sample of a tracepoint without its fields, and the fields. Raises ValueError if it is invalid."""
     pairs: list[tuple[str, Any]] = []
 
     def keep(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
 
 
 def _number(value: Any) -> Any:
-    """Return a field that is a number, printed as text."""
+    """Return a field as a number if its text is one."""
     if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}|0x[0-9a-fA-F]{1,16}", value):
         return int(value, 0) if value.startswith("0x") else int(value)
     return value

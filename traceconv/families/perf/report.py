@@ -134,7 +134,7 @@ class _Reader:
 
 
 def _cell(name: str, text: str) -> dict[str, Any]:
-    """Return the args of a cell: percentages and counts are numbers, the kind of a symbol is apart from its name."""
+    """Return the args of a cell: percentages and counts as numbers, the kind of a symbol separately from its name."""
     if _PERCENT.fullmatch(text):
         return {f"{name}_percent": float(text[:-1].replace(",", "."))}
     if _WHOLE.fullmatch(text):

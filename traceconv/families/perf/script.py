@@ -4,9 +4,9 @@
     python 18571/18571 [001]  2674.579460047:    2004008 cpu-clock:
     <TAB>           8ab00 pthread_getspecific@@GLIBC_2.34+0x0 (/usr/lib/x86_64-linux-gnu/libc.so.6)
 
-How lines are built is told in `_text`, what becomes of them in `_perf_tracks`. Times are seconds with 6 decimals,
-with 9 after --ns. With --reltime they count from the first event; --deltatime prints the time since the event before,
-which only an option can tell from that.
+`_text` describes the lines, `_tracks` their tracks. Times are seconds with 6 decimals, with 9 after --ns. With
+--reltime they count from the first event; --deltatime prints the time since the event before, which an option has to
+state.
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ SECOND_HEADER = noted(
 )
 
 _NO_NAME = "samples"
-#: Threads without a number count down from here; -1 is what perf prints for those that had ended.
+#: Threads without a tid get numbers from here downwards; perf prints -1 for ended threads.
 _NO_TID = -2
 _EVENTS_TO_JUDGE = 8
 _LINES_TO_JUDGE = 2000
 _MOST_KNOWN = 1 << 18
 
-#: What a line of the file can be merged into.
+#: The reasons of merged lines.
 _FRAMES, _ENDS, _HEADER = "frames of call stacks", "ends of call stacks", "header lines kept as metadata"
 _FIELDS = "fields of tracepoints"
 _EARLY = "records made up by perf before its first event (time 0)"
 
 
-#: Lines of a header behind the first event; lines that are none of perf.
+#: Lines of a header behind the first event; lines of other programs.
 _COMMENTS = rb"#(?! captured on)[^\n\r\x1b]*+\r?\n"
 _OTHERS = lines_but(
     rb"[#\t]|  |[ \t]\s*[0-9a-f]{1,16}\s|[0-9a-f]{16}\t", rb"\s*(?:%b)" % text.MESSAGE, holds(rb"\d\.\d+:\s")
@@ -112,7 +112,7 @@ class _Event(msgspec.Struct):
 
 
 class _Names:
-    """What threads and events are called, by the text of their lines."""
+    """The threads and events by the text of their lines."""
 
     def __init__(self, tracks: PerfTracks) -> None:
         self._tracks = tracks
@@ -134,7 +134,7 @@ class _Names:
         return found
 
     def thread(self, pid: int | None, task: Task) -> TrackId:
-        """Return the track of a thread, called as it was there."""
+        """Return the track of a thread, with the name in the line."""
         found = self._threads.get((pid, task))
         if found is None:
             found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
@@ -194,7 +194,7 @@ class _Reader:
         self._end(source, self._lines.last, self._lines.before)
 
     def _read_chunks(self, source: Source) -> None:
-        """Read whole chunks: samples whose lines are known but for times and periods are read many at a time."""
+        """Read whole chunks; samples whose lines are known except times and periods are read together."""
         repeated = self._repeated = RepeatedSamples(self._tracks, self._written_together, self._flush)
         rest = b""
         for chunk in source.chunks():
@@ -204,7 +204,7 @@ class _Reader:
                 if is_cut and at and self._event is None:
                     break
                 repeated.flush()
-                while at < len(data):  # up to where the next sample may begin
+                while at < len(data):  # up to the next possible start of a sample
                     at = self._single_line(repeated, data, at)
                     if self._event is None or data[at : at + 1] != b"\t":
                         break
@@ -221,12 +221,12 @@ class _Reader:
         self._end(source, repeated.number - 1, self._lines.before)
 
     def _single_line(self, repeated: RepeatedSamples, data: bytes, at: int) -> int:
-        """Read the line at a place; where the next one begins that may mean something."""
+        """Read the line at a position; return the start of the next one that may have a meaning."""
         at, repeated.number = self._lines.look_at(data, at, self._line, repeated.number)
         return at
 
     def _written_together(self, ts: I64) -> None:
-        """Note what many samples say about the whole: a single one came before them."""
+        """Update the state after many samples; a single one came before them."""
         count = len(ts)
         self._steps_back += int(np.count_nonzero(np.diff(ts, prepend=self._latest) < 0))
         first, self._latest = int(ts[0]), int(ts[-1])
@@ -303,7 +303,7 @@ class _Reader:
     def _is_field(self, event: _Event, line: bytes) -> bool:
         """Return whether a line belongs to the fields of a tracepoint, which simpleperf prints one a line.
 
-        It is kept.
+        If so, it is kept.
         """
         if text.begins_tracing_data(line):
             event.has_fields = True
@@ -332,7 +332,7 @@ class _Reader:
         self.sample_span = (self.sample_span[0] if self.sample_span else ts, ts)
         shown, is_tracepoint = self._names.event(name)
         event = self._event = _Event(number, ts, self._names.thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
-        if name is None and period is not None:  # there is no column for the event: this was an address
+        if name is None and period is not None:  # there is no column for the event: this is an address
             rest = period + b" " + rest
         elif period is not None:
             event.period = self._period(number, period)
@@ -343,7 +343,7 @@ class _Reader:
             self._repeated.learn(line, match, event.thread, on_cpu, shown, frame)
 
     def _time(self, ts: int) -> int:
-        """Return the time of an event, of which the option tells whether it counts from the event before."""
+        """Return the time of an event; with the option `deltatime` it counts from the event before."""
         if self._delta:
             self._now += ts
             return self._now
@@ -361,7 +361,7 @@ class _Reader:
         return 1
 
     def _rest(self, number: int, event: _Event, rest: bytes) -> None:
-        """Read what follows the name of the event: the fields of a tracepoint, or a frame."""
+        """Read the text behind the name of the event: the fields of a tracepoint, or a frame."""
         if event.is_tracepoint:
             event.rest = rest.decode("utf-8", "replace")
             return
@@ -376,7 +376,7 @@ class _Reader:
             event.frames.append(frame)
 
     def _know(self, line: bytes, frame: tuple[str, str]) -> None:
-        """Keep what a line says for the next ones like it; where each has an address of its own, there are too many."""
+        """Cache a frame by its line, unless each line has its own address, as there are too many then."""
         if len(self._frames) >= _MOST_KNOWN:
             self._frames.clear()
         self._frames[line] = frame
@@ -419,7 +419,7 @@ class _Reader:
     def _record(
         self, at: int, ts: int, ids: tuple[int | None, int], task: Task, cpu: int | None, kind: str, rest: str
     ) -> None:
-        """Read PERF_RECORD_...: names and processes of threads, switches, and what else there is as instants."""
+        """Read PERF_RECORD_...: names and processes of threads, and switches; others become instants."""
         args: dict[str, Any] = {"text": rest.strip(": ")} if rest.strip(": ") else {}
         if kind == "PERF_RECORD_COMM" and (comm := text.comm_of(rest)):
             self._tracks.know(comm[1], comm[2], comm[0])

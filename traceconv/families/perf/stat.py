@@ -79,7 +79,7 @@ _KNOWN = (
     % (DIGIT, holds(b"[.,]" + DIGIT + b"{2}"), holds(DIGIT) + holds(SPACE, 2) + holds(b"[A-Za-z_]")),
 )
 _LINES_TO_JUDGE = 400
-#: Longer ones are none of perf stat.
+#: Longer lines are not of perf stat.
 _MAX_LINE = 4000
 _EVENT = re.compile(r"[A-Za-z_][\w.:/=,{}@*-]*")
 #: `started on` is cut to seconds, and perf begins to count a little later.
@@ -91,14 +91,14 @@ _RUNNING_HELP = (
 
 
 class _Recording(msgspec.Struct):
-    """What one perf stat wrote.
+    """The output of one perf stat.
 
     Attributes:
-        number: from 1.
-        start: where its zero stands on the clock of the input, ns.
-        last: the end of the last interval so far, ns from the start.
-        whole: counts over the whole run, with the number of their line.
-        seen: for each place, what its interval that is open says, event by event.
+        number: its number, from 1.
+        start: its zero on the clock of the input, ns.
+        last: the end of the last interval so far, ns from its start.
+        whole: the counts over the whole run, with line numbers.
+        seen: for each place, the rows of its open interval, by event.
     """
 
     number: int
@@ -177,7 +177,7 @@ class _Reader:
     def _json(self, number: int, line: bytes) -> None:
         try:
             found = lines.json_row(line)
-        except ValueError:  # a time that is none
+        except ValueError:  # an invalid time
             found = None
         if found is None:
             self._lines.skip(BAD_LINE, number, repr(line[:60].decode("utf-8", "replace")))
@@ -191,20 +191,20 @@ class _Reader:
             self._lines.merged("empty lines")
 
     def _row_of(self, text: str) -> Row | None:
-        """Return a line with a count or a metric, of the form with separators or the one for people."""
+        """Parse a line with a count or a metric, in the -x form or the text form."""
         if not self._separator:
             self._separator = lines.find_separator(text)
         row = lines.csv_row(text, self._separator) if self._separator and self._separator in text else None
         if row is None:
             row = lines.text_row(text)
             if row is not None and row.end is None and not (self._now.in_block or (row.value is None and self._latest)):
-                return None  # outside of a block of perf stat, only lines with a time are its own
+                return None  # outside of a block of perf stat, only lines with a time are of perf stat
         return row
 
     # -- about the run ----------------------------------------------------------------------------------------------
 
     def _about_run(self, text: str) -> bool:
-        """Return whether a line says something about the whole run, which is kept."""
+        """Keep a line about the whole run; return whether it is one."""
         recording = self._now
         if text.startswith(_BEGIN):
             self._begin(text)
@@ -226,7 +226,7 @@ class _Reader:
         return True
 
     def _begin(self, text: str) -> None:
-        """Begin a new recording, unless nothing has come so far."""
+        """Start a new recording, unless the current one is empty."""
         if not self._now.empty:
             self._close()
             self._now = _Recording(len(self.recordings) + 1)
@@ -239,7 +239,7 @@ class _Reader:
             self._now.start = self._start_of_next()
 
     def _start_of_next(self) -> int:
-        """Return where a further recording stands: by its seconds of `started on`, and never inside the one before."""
+        """Return the start of a further recording, ns: by its `started on`, and not before the end of the last one."""
         first, before = self.recordings[0], self.recordings[-2]
         end = before.start + max(before.last, before.elapsed or 0)
         self._out.note(
@@ -322,8 +322,8 @@ class _Reader:
         return track
 
     def _share(self, recording: _Recording, key: tuple[str, str], row: Row, start: int, number: int) -> None:
-        """Draw the share of time in which the event was counted, from the first time on that it was not all of it."""
-        told = 100.0 if row.running is None else row.running  # text leaves 100 % away
+        """Draw the share of time in which the event was counted, from the first value below 100 % on."""
+        told = 100.0 if row.running is None else row.running  # the text form omits 100 %
         share = told if row.counted else 0.0
         track = recording.shares.get(key)
         if track is None and share >= 100:
@@ -337,7 +337,7 @@ class _Reader:
         self._out.counter(track, start, share, number)
 
     def _end_interval(self) -> None:
-        """Draw the interval that is complete, with all that was said about it."""
+        """Draw the complete interval with its args."""
         recording = self._now
         for place, events in recording.seen.items():
             track = recording.interval_tracks.get(place)
@@ -364,7 +364,7 @@ class _Reader:
         return group
 
     def _close(self) -> None:
-        """Write what is known only at the end of a recording."""
+        """Write the parts that are known only at the end of a recording."""
         recording = self._now
         self._end_interval()
         self._latest = None
@@ -397,7 +397,7 @@ class _Reader:
             self._out.note(f"one count for the whole run: a slice as long as the run{mean}, which begins at 0")
 
     def _list_run(self, recording: _Recording) -> None:
-        """List the counts of a run whose length is not told."""
+        """List the counts of a run of unknown duration."""
         tables: dict[str, TrackId] = {}
         for number, row in recording.whole:
             table = tables.get(row.place)
@@ -420,7 +420,7 @@ def _float(text: str) -> float:
 
 
 def _others(separator: str) -> bytes:
-    """Return the expression of lines that hold no count, no metric and nothing about the run."""
+    """Return the pattern of lines without a count, a metric or information about the run."""
     return lines_but(*_KNOWN, *([b"(?=%b)%b" % (holds(literal(separator)), _A_VALUE)] if separator else []))
 
 
@@ -460,7 +460,7 @@ class PerfStat:
         ("counts of the whole run, --summary", "slice as long as the run, or table without timeline"),
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
-    #: Beside the counts of an event stands the share of time in which it was on a counter.
+    #: The counter beside the counts of an event is the share of time in which it was on a counter.
     marks: ClassVar[FormatMarks] = FormatMarks(
         interval_counts=r"(?!.* running$).*", interval_threads=r"(?P<name>.*)-(?P<tid>\d{1,10})"
     )
@@ -505,7 +505,7 @@ class PerfStat:
         self._tell_start(reader.recordings[0], zone, out)
 
     def _tell_start(self, first: _Recording, zone: timezone, out: Builder) -> None:
-        """Say when it began, if the user has told the zone."""
+        """Add the snapshot of the start, if the user states the zone."""
         if first.started is None:
             return
         if not self.utc_offset:

@@ -1,4 +1,4 @@
-"""Kinds of packets, and what a trace says about itself."""
+"""The kinds of packets, and the attributes of a trace."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from traceconv.families.common.wire_reader import Message
 
-#: What a packet can be about, by the field that says so, for messages.
+#: The names of the kinds of packets by their field, for messages.
 PACKET_KINDS = {
     1: "ftrace_events",
     2: "process_tree",
@@ -69,7 +69,7 @@ PACKET_KINDS = {
     135: "stack_sample",
     138: "recovered_trace_info",
 }
-#: Those of them that are about the recording and not about what was recorded.
+#: The kinds that describe the recording, and hold no recorded data.
 ABOUT = frozenset((33, 34, 35, 36, 46, 69, 72, 78, 82, 90, 109, 113, 124, 134, 138))
 
 

@@ -1,13 +1,13 @@
-"""Args to debug annotations: the bytes of a JSON object to the annotations of one event.
+"""Encode args, the bytes of a JSON object, as the debug annotations of an event.
 
-Types stay: integers, doubles, bools, texts, nested objects and arrays. What a debug annotation cannot say becomes
-text: null ("null"), an empty object or array ("{}", "[]"), integers that do not fit into an int64 (Perfetto shows
-the upper half of uint64 as negative numbers) and doubles beyond the range, both with their exact digits, and what is
-nested deeper than 64 levels, as JSON text. Of a key that occurs twice the last value counts.
+Types are kept: integers, doubles, bools, texts, nested objects and arrays. Values that a debug annotation cannot
+express become text: null ("null"), an empty object or array ("{}", "[]"), integers beyond int64 (Perfetto shows the
+upper half of uint64 as negative numbers) and doubles out of range, both with their exact digits, and values nested
+deeper than 64 levels, as JSON. Of a key that occurs twice the last value counts.
 
-Names and texts are interned, each in the order in which it comes first in the file; what is beyond the limits stands
-in the event itself: a text that never repeats costs more when it is interned. The annotations of texts and nested
-values are also kept per key and found again by the value, which changes nothing but the time that it takes.
+Names and texts are interned, in the order of their first occurrence in the file, up to limits: a text that never
+repeats costs more if interned, and is written in the event. The annotations of texts and nested values are also cached
+per key, which only saves time.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _BROKEN = (ValueError, RecursionError)
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is interned: so many names; of texts, so many that come under one key first, and bytes of all.
+    """The limits of interning: the number of names, the number of texts of a key, and the bytes of all texts.
 
-    `text_overhead` is what a text counts beyond its own bytes.
+    `text_overhead` is added to the bytes of each text.
     """
 
     max_keys: int = 1 << 16
@@ -59,19 +59,19 @@ class Limits:
 
 
 class Interning(Protocol):
-    """Where names and texts get their numbers: an Interner, or the kernel, which gives the same ones."""
+    """Assigns numbers to names and texts: an Interner, or the kernel, with equal results."""
 
     def name(self, key: bytes) -> int:
         """Return the number of the name of an annotation, 0 if there are too many names."""
 
     def text(self, value: bytes, key: int) -> int:
-        """Return the number of a text that stands under a key, given by its number.
+        """Return the number of a text under a key, which is given by its number.
 
-        0 if it is to stand in the event.
+        Return 0 if the text is to be written in the event.
         """
 
     def take_interned(self) -> bytes:
-        """Return the fields of InternedData that came up since the last call."""
+        """Return the new fields of InternedData since the last call."""
 
 
 class Interner:
@@ -132,7 +132,7 @@ class Annotations:
         """Return the annotation fields of a TrackEvent."""
         try:
             members = _members(args)
-        except _BROKEN:  # also numbers beyond a double: the values as they stand, one by one
+        except _BROKEN:  # also for numbers beyond a double: the undecoded values, one by one
             return self._encode_raw(bytes(args))
         memos, heads, rare = self._memos, self._int_heads, self._rare
         chunks = []
@@ -154,7 +154,7 @@ class Annotations:
         return b"".join([self._rare(key, bytes(raw)) for key, raw in members.items()])
 
     def _rare(self, key: str, value: str | bytes) -> bytes:
-        """Return a value that is not in the memo of its key: a text, or the JSON of anything."""
+        """Encode a value that is not cached for its key: a text, or JSON."""
         name, iid = self._name(key)
         left_inline = self._left_inline
         fields = self._text(value, iid) if isinstance(value, str) else self._value(value, 0, iid)
@@ -164,7 +164,7 @@ class Annotations:
             del self._memos[key]
         elif fields[:1] == _INT_TAG:
             self._int_heads[key] = self._heads_of_ints(key)
-        # A text that was left inline may be interned when it comes again under another key.
+        # A text that was written in an event may be interned later, under another key.
         elif left_inline == self._left_inline and len(memo) < _MEMO_PER_KEY and self._memo_bytes < _MEMO_BYTES:
             memo[value] = chunk
             self._memo_bytes += len(value) + len(chunk)
@@ -226,7 +226,7 @@ class Annotations:
 
 def _number(raw: bytes) -> bytes:
     if raw.lstrip(b"-").isdigit():
-        # Nothing longer is even turned into a number: Python limits the digits.
+        # Longer ones are not converted: Python limits the digits.
         fits = len(raw) <= _INT64_DIGITS and int(raw) in _INT64
         return wire.integer(_INT, int(raw)) if fits else wire.blob(_TEXT, raw)
     number = float(raw)
@@ -236,12 +236,12 @@ def _number(raw: bytes) -> bytes:
 def _decoded_text(raw: bytes) -> str:
     try:
         return _text(raw)
-    except _BROKEN:  # half of a surrogate pair as an escape, or bytes that are not UTF-8
+    except _BROKEN:  # a lone surrogate as an escape, or bytes that are not UTF-8
         return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
 
 
 def _repaired(args: bytes) -> bytes:
-    """Return a JSON object that says the same as one that strict parsers refuse, or that holds the text of it."""
+    """Return a valid JSON object for one that strict parsers refuse, or an object that holds its text."""
     shown = args.decode("utf-8", "replace")
     try:
         found: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)

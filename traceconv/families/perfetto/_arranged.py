@@ -1,13 +1,13 @@
-"""How tracks are arranged in the Perfetto UI, so that the first look shows the work.
+"""Arrange tracks for the Perfetto UI, so that the first view shows the work.
 
-The UI (v52) sorts what is in a process: threads first, then all other tracks by name; an order of our own counts only
-below plain groups. Groups start shut, and a single node at the top starts open. So:
+The UI (v52) sorts the tracks of a process: threads first, then all others by name; a stated order counts only below
+plain groups. Groups are collapsed at first, a single node at the top is expanded. So:
 
-- What an input has beside processes comes into its process, if it has one only; not of a Perfetto trace, which says
-  itself what is in what.
-- A group of one track is left out: that track says the names of both. So are two such groups in each other.
-- Counters come into a group of their own, behind the other tracks.
-- Tracks and groups of a process that show no slices have a name that is sorted behind the others.
+- Tracks of an input outside of processes are moved into its process, if it has only one; except for Perfetto traces,
+  which state their nesting.
+- A group of one track is left out, and the track gets the names of both. So are two such groups inside each other.
+- Counters are put into a group of their own, behind the other tracks.
+- Tracks and groups of a process without slices get a name that sorts behind the others.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from traceconv.writers.ids import Identity
 
 _FORMAT = "perfetto"
 COUNTERS = "Counters"
-#: Begins the names of what is to stand behind the names in letters of a process.
+#: The prefix of names that sort behind names that start with a letter.
 _LATE = "· "
 _BETWEEN = " · "
-#: So many groups in each other are left out: a device and a context, say. Longer chains would be names without end.
+#: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
 _MOST_JOINED = 2
 
 
 class Arrangement:
-    """The tree of tracks as it is shown.
+    """The displayed tree of tracks.
 
     Args:
-        trace: whose tracks.
-        ids: how each of them is known.
+        trace: the trace.
+        ids: the identity of each track.
 
     Attributes:
-        left_out: groups that are not shown.
-        counted: tracks that have a group for their counters.
+        left_out: the groups that are left out.
+        counted: the tracks that have a group for their counters.
     """
 
     def __init__(self, trace: Trace, ids: Sequence[Identity]) -> None:
@@ -57,29 +57,29 @@ class Arrangement:
         self._order()
 
     def main(self, index: int) -> int:
-        """Return the track in whose row a track is drawn: its own number but for a lane."""
+        """Return the track whose row a track is drawn in: itself, or the main track of a lane."""
         main = int(self._tracks[index].lane_of)
         return index if main == NO_TRACK or self._ids[main].native else main
 
     def parent(self, index: int) -> int:
-        """Return the track that a track is shown in, NO_TRACK at the top."""
+        """Return the displayed parent of a track, NO_TRACK at the top."""
         return self._parents[self.main(index)]
 
     def name(self, index: int) -> str:
-        """Return the name that is shown."""
+        """Return the displayed name of a track."""
         main = self.main(index)
         return self._names[main] if main in self._names else self._title(main)
 
     def description(self, index: int) -> str:
-        """Return the help text of a track, with those of groups that are left out."""
+        """Return the help text of a track, with those of left-out groups around it."""
         return self._descriptions.get(index) or self._tracks[index].description
 
     def position(self, index: int) -> int:
-        """Return the number of a track among its siblings, which counts below plain groups."""
+        """Return the position of a track among its siblings, which Perfetto uses below plain groups."""
         return self._positions.get(index, self._ids[index].position)
 
     def group_position(self, index: int) -> int:
-        """Return the number of the group of the counters of a track: it is the last one."""
+        """Return the position of the group of counters of a track: the last one."""
         return self._group_positions[index]
 
     def group_name(self, index: int) -> str:
@@ -87,7 +87,7 @@ class Arrangement:
         return f"{_LATE}{COUNTERS}" if self._ids[index].native else COUNTERS
 
     def is_grouped(self, index: int) -> bool:
-        """Return whether a track stands in the group of the counters of its parent."""
+        """Return whether a track is in the group of counters of its parent."""
         return self._tracks[index].kind is TrackKind.COUNTER and self.parent(index) in self.counted
 
     def _title(self, index: int) -> str:
@@ -95,7 +95,7 @@ class Arrangement:
         return ", ".join([self._tracks[index].shown or self._ids[index].name, *labels])
 
     def _is_plain(self, index: int) -> bool:
-        """Return whether a track is drawn as neither a process, a thread nor a counter."""
+        """Return whether a track is drawn as something other than a process, a thread or a counter."""
         return not self._ids[index].native and self._tracks[index].kind is not TrackKind.COUNTER
 
     def _rows(self) -> list[int]:
@@ -149,7 +149,7 @@ class Arrangement:
                 self.counted.add(parent)
 
     def _late_names(self, sliced: set[int]) -> None:
-        """Set the names of what shows no slices beside others that do."""
+        """Set the names of tracks without slices that have siblings with slices."""
         shows = set(sliced)
         for number in reversed(self._rows()):
             if number in shows and self._parents[number] != NO_TRACK:
@@ -162,7 +162,7 @@ class Arrangement:
                 self._late.add(number)
 
     def _order(self) -> None:
-        """Set the positions anew where some came or went."""
+        """Renumber the positions of siblings after changes."""
         changed = {NO_TRACK, *self.counted, *map(self.parent, self._moved), *map(self.parent, self._positions)}
         siblings: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)
         for index in range(len(self._parents)):
@@ -184,5 +184,5 @@ _OF_SYSTEM = (TrackKind.PROCESS, _THREAD)
 
 
 def _both(group: str, track: str) -> str:
-    """Return the names of a group and of the only track in it as one."""
+    """Return the joint name of a group and the only track in it."""
     return track if track.startswith(group) else f"{group}{_BETWEEN}{track}"

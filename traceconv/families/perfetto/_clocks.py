@@ -1,12 +1,12 @@
-"""The clocks of a Perfetto trace, and how its times come to stand on one of them.
+"""The clocks of a Perfetto trace, and the conversion of its times to one of them.
 
 Source: protos/perfetto/trace/clock_snapshot.proto, protos/perfetto/common/builtin_clock.proto and
 docs/concepts/clock-sync.md of github.com/google/perfetto.
 
-Each packet says on which clock its timestamp is, or leaves it to the default of its sequence, or to the clock of the
-trace. Snapshots are readings of several clocks at one instant. As in Perfetto, a time goes from clock to clock over at
-most four snapshots, each time with the offset of the latest snapshot at or before it, without a rate between two.
-Other than in Perfetto, all snapshots of the file count, also those behind the event: nothing is lost for its place.
+A timestamp is on the clock that its packet states, else on the default clock of the sequence, else on the clock of the
+trace. Snapshots are readings of several clocks at one instant. As in Perfetto, a time is converted over at most four
+snapshots, each with the offset of the latest snapshot at or before it, without drift. Unlike Perfetto, all snapshots of
+the file are used, also those after the event, so that no event is lost for its position.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ _Clock = tuple[int, int]
 
 
 class Clocks:
-    """All clocks that packets name, by a small number; 0 is the clock of the trace."""
+    """The clocks of packets, by small numbers; 0 is the clock of the trace."""
 
     def __init__(self) -> None:
         self._numbers: dict[_Clock, int] = {}
         self._clocks: list[_Clock] = [(0, 0)]
         self._multipliers: dict[int, int] = {}
         self._running: dict[int, int] = {}
-        self._snapshots: list[dict[int, int]] = []  # of two clocks or more, which each says in ns
+        self._snapshots: list[dict[int, int]] = []  # readings of two or more clocks, ns
         self._with: dict[int, list[int]] = defaultdict(list)  # the snapshots of a clock
-        self._next: dict[int, int] | None = None  # the clocks on the way to that of the trace
+        self._next: dict[int, int] | None = None  # the paths of clocks to the clock of the trace
         self._pairs: dict[tuple[int, int], I64] = {}
         self._primary = 0  # a clock id
 
     def number(self, clock_id: int, sequence: int) -> int:
-        """Return the number of a clock as a packet of a sequence names it."""
+        """Return the number of a clock id in a sequence."""
         if clock_id == 0:
             return TRACE_TIME
         clock = clock_id, sequence if clock_id in _SEQUENCE_CLOCKS else 0
@@ -100,7 +100,7 @@ class Clocks:
     # -- the end ----------------------------------------------------------------------------------------------
 
     def settle(self, used: set[int]) -> None:
-        """Decide which clock is that of the trace, given the clocks of all events."""
+        """Choose the clock of the trace, given the clocks of all events."""
         if not self._primary:
             only = {self._clocks[number][0] for number in used}
             alone = len(only) == 1 and not self._snapshots
@@ -126,7 +126,7 @@ class Clocks:
         return ts
 
     def _path(self, number: int) -> list[int] | None:
-        """Return the clocks on the way to the clock of the trace, that clock included."""
+        """Return the path of clocks to the clock of the trace, including it."""
         goal = self.number(self._primary, 0)
         if number in (TRACE_TIME, goal):
             return [goal]
@@ -138,9 +138,9 @@ class Clocks:
         return path if path[-1] == goal else None
 
     def _ways_to(self, goal: int) -> dict[int, int]:
-        """Return for each clock the next one on the shortest way; of several the one that the file names first.
+        """Return the next clock on the shortest path to a goal, for each clock; of several the first one in the file.
 
-        Each snapshot is looked at twice: there may be many clocks in one, and many of them.
+        Each snapshot is visited at most twice: there may be many, with many clocks.
         """
         hops = {goal: 0}
         seen: set[int] = set()
@@ -196,8 +196,7 @@ class Clocks:
 def moved(ts: I64, by: I64 | int) -> I64:
     """Return times in ns, moved by at most LIMIT_NS.
 
-    Times beyond LIMIT_NS are on no clock: they stay there, so that whoever draws them sees it, and none comes
-    out with the wrong sign.
+    Results are limited to LIMIT_NS, where the builder recognises them as impossible, and never overflow.
     """
     possible = (ts >= -LIMIT_NS) & (ts <= LIMIT_NS)
     return ts + by if possible.all() else np.where(possible, ts + by, ts)

@@ -1,4 +1,4 @@
-"""One track event of a Perfetto trace, taken apart.
+"""Decode a track event of a Perfetto trace.
 
 Source: protos/perfetto/trace/track_event/track_event.proto in github.com/google/perfetto; the numbers below are those
 of the file.
@@ -40,7 +40,7 @@ _CONTEXT = (_LOCATION, _LOCATION_IID, _CORRELATION, _CORRELATION_TEXT, _CORRELAT
 #: Times of the thread's own clock, in events of old traces.
 _THREAD_TIME = (2, 8, 17, 20)
 _FLOWS = {_FLOW: False, _LAST_FLOW: True, _OLD_FLOW: False, _OLD_LAST_FLOW: True}
-#: What an event may hold that is the same whenever its bytes are.
+#: The fields of events whose meaning follows from their bytes alone.
 _PLAIN = frozenset((_CATEGORY_IID, _TYPE, _NAME_IID, _TRACK))
 
 
@@ -50,9 +50,9 @@ class Event:
     Attributes:
         type: 1 begin, 2 end, 3 instant, 4 counter, 5 state.
         track: the uuid of its track, None for the default of the sequence.
-        value: of a counter.
+        value: the value of a counter.
         flows: ids, with whether the flow ends here.
-        is_plain: whether there is nothing but type, name, categories and track.
+        is_plain: whether it has only type, name, categories and track.
         unknown: the numbers of fields that need a schema.
     """
 
@@ -127,20 +127,20 @@ class Event:
             self.unknown.append(number)
 
     def args(self, sequence: Sequence) -> bytes:
-        """Return the args as a JSON object, empty without any."""
+        """Return the args as a JSON object, b"" without any."""
         annotation = sequence.annotation
         args = b"{" + b",".join([annotation(one) for one in self._annotations]) + b"}" if self._annotations else b""
         return join_args(args, self._context_args(sequence)) if self._context else args
 
     def location(self, sequence: Sequence) -> Message | None:
-        """Return where in the program the event was written."""
+        """Return the source location of the event."""
         if _LOCATION in self._context:
             return Message(self._context[_LOCATION])
         iid = self._context.get(_LOCATION_IID)
         return sequence.location(unsigned(iid)) if iid is not None else None
 
     def _context_args(self, sequence: Sequence) -> dict[str, Any]:
-        """Return what has no place of its own in the trace: source location, correlation id, call stack."""
+        """Return source location, correlation id and call stack as args."""
         context = self._context
         args: dict[str, Any] = {}
         location = self.location(sequence) if self.log is None else None
@@ -162,7 +162,7 @@ class Event:
 
 
 def place_of(location: Message) -> str:
-    """Read SourceLocation: file_name 2, function_name 3, line_number 4; "file.cpp:77", or what is known of it."""
+    """Read SourceLocation: file_name 2, function_name 3, line_number 4; return "file.cpp:77", or the known part."""
     file = location.text(2)
     return (f"{file}:{location.unsigned(4)}" if 4 in location else file) or location.text(3)
 

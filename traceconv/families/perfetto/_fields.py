@@ -31,9 +31,9 @@ SEQUENCE = 1
 
 
 def in_sequence(sequence: int, flags: int = NEEDS_STATE) -> bytes:
-    """Return what a packet says of the sequence that it belongs to."""
+    """Return the fields of a packet about its sequence."""
     return wire.integer(SEQUENCE_ID, sequence) + wire.integer(SEQUENCE_FLAGS, flags)
 
 
-#: What the packets of events say.
+#: The sequence fields of the packets of events.
 STATE = in_sequence(SEQUENCE)

@@ -1,7 +1,7 @@
-"""What a Perfetto trace holds before its events: what is said of it as a whole, where to look first, and its tracks.
+"""Write the packets before the events of a Perfetto trace: attributes, the window to show first, and tracks.
 
-Times are those of the trace, on no clock of Perfetto's: a snapshot of the only clock would be a group of its own, shown
-above all others. `traceconv.clock` among the attributes says which clock it is.
+Times are not on a clock of Perfetto: the UI would show a snapshot of the only clock as a group above all others. The
+attribute `traceconv.clock` states the clock.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 
 
 class Head:
-    """The packets before the first event, and what events need of them.
+    """The packets before the first event, and the values from them that events need.
 
     Attributes:
-        ids: how each track is shown.
-        shift: what is added to all times, ns.
+        ids: the identity of each track.
+        shift: the offset that is added to all times, ns.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -45,11 +45,11 @@ class Head:
         self._shown = Arrangement(trace, self.ids)
 
     def track(self, index: int) -> bytes:
-        """Return how events name their track."""
+        """Return the field that names the track of events."""
         return wire.integer(proto.TRACK_UUID, self._uuids[index])
 
     def task(self, index: int) -> bytes:
-        """Return the process and the thread of the samples on a track."""
+        """Return the fields of process and thread for samples on a track."""
         identity = self.ids[index]
         tid = identity.pid if self._trace.tracks[index].kind is TrackKind.PROCESS else identity.tid
         return wire.integer(2, identity.pid) + wire.integer(3, tid)
@@ -59,7 +59,7 @@ class Head:
         yield self._first_packet()
         times = window(self._trace)
         moved = (times[0] + self.shift, times[1] + self.shift) if times else None
-        # By itself and first, so that the head of a file has it.
+        # A packet of its own, and the first one, so that it is in the head of the file.
         yield from _attributes({VIEW: view_of(self._trace, self.ids, self._shown, moved)})
         yield from _attributes({**_about(self._trace, self.shift), **self._trace.metadata})
         yield from _window(moved)
@@ -71,9 +71,9 @@ class Head:
         return wire.packet(payload + wire.integer(proto.FIRST_PACKET, 1))
 
     def _descriptor_packet(self, fields: bytes) -> bytes:
-        """Return a track, outside of the sequence.
+        """Return the packet of a track descriptor, outside of the sequence.
 
-        There, Perfetto would take the last thread for that of all events.
+        Inside of it, Perfetto would assign all events to the last thread.
         """
         return wire.packet(wire.integer(proto.TIMESTAMP, self._first) + wire.blob(proto.TRACK_DESCRIPTOR, fields))
 
@@ -106,7 +106,7 @@ class Head:
         yield from map(self._counters, shown.counted)
 
     def _counters(self, index: int) -> bytes:
-        """Return the group of the counters of a track, behind all else in it."""
+        """Return the descriptor of the group of counters of a track."""
         fields = wire.integer(proto.UUID, self._counters_uuid(index)) + wire.integer(proto.PARENT, self._uuids[index])
         fields += wire.text(proto.NAME, self._shown.group_name(index))
         fields += wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT)
@@ -116,15 +116,15 @@ class Head:
         return _hash(["counters of", str(self._uuids[index])])
 
     def _row(self, index: int) -> int:
-        """Return a number for the row that a track is drawn in: its own one, but lanes share that of their main track.
+        """Return the number of the row that a track is drawn in: lanes share that of their main track.
 
-        Perfetto draws siblings with equal keys as one, whatever their names.
+        Perfetto draws siblings with equal keys in one row, whatever their names.
         """
         main = self._trace.tracks[index].lane_of
         return self._uuids[index if main == NO_TRACK else main]
 
     def _process_without_track(self, index: int) -> bytes:
-        """Return a process for a sampled track that belongs to none."""
+        """Return the descriptor of a process for a sampled track without one."""
         uuid = _hash(["process of", str(self._uuids[index])])
         return wire.integer(proto.UUID, uuid) + self._process_field(index, self._trace.tracks[index])
 
@@ -154,27 +154,27 @@ class Head:
 
 
 def _start(trace: Trace) -> tuple[int, int]:
-    """Return the first time in the file in ns, and what is added to all times: Perfetto drops events before 0."""
+    """Return the first time in the file, and the offset to add to all times (ns): Perfetto drops events before 0."""
     span = trace.span()
     first = span[0] if span else 0
     return max(first, 0), max(-first, 0)
 
 
 def _window(times: tuple[int, int] | None) -> Iterator[bytes]:
-    """Yield what lets the UI open at the work: it takes the time between these for that of the recording."""
+    """Yield the packets that make the UI open at the work: it shows the time between them first."""
     for time, event in zip(times or (), (proto.TRACING_STARTED, proto.TRACING_DISABLED), strict=False):
         head = wire.integer(proto.TIMESTAMP, time) + wire.integer(proto.SEQUENCE_ID, proto.SEQUENCE)
         yield wire.packet(head + wire.blob(proto.SERVICE_EVENT, wire.integer(event, 1)))
 
 
 def _about(trace: Trace, shift: int) -> dict[str, Any]:
-    """Return what is said of the whole trace."""
+    """Return the attributes of the trace."""
     values: dict[str, Any] = {f"traceconv.{key}": value for key, value in recording_metadata(trace).items()}
     return values | ({"traceconv.time_shift_ns": shift} if shift else {})
 
 
 def _attributes(values: dict[str, Any]) -> list[bytes]:
-    """Return the packet of what is said of the whole trace, in chunks: there may be much of it."""
+    """Return the packet of the attributes, in chunks, since it may be large."""
     chunks = []
     for key, value in values.items():
         shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
@@ -189,7 +189,7 @@ def _unit(unit: str) -> bytes:
 
 
 def track_uuids(trace: Trace) -> Sequence[int]:
-    """Return a number for each track that depends on what it is: files put together do not mix their tracks up."""
+    """Return a uuid for each track from its path, so that tracks of concatenated files are not mixed up."""
     paths = _Paths(trace)
     firsts = array("q", (_hash([*paths.of(index), "0"]) for index in range(len(trace.tracks))))
     numbers = np.sort(np.frombuffer(firsts, np.int64))
@@ -200,7 +200,7 @@ def track_uuids(trace: Trace) -> Sequence[int]:
     uuids = array("q")
     used = {_ROOT_UUID}
     for index, uuid in enumerate(firsts):
-        if uuid in used:  # another one of that path
+        if uuid in used:  # another track with that path
             repeated[uuid] += 1
             uuid = _hash([*paths.of(index), str(repeated[uuid])])
         while uuid in used:
@@ -211,7 +211,7 @@ def track_uuids(trace: Trace) -> Sequence[int]:
 
 
 class _Paths:
-    """The identity of the tracks of a trace: what each is, and what it is inside of."""
+    """The paths of the tracks of a trace, which identify them."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -219,10 +219,10 @@ class _Paths:
         for track in trace.tracks:
             if track.parent != NO_TRACK:
                 self._has_children[track.parent] = True
-        self._kept: dict[int, list[str]] = {}  # of tracks inside of others, with children
+        self._kept: dict[int, list[str]] = {}  # the paths of inner tracks with children
 
     def of(self, index: int) -> list[str]:
-        """Return the path of a track, once those of the tracks around it were asked for."""
+        """Return the path of a track; those of its parents must have been requested before."""
         track = self._trace.tracks[index]
         above = [_origin(self._trace, track)] if track.parent == NO_TRACK else self._above(track.parent)
         path = [*above, track.kind.name, track.name, str(track.pid), str(track.tid)]
@@ -231,12 +231,12 @@ class _Paths:
         return path
 
     def _above(self, index: int) -> list[str]:
-        """Return the path that those of children begin with."""
+        """Return the prefix of the paths of the children of a track."""
         return self._kept[index] if index in self._kept else _short(self.of(index))
 
 
 def _short(path: list[str]) -> list[str]:
-    """Return the path, or its hash if it is long: the size of a path does not grow with its depth."""
+    """Return a path, or its hash if it is long, so that the size does not grow with the depth."""
     return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
 
 

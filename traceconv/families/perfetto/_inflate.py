@@ -1,4 +1,4 @@
-"""Compressed packets of a Perfetto trace, unpacked chunk by chunk: a small file may stand for a huge one."""
+"""Unpack compressed packets of a Perfetto trace in chunks, since a small file may unpack to a huge one."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import zlib
 
 from traceconv.io.limits import Unpacked
 
-#: The largest that a packet can be; so much is unpacked of one compressed packet.
+#: The largest size of a packet, and the most that is unpacked of a compressed one, bytes.
 MAX_UNPACKED = 1 << 28
 _CHUNK = 1 << 16
 
 
 class Inflated:
-    """What was compressed (zlib), as a stream.
+    """A readable stream of unpacked zlib data.
 
     Args:
         data: the compressed bytes.
         unpacked: counts what is unpacked.
 
     Attributes:
-        wrong: why the stream ended before what was compressed did; "" if it did not.
+        wrong: the reason why unpacking ended early; "" if it did not.
     """
 
     def __init__(self, data: bytes, unpacked: Unpacked) -> None:
@@ -29,7 +29,7 @@ class Inflated:
         self.wrong = ""
 
     def read(self, size: int) -> bytes:
-        """Return so many bytes; fewer at the end only."""
+        """Return `size` bytes; fewer only at the end."""
         chunks = []
         while size and (chunk := self._chunk(min(size, self._left + 1))):
             chunks.append(chunk)
@@ -37,7 +37,7 @@ class Inflated:
         return b"".join(chunks)
 
     def _chunk(self, size: int) -> bytes:
-        """Return at most so many bytes; none at the end."""
+        """Return at most `size` bytes; b"" at the end."""
         inflate = self._inflate
         while not self.wrong and not inflate.eof:
             fed = inflate.unconsumed_tail

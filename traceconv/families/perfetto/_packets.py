@@ -1,10 +1,10 @@
-"""The packets of a Perfetto trace, one after the other: what each says is noted, or counted as not read.
+"""Read the packets of a Perfetto trace; those of other kinds are counted as not read.
 
 Source: protos/perfetto/trace/trace_packet.proto and track_event/track_event.proto in github.com/google/perfetto; the
 numbers below are those of the files.
 
-Most packets of a big trace differ in their timestamp only, which stands first: the end of a slice on some track, the
-start of one of some name without args. The text after the timestamp is therefore kept and found again as a whole.
+Most packets of a large trace differ only in their timestamp, which comes first: ends of slices on a track, starts
+without args. So the bytes after the timestamp are cached as a whole.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ _CLEARED, _NEEDS_STATE = 1, 2
 _BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
 _KINDS = {_BEGIN: Kind.BEGIN, _END: Kind.END, _INSTANT: Kind.INSTANT, _STATE: Kind.STATE}
 
-#: Fields of a packet beside what it is about.
+#: The fields of a packet beside its content.
 _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
-#: What a packet may hold that is found again by its bytes.
+#: The fields of packets that can be cached by their bytes.
 _REPEATABLE = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
 _MEMO = 1 << 16
 _DECLARATIONS = "declarations of tracks, clocks and texts"
 _SURE, _SIGN = 1 << 62, 1 << 63
-#: Perfetto compresses packets once; each level multiplies what a small file can stand for.
+#: Perfetto compresses packets once; each level multiplies the size that a small file can unpack to.
 _MAX_NESTING = 4
 #: Phases of the Trace Event Format that old traces use.
 _PHASES = {"X": Kind.SLICE, **dict.fromkeys("BbS", Kind.BEGIN), **dict.fromkeys("EeF", Kind.END)}
@@ -97,12 +97,12 @@ class PacketReader:
     """Reads all packets of one trace.
 
     Args:
-        out: where they go.
-        unpacked: counts what compressed packets unpack to.
+        out: the builder.
+        unpacked: counts the unpacked bytes of compressed packets.
 
     Attributes:
-        rows, clocks, tracks: what was found.
-        metadata: of the recording.
+        rows, clocks, tracks: the events, clocks and tracks read so far.
+        metadata: metadata of the recording.
     """
 
     def __init__(self, out: Builder, unpacked: Unpacked) -> None:
@@ -117,7 +117,7 @@ class PacketReader:
         self._others: Counter[int] = Counter()
         self._series: dict[tuple[int, int], int] = {}
         self._typed: Counter[int] = Counter()
-        self._touched: list[Sequence] = []  # by the packet that is read
+        self._touched: list[Sequence] = []  # by the current packet
         module = kernel.module("packets")
         self._plain = (
             PlainPackets(module, self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
@@ -157,13 +157,13 @@ class PacketReader:
             self._out.skip(NOT_A_PACKET, self._number, str(error))
 
     def _read_known(self, packets: Generator[bytes, None, Damage | None]) -> Damage | None:
-        """Return the loop that sees every packet: what was met before costs a lookup, all else goes on to `packet`."""
+        """Read all packets: cached ones cost a lookup, others go to `packet`. Return the damage, if any."""
         known, high, rows = self._known, self._high, self.rows
-        # What Rows.add does, without the calls.
+        # Rows.add, inlined.
         add_ts, add_kind, add_track, add_clock = rows.ts.append, rows.kind.append, rows.track.append, rows.clock.append
         add_name, add_category, add_at = rows.name.append, rows.category.append, rows.at.append
         add_counts, args_end = rows.counts.append, rows.args_end
-        end = 10  # where the timestamp of a packet ends, most of the time
+        end = 10  # the usual end of the timestamp of a packet
         while True:
             try:
                 data = next(packets)
@@ -175,7 +175,7 @@ class PacketReader:
                 self._out.balance.merged[_DECLARATIONS] += 1
                 continue
             known_from = 0
-            if data[:1] == b"\x40":  # the timestamp stands first
+            if data[:1] == b"\x40":  # the timestamp comes first
                 rest = high.get(data[4:end])
                 if rest is None:
                     end, rest = self._timestamp_end(data, end)
@@ -197,7 +197,7 @@ class PacketReader:
             self._one(data, known_from)
 
     def _timestamp_end(self, data: bytes, end: int) -> tuple[int, int | None]:
-        """Return where the timestamp at the start of a packet ends, and what its bytes behind the first three are."""
+        """Return the end of the timestamp at the start of a packet, and the value of its bytes after the third."""
         try:
             value, at = varint(data, 4)
         except (IndexError, BadWire):
@@ -214,7 +214,7 @@ class PacketReader:
 
         Args:
             data: the message without its frame.
-            known_from: where its timestamp ends; 0 if it does not begin with one.
+            known_from: the end of its timestamp; 0 if it does not start with one.
         """
         found = dict(fields(data))
         plain = found.keys() <= _REPEATABLE
@@ -263,7 +263,7 @@ class PacketReader:
         self._others[min(found.keys() - _ENVELOPE)] += 1
 
     def _report(self) -> None:
-        """Count what was not read, by kind."""
+        """Count the packets that were not read, by kind."""
         for code, about in ((OTHER_SOURCE, False), (ABOUT_ITSELF, True)):
             kinds = {kind: n for kind, n in self._others.most_common() if (kind in ABOUT) is about}
             if kinds:
@@ -297,11 +297,11 @@ class PacketReader:
     # -- sequences --------------------------------------------------------------------------------------------
 
     def _sequence(self, found: dict[int, Value], plain: bool) -> Sequence:
-        """Return the sequence of a packet, with what the packet says about its state.
+        """Return the sequence of a packet, updated by the packet.
 
         Args:
             found: the fields of the packet.
-            plain: whether they are those of nearly all packets, of which only the flags can say something.
+            plain: whether it has only the usual fields, of which only the flags can change the sequence.
         """
         number = unsigned(found.get(_SEQUENCE_ID, 0))
         sequence = self._sequences.get(number)
@@ -316,7 +316,7 @@ class PacketReader:
             sequence.cleared = True
             self._known.clear()
         elif found.get(_DROPPED) and sequence.seen:
-            # The first packet of each sequence says so, too: nobody knows what was before it.
+            # The first packet of each sequence also clears the state, since earlier state is not known.
             self._out.problem(DROPPED, self._number, f"sequence {number}")
             sequence.cleared = False
             self._known.clear()
@@ -350,7 +350,7 @@ class PacketReader:
             data: the event.
             found: the fields of its packet.
             sequence: the sequence of the packet.
-            rest: the packet from behind its timestamp on, if nothing in it depends on other packets than interned ones.
+            rest: the packet after its timestamp, if it depends on no other packets than those of interned data.
         """
         event = Event(data)
         time = self._time(found, sequence) or self._old_time(event, sequence)
@@ -406,7 +406,7 @@ class PacketReader:
             self.rows.add(Kind.LOG, track, time, name, category, args, at)
             self.rows.entries[self.rows.last] = entry
             return
-        # A flow joins slices: an instant with a flow becomes a slice of length 0.
+        # Flows connect slices: an instant with a flow becomes a slice of duration 0.
         if kind is Kind.INSTANT and event.flows:
             kind = Kind.SLICE
         self.rows.add(kind, track, time, name, category, args, at)
@@ -434,12 +434,12 @@ class PacketReader:
         self.rows.add_value(track, time, event.value, self._series_of(sequence), self._number)
 
     def _series_of(self, sequence: Sequence) -> int:
-        """Return the series of a counter of differences, which add up within a sequence until its state begins anew."""
+        """Return the series of an incremental counter, which adds up within a sequence until its state is cleared."""
         key = sequence.number, sequence.generation
         return self._series.setdefault(key, len(self._series))
 
     def _extra_values(self, event: Event, sequence: Sequence, time: tuple[int, int]) -> None:
-        """Add counter values that ride on another event."""
+        """Add the extra counter values of an event."""
         series = self._series_of(sequence)
         for values, uuids in (
             (event.extra, event.extra_tracks or sequence.extra),
@@ -496,8 +496,8 @@ class PacketReader:
     def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
         """Read PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
 
-        The totals of samples without a CPU are in follower_counts 7, where our writer puts them and says so at
-        the end of the name of their event.
+        Totals of samples without a CPU are in follower_counts 7, where traceconv writes them, with a suffix of the
+        event name.
         """
         time = self._time(found, sequence)
         if 17 in sample or 18 in sample:

@@ -1,4 +1,4 @@
-"""Lets the kernel read the packets with plain track events, which are nearly all of a big trace."""
+"""Read packets with plain track events, nearly all of a large trace, with the compiled kernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from traceconv.io.packets import Damage, PacketBuffer
 _ROWS = 1 << 14
 _ARGS_ROOM = 4 << 20
 _MAX_IDS = 1 << 22
-#: By the types of the file, and the kernel's own for an instant that becomes a slice.
+#: By event type of the file, and a type of the kernel for an instant that becomes a slice.
 _KINDS = np.array([0, Kind.BEGIN, Kind.END, Kind.INSTANT, Kind.COUNTER, Kind.STATE, Kind.SLICE], np.uint8)
 
 
@@ -27,13 +27,13 @@ class PlainPackets:
     """Reads plain packets into rows.
 
     Args:
-        module: of the kernel, with the reader.
-        rows, clocks, tracks: of the trace.
+        module: the kernel module with the reader.
+        rows, clocks, tracks: those of the trace.
         default_track: the number of the default track of a sequence.
         series: the number of the series of counter values of a sequence.
 
     Attributes:
-        number: how many packets were read, by whomever.
+        number: the number of packets read, in any way.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class PlainPackets:
         return int(self._packets.number)
 
     def pass_over_empty(self, buffer: PacketBuffer) -> int:
-        """Go on behind the empty packets that come next; how many there are."""
+        """Skip the empty packets that come next; return their number."""
         count = buffer.pass_over_empty()
         self._packets.number += count
         return count
 
     def read(self, buffer: PacketBuffer) -> bytes | Damage | None:
-        """Read packets up to one that is not plain, and give that; or what is wrong with the rest of the file."""
+        """Read packets up to one that is not plain, and return it; or the damage; or None at the end."""
         packets = self._packets
         while True:
             ended = packets.run(buffer.data, buffer.at)
@@ -89,7 +89,7 @@ class PlainPackets:
             return buffer.data[begin:end]
 
     def _answer(self) -> bool:
-        """Tell the kernel what it asks for; whether that is known."""
+        """Answer a request of the kernel; return whether the answer is known."""
         packets = self._packets
         need, iid = packets.need, packets.key
         if packets.ids() > _MAX_IDS:
@@ -112,12 +112,12 @@ class PlainPackets:
                 packets.answer(self._default_track(sequence))
             else:
                 packets.answer(self._series(sequence))
-        except BadWire:  # whoever reads the whole packet counts that
+        except BadWire:  # counted when the whole packet is read
             return False
         return True
 
     def update(self, sequences: Iterable[Sequence]) -> None:
-        """Tell the kernel the state of sequences, which a packet may have changed."""
+        """Pass the state of sequences, which a packet may have changed, to the kernel."""
         packets = self._packets
         for sequence in sequences:
             odd = not sequence.seen or self._clocks.is_incremental(sequence.clock)
@@ -128,12 +128,12 @@ class PlainPackets:
             if odd:
                 packets.set_sequence(sequence.number, -1)
                 continue
-            # In a slot of its own nothing is known yet.
+            # A new slot, without cached state.
             self._by_slot.append(sequence)
             packets.set_sequence(sequence.number, packets.add_slot(sequence.clock, sequence.cleared))
 
     def _flush(self) -> None:
-        """Move what the kernel found into the rows."""
+        """Move the events that the kernel read into the rows."""
         rows, packets = self._rows, self._packets
         if not packets.count:
             return

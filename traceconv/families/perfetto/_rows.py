@@ -1,7 +1,7 @@
-"""The events of a Perfetto trace on their way into the builder.
+"""Collect the events of a Perfetto trace, and add them to the builder at the end.
 
-Clocks, tracks and their parents may be told anywhere in the file, also behind the events. So the events wait in
-columns, as numbers, until everything is known.
+Clocks, tracks and their parents may be declared anywhere in the file, also after the events. So events are kept in
+columns until everything is known.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file,
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
-_FEW = 8  # clocks: fewer are looked for one by one
+_FEW = 8  # the number of clocks from which on they are sorted; fewer are searched one by one
 _DOUBLE = Struct("<d")
 _Indices = npt.NDArray[np.intp]
 
 
 class Kind(IntEnum):
-    """What a row is."""
+    """The kind of a row."""
 
     BEGIN = 0
     END = 1
     INSTANT = 2
     SLICE = 3  # with a duration of its own
-    STATE = 4  # until the next one on its track
+    STATE = 4  # lasts until the next one on its track
     LOG = 5
     COUNTER = 6
     SAMPLE = 7
@@ -51,7 +51,7 @@ class Kind(IntEnum):
 
 
 class Entry(NamedTuple):
-    """What a log row holds beside the columns."""
+    """The fields of a log row beside the columns."""
 
     text: str
     level: Level
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a sample row holds beside the columns."""
+    """The fields of a sample row beside the columns."""
 
     thread: tuple[int, int]
     stack: StackId
@@ -68,7 +68,7 @@ class Taken(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A flow event of an old trace; it belongs to the slice around it, or to the next one."""
+    """A flow event of an old trace, which belongs to the slice around it or to the next one."""
 
     row: int
     phase: str
@@ -95,11 +95,12 @@ class Rows:
     """The columns.
 
     Attributes:
-        args_end: where the args of each row end, which the builder keeps; those of the first row begin at the first.
+        args_end: the end of the args of each row in those of the builder.
         counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
-        durations, entries, samples: what only rows of some kinds have, by row.
-        values: of counters, whose rows hold the place here instead of a name, and whether they are integers.
-        flow_row, flow_id, flow_ends: the rows with flows, the ids, whether the flow ends there.
+        durations, entries, samples: fields of rows of some kinds, by row.
+        values: the values of counters, and whether they are integers; counter rows hold the position here as their
+            name.
+        flow_row, flow_id, flow_ends: the rows with flows, the flow ids, and whether the flow ends there.
         steps: flow events of old traces.
     """
 
@@ -117,7 +118,7 @@ class Rows:
         self.args_size = out.tables.args_part(b"")
         self.args_end = array("q", [self.args_size])
         self.durations: dict[int, int] = {}
-        self.values = array("q")  # whole ones, of others the bits of a double
+        self.values = array("q")  # integers, or the bits of a double
         self.is_integer = array("B")
         self.entries: dict[int, Entry] = {}
         self.samples: dict[int, Taken] = {}
@@ -152,33 +153,33 @@ class Rows:
         self.args_end.append(self.args_size)
 
     def keep_args(self, args: bytes | memoryview) -> None:
-        """Keep the args of the next rows; only this gives args to the builder before all rows are there."""
+        """Keep the args of the next rows in the builder."""
         self._args += args
         self.args_size += len(args)
         if len(self._args) >= _PART_BYTES:
             self.part_args()
 
     def part_args(self) -> None:
-        """Hand the args so far to the builder, which may need no memory for them."""
+        """Pass the args so far to the builder, which may move them to a file."""
         self._out.tables.args_part(self._args, len(self.kind))
         self._args = bytearray()
 
     @property
     def last(self) -> int:
-        """Return the row that was added last."""
+        """Return the number of the last row."""
         return len(self.kind) - 1
 
     def add_value(
         self, track: int, time: tuple[int, int], value: float, series: int, at: int, counts: bool = True
     ) -> None:
-        """Add a counter value; those of one series and track belong together if they are differences."""
+        """Add a counter value; incremental values of one series and track add up."""
         self.add(Kind.COUNTER, track, time, len(self.values), series, b"", at, counts)
         whole = isinstance(value, int)
         self.values.append(int(value) if whole else int.from_bytes(_DOUBLE.pack(value), "little", signed=True))
         self.is_integer.append(whole)
 
     def add_flow(self, id: int, ends: bool) -> None:
-        """Let the row that was added last belong to a flow."""
+        """Add the last row to a flow."""
         self.flow_row.append(self.last)
         self.flow_id.append(id - (1 << 64) if id >> 63 else id)
         self.flow_ends.append(ends)
@@ -191,7 +192,7 @@ class Rows:
 
 
 class Emission:
-    """Hands all rows to the builder."""
+    """Adds all rows to the builder."""
 
     def __init__(self, rows: Rows, clocks: Clocks, tracks: Tracks, out: Builder) -> None:
         self._rows, self._clocks, self._tracks, self._out = rows, clocks, tracks, out
@@ -202,7 +203,7 @@ class Emission:
         """Add times, tracks, events, flows.
 
         Args:
-            shift: ns to take off all times.
+            shift: ns to subtract from all times.
         """
         rows = self._rows
         kept = self._to_trace_time(shift)
@@ -229,7 +230,7 @@ class Emission:
         self._old_flows(kept)
 
     def _to_trace_time(self, shift: int) -> npt.NDArray[np.bool_]:
-        """Bring all times to the clock of the trace; which rows have one."""
+        """Convert all times to the clock of the trace; return a mask of the rows with a known time."""
         rows = self._rows
         self._ts = np.array(rows.ts, np.int64)
         clock, counts = np.frombuffer(rows.clock, np.int32), np.frombuffer(rows.counts, np.uint8)
@@ -247,7 +248,7 @@ class Emission:
         return kept
 
     def _each(self, indices: _Indices) -> Iterator[Row]:
-        """Yield the rows at some places."""
+        """Yield the rows with given numbers."""
         rows = self._rows
         args_of = self._args.get
         ends = np.frombuffer(rows.args_end, np.int64)
@@ -266,7 +267,7 @@ class Emission:
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def _beside_track(self, track: TrackId, kind: TrackKind) -> TrackId:
-        """Return a track of another kind for events that cannot stand on a track."""
+        """Return a track of another kind beside a track, for events that this one cannot hold."""
         beside = self._beside.get((track, kind))
         if beside is None:
             info = self._out.tracks[track]
@@ -276,14 +277,14 @@ class Emission:
         return beside
 
     def _drawn(self, number: int) -> TrackId:
-        """Return where slices and instants of a track go."""
+        """Return the track for slices and instants of a track."""
         track = self._made[number]
         if self._tracks[number].kind is TrackKind.COUNTER:
             return self._beside_track(track, TrackKind.TRACK)
         return track
 
     def _drawn_tracks(self, indices: _Indices) -> I32:
-        """Return the tracks on which the slices and instants of some rows go."""
+        """Return the tracks for slices and instants of rows."""
         where = np.frombuffer(self._rows.track, np.int32)[indices]
         drawn = np.zeros(len(self._made), np.int32)
         for number in np.unique(where).tolist():
@@ -362,7 +363,7 @@ class Emission:
         self._computed_counters(indices[~is_plain[where]])
 
     def _computed_counters(self, indices: _Indices) -> None:
-        """Add counters whose values are differences or have a factor, or that stand on a track of another kind."""
+        """Add values of counters that are incremental, have a factor, or are on a track of another kind."""
         totals: dict[tuple[int, int], float] = defaultdict(int)
         for _, _, number, ts, index, series, _, at, counts in self._each(indices):
             track, info = self._made[number], self._tracks[number]
@@ -375,7 +376,7 @@ class Emission:
             self._out.count_values(counts * is_there, counts * (not is_there))
 
     def _states(self, indices: _Indices) -> None:
-        """Draw each state until the next one of its track begins; one without a name ends the one before."""
+        """Draw each state until the next one of its track; one without a name only ends the one before."""
         order = np.lexsort((indices, self._ts[indices], np.array(self._rows.track, np.int32)[indices]))
         before: Row | None = None
         for row in self._each(indices[order]):
@@ -392,7 +393,7 @@ class Emission:
         if not name:
             self._out.balance.merged["ends of states"] += row.counts
             return
-        # What never ends is closed like any other slice that has no end.
+        # A state that never ends is closed like other slices without an end.
         self._out.begin(track, row.ts, name, self._strings[row.category], row.args, row.at)
         if until is not None:
             self._out.end(track, until, name, at=row.at)
@@ -401,7 +402,7 @@ class Emission:
     # -- flows -----------------------------------------------------------------------------------------------
 
     def _flows(self) -> None:
-        """Join each member of a flow to the next one in time; an id may be used again after its end."""
+        """Connect each member of a flow with the next one in time; an id may be reused after its end."""
         rows = self._rows
         if not rows.flow_row:
             return
@@ -416,7 +417,7 @@ class Emission:
         row, ids, ends, here = row[drawn], ids[drawn], ends[drawn], here[drawn]
         if not len(row):
             return
-        # Flow by flow in the order of their first members, the members of each in order of time.
+        # Ordered by the first member of each flow, then by time.
         _, first, flow = np.unique(ids, return_index=True, return_inverse=True)
         order = np.lexsort((ends, row, self._ts[row], first[flow]))
         row, ids, ends, here, flow = row[order], ids[order], ends[order], here[order], flow[order]
@@ -444,7 +445,7 @@ class Emission:
 
 
 def _places(clock: I32, numbers: list[int]) -> Iterator[tuple[int, _Indices]]:
-    """Yield where each clock is used, in the order of the rows."""
+    """Yield the rows of each clock, in order."""
     if len(numbers) <= _FEW:
         for number in numbers:
             yield number, np.flatnonzero(clock == number)

@@ -1,7 +1,7 @@
-"""Call stack samples in a Perfetto trace.
+"""Write call stack samples to a Perfetto trace.
 
-They need a packet sequence for each name of samples, since the name belongs to the defaults of a sequence; samples
-whose CPU is not known have one of their own. Perfetto shows a module of a stack frame with a leading slash.
+Each name of samples needs a packet sequence, since the name is a default of the sequence; samples without a known CPU
+have another one. Perfetto shows the module of a frame with a leading slash.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class SamplePackets:
 
     def __init__(self, trace: Trace, head: Head) -> None:
         self._trace, self._head = trace, head
-        #: By name, and by whether the CPU is known.
+        #: The sequences by name, and by whether the CPU is known.
         self._sampling: dict[tuple[int, bool], _Sampling] = {}
 
     def take_head(self) -> bytes:
-        """Return the packets that must come before those that were encoded since the last call."""
+        """Return the packets that must precede those encoded since the last call."""
         return b"".join([sampling.take_head() for sampling in self._sampling.values()])
 
     def packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
@@ -51,7 +51,7 @@ class SamplePackets:
         return packets
 
     def _counts(self, table: Samples) -> list[bytes]:
-        """Return for each sample its CPU, and the total of what was counted so far under its name on that CPU."""
+        """Return, encoded, the CPU and the running total of the weights of its name on that CPU, for each sample."""
         counts: npt.NDArray[Any] = np.empty(len(table.ts), object)
         for name, cpu, own in _by_name_and_cpu(table, np.arange(len(table.ts))):
             sampling = self._sampling.get((name, cpu >= 0))
@@ -65,13 +65,12 @@ class SamplePackets:
 
 
 class _Sampling:
-    """The packet sequence of all samples of one name whose CPU is known, or of those where it is not.
+    """The packet sequence of the samples of one name, with or without a known CPU.
 
-    Perfetto keeps no weight per sample but the running total of what was counted on a CPU; the difference of two is the
-    weight of the second. A sample of no known CPU has no such total, since Perfetto would draw it as that of CPU 0: its
-    total stands where counts of further events go, which Perfetto does not read unless the defaults announce such
-    events. Perfetto v52 makes a row "Cpu 0" for all samples, whatever they have: its name then says that no CPU is
-    known.
+    Perfetto has no weight of a sample, but the running total of a CPU; the difference of two is the weight of the
+    second. For a sample without a CPU, Perfetto would draw the total as that of CPU 0. So its total is in the field of
+    follower counts, which Perfetto ignores unless the defaults declare such events. Perfetto v52 creates a row "Cpu 0"
+    for all samples: its name states then that the CPU is not known.
     """
 
     def __init__(self, trace: Trace, head: Head, sequence: int, name: int, has_cpu: bool) -> None:
@@ -117,7 +116,7 @@ class _Sampling:
         return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, fields, count))
 
     def _new_fields(self, track: int, stack: int) -> bytes:
-        """Return what samples of one thread and stack have in common, kept for the next ones."""
+        """Return the fields that samples of one thread and stack share, and cache them."""
         if len(self._fields) >= _MAX_CHUNKS:
             self._fields.clear()
         fields = self._task(track) + (wire.integer(4, self._stack(stack)) if stack >= 0 else b"")
@@ -146,7 +145,7 @@ class _Sampling:
         return index + 1
 
     def _mapping(self, module: str) -> int:
-        """Return the module of a frame; Perfetto drops frames without any, so there is one without a name, too."""
+        """Return the number of the module of a frame; one is unnamed, since Perfetto drops frames without a module."""
         iid = self._mappings.get(module)
         if iid is None:
             iid = self._mappings[module] = len(self._mappings) + 1
@@ -164,7 +163,7 @@ class _Sampling:
 
 
 def _totals(before: int, weights: I64) -> U64:
-    """Return the running totals behind one, which stay at the ends of what the format can hold."""
+    """Return the running totals after one, limited to the range of the format."""
     if _fits(before, weights):
         return np.cumsum(weights.astype(np.uint64), dtype=np.uint64) + np.uint64(before)
     totals = accumulate(weights.tolist(), lambda total, one: max(0, min(total + one, _MAX_TOTAL)), initial=before)
@@ -172,12 +171,12 @@ def _totals(before: int, weights: I64) -> U64:
 
 
 def _fits(before: int, weights: I64) -> bool:
-    """Return whether no total behind one can leave what the format can hold."""
+    """Return whether all running totals after one are in the range of the format."""
     return int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL
 
 
 def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, npt.NDArray[np.intp]]]:
-    """Yield name, CPU and rows of the samples that have both in common, in the given order."""
+    """Yield name, CPU and rows of the samples that share both, in the given order."""
     names, cpus = samples.name[order], samples.cpu[order]
     by_both = np.lexsort((cpus, names))
     names, cpus = names[by_both], cpus[by_both]
@@ -187,7 +186,7 @@ def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[
 
 
 def bounded_weights(samples: Samples) -> int:
-    """Return how many samples get another weight, since the totals of the format cannot hold theirs."""
+    """Return the number of samples whose weight is changed by the range of the totals."""
     if not len(samples.ts) or _fits(0, samples.weight):
         return 0
     found = 0

@@ -1,4 +1,4 @@
-"""What the packets of one sequence of a Perfetto trace rely on: interned texts, defaults, running totals.
+"""The state of one packet sequence of a Perfetto trace: interned data, defaults, running totals.
 
 Source: protos/perfetto/trace/interned_data/interned_data.proto, trace_packet_defaults.proto,
 track_event/debug_annotation.proto and profiling/profile_common.proto in github.com/google/perfetto.
@@ -67,15 +67,15 @@ class Sequence:
 
     Attributes:
         number: its id.
-        cleared: whether its state began, so that packets which need it can be read.
+        cleared: whether its state was started, so that packets that need it can be read.
         clock_id, clock: the default clock of timestamps, as in the file and as a number of Clocks.
         track: the uuid of the default track, 0 for none.
         extra, extra_double: the default tracks of extra counter values.
         thread: pid and tid of the thread descriptor of old traces.
         time_ns: the last time of old traces, whose events count microseconds from the one before.
         totals: for each counter or CPU the running total.
-        generation: how often the state began.
-        version: how often ids lost their meaning.
+        generation: how often the state was cleared.
+        version: how often the meaning of ids changed.
     """
 
     def __init__(self, number: int, out: Builder) -> None:
@@ -90,7 +90,7 @@ class Sequence:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all, as flag 1 says."""
+        """Clear the state (flag 1)."""
         self.generation += 1
         self.version += 1
         self.clock_id = self.clock = self.track = 0
@@ -118,7 +118,7 @@ class Sequence:
     # -- interned data ----------------------------------------------------------------------------------------
 
     def intern(self, data: Value) -> bool:
-        """Note InternedData; whether an id got another meaning than it had."""
+        """Read InternedData; return whether an id got a new meaning."""
         changed = False
         for number, value in fields(as_bytes(data)):
             entry = Message(value)
@@ -181,7 +181,7 @@ class Sequence:
     # -- debug annotations ------------------------------------------------------------------------------------
 
     def annotation(self, data: bytes) -> bytes:
-        """Return a debug annotation as a member of a JSON object."""
+        """Return a debug annotation as the member of a JSON object."""
         found = self._annotations.get(data)
         if found is None:
             key, value = self._member(data, 0)
@@ -191,7 +191,7 @@ class Sequence:
         return found
 
     def _member(self, data: bytes, depth: int) -> tuple[bytes, bytes]:
-        """Name and value as JSON."""
+        """Return the name and the value of an annotation as JSON."""
         key, value = b'""', b""
         entries: list[bytes] = []
         items: list[bytes] = []
@@ -306,5 +306,5 @@ _PLAIN: dict[int, Callable[[Value], bytes]] = {
     _POINTER: lambda value: b'"%#x"' % unsigned(value),
     _JSON: _json,
 }
-#: The name of the type of a message, beside the message.
+#: The fields with the type name of a message.
 _TYPE_NAMES = (13, 16)

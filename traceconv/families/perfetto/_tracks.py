@@ -1,9 +1,10 @@
-"""The tracks of a Perfetto trace: descriptors, which may stand anywhere in the file, become tracks with parents.
+"""The tracks of a Perfetto trace: collect descriptors from anywhere in the file, and create tracks with parents.
 
 Source: protos/perfetto/trace/track_event/track_descriptor.proto and its neighbours in github.com/google/perfetto.
 
-Threads belong to the process of their pid, whatever parent they name; two processes of one pid are one after the other.
-Tracks of the same name and parent are drawn as one (unless they say otherwise): they become lanes of the first of them.
+Threads belong to the process of their pid, whatever parent they state; two processes of one pid follow each other in
+time. Tracks of equal name and parent are drawn in one row, unless they state otherwise: they become lanes of the first
+one.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _MERGE_NONE, _MERGE_BY_KEY = 2, 3
 _UNITS = {1: "ns", 2: "count", 3: "bytes"}
 _COUNTER_TYPES = {1: ("thread time", "ns"), 2: ("thread instruction count", "count")}
 
-#: A track: its uuid, or a process or thread (pid, tid) that has none.
+#: The key of a track: its uuid, or pid and tid of a process or thread without one.
 TrackKey = int | tuple[str | int, ...]
 DEFAULT_TRACK: TrackKey = 0
 
 
 class Descriptor(msgspec.Struct):
-    """What the file says about one track; later descriptors of it replace what they name."""
+    """The descriptor of a track; later descriptors replace the fields that they hold."""
 
     key: TrackKey
     kind: TrackKind = TrackKind.TRACK
@@ -54,13 +55,14 @@ class Descriptor(msgspec.Struct):
     labels: tuple[str, ...] = ()
     rank: int | None = None
     ordering: int = 0
-    merge: object = None  # what tracks of one name must share to be drawn as one; the track itself: it is alone
+    # the key that tracks of one name must share to be drawn in one row; the track itself if it is not shared
+    merge: object = None
     process: Descriptor | None = None
     shares_lanes: bool = False
 
 
 class Tracks:
-    """All tracks, by the order in which the file names them first."""
+    """All tracks, in the order of their first occurrence in the file."""
 
     def __init__(self) -> None:
         self._numbers: dict[TrackKey, int] = {}
@@ -129,7 +131,7 @@ class Tracks:
         self._process(track, process)
 
     def legacy_thread(self, data: Value, machine: int) -> tuple[int, int]:
-        """Return a ThreadDescriptor in a packet of its own; its pid and tid."""
+        """Declare a ThreadDescriptor in a packet of its own; return its pid and tid."""
         thread = Message(data)
         pid, tid = thread.signed(1), thread.signed(2)
         track = self._known[self.number(("thread", pid, tid))]
@@ -142,7 +144,7 @@ class Tracks:
         return self._thread_without_track(pid, tid)
 
     def asynchronous(self, pid: int, id: str, name: str) -> int:
-        """Return the number of the track of one id of asynchronous events of an old trace, named like the first one."""
+        """Return the number of the track of an id of asynchronous events of an old trace, named by its first event."""
         number = self.number(("async", pid, id))
         track = self._known[number]
         track.declared, track.shares_lanes, track.parent = True, True, ("process", pid, 0)
@@ -158,9 +160,9 @@ class Tracks:
             self._names["thread", thread.signed(1)] = thread.text(2)
 
     def sampled_threads(self, threads: Iterable[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """Return the numbers of threads that are named by pid and tid only.
+        """Return the numbers of threads that are stated by pid and tid only.
 
-        Our own writer says tid = pid for what was sampled in a process as a whole.
+        traceconv writes tid = pid for samples of a process as a whole.
         """
         known = {(t.pid, t.tid): n for n, t in enumerate(self._known) if t.kind is TrackKind.THREAD and t.declared}
         found: dict[tuple[int, int], int] = {}
@@ -183,10 +185,10 @@ class Tracks:
     # -- the tracks of the trace ------------------------------------------------------------------------------
 
     def build(self, out: Builder, used: Iterable[int]) -> list[TrackId]:
-        """Create the tracks; for each number its track.
+        """Create the tracks; return the track of each number.
 
         Args:
-            out: where they go.
+            out: the builder.
             used: the numbers of the tracks with events, in any order.
         """
         return _Building(self._known, self._numbers, self._names, out, set(used)).run()
@@ -214,7 +216,7 @@ class _Building(msgspec.Struct):
     processes: dict[tuple[int, int], TrackId] = msgspec.field(default_factory=dict)
 
     def run(self) -> list[TrackId]:
-        # Processes first: threads may stand before the process of their pid in the file.
+        # Processes first: threads may come before the process of their pid in the file.
         for number, track in enumerate(self.known):
             if track.kind is TrackKind.PROCESS:
                 self.processes.setdefault((track.machine, track.pid), self._make(number))
@@ -226,7 +228,7 @@ class _Building(msgspec.Struct):
         return [self.made.get(number, NO_TRACK) for number in range(len(self.known))]
 
     def _make(self, number: int) -> TrackId:
-        # No recursion: how deep tracks lie in each other is up to the file.
+        # No recursion, since the file determines the depth of tracks.
         above: dict[int, None] = {}
         at: int | None = number
         while at is not None and at not in self.made and at not in above:
@@ -237,7 +239,7 @@ class _Building(msgspec.Struct):
         return self.made[number]
 
     def _make_one(self, number: int) -> None:
-        """Make a track whose parent is there, unless it has none or lies in itself."""
+        """Create a track; its parent exists, unless it has none or is its own ancestor."""
         track = self.known[number]
         if not track.declared and track.key != DEFAULT_TRACK:
             self.out.problem(UNDECLARED, f"uuid {track.key}")
@@ -265,7 +267,7 @@ class _Building(msgspec.Struct):
         return self.names.get(("process", track.pid) if is_process else ("thread", track.tid), "")
 
     def _ordering(self, track: Descriptor) -> int:
-        """Return how the siblings of a track are ordered, as their parent (or the root, 0) says."""
+        """Return the order of the siblings of a track, which their parent (or the root, 0) states."""
         own = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
         above = self.numbers.get(0 if own else track.parent)
         return _EXPLICIT if own and track.rank is not None else self.known[above].ordering if above is not None else 0
@@ -280,7 +282,7 @@ class _Building(msgspec.Struct):
         return self.processes[key]
 
     def _declared_parent(self, number: int) -> int | None:
-        """Return the parent that a track names, unless it belongs to a process anyway."""
+        """Return the parent that a track states, unless it belongs to a process."""
         track = self.known[number]
         if track.kind in (TrackKind.PROCESS, TrackKind.THREAD) or not track.parent:
             return None
@@ -297,7 +299,7 @@ class _Building(msgspec.Struct):
         return self.made[parent]
 
     def _rank_by_name(self) -> None:
-        """Rank children in the order of their names, where the parent asks for it."""
+        """Rank children by name, if the parent states so."""
         children: dict[TrackKey, list[int]] = defaultdict(list)
         for number in self.made:
             track = self.known[number]
@@ -308,7 +310,7 @@ class _Building(msgspec.Struct):
                 self.out.tracks[self.made[number]].rank = rank
 
     def _join_lanes(self) -> None:
-        """Join tracks that are drawn as one: lanes of the first, or of the thread or process that they lie in."""
+        """Turn tracks of one row into lanes of the first one, or of the thread or process around them."""
         with_children = {self.numbers[track.parent] for track in self.known if track.parent in self.numbers}
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
         for number in sorted(self.made):

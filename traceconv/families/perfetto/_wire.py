@@ -1,4 +1,4 @@
-"""Protobuf's wire format: the few encodings that trace packets need, written by hand.
+"""Encode protobuf's wire format, as far as trace packets need it.
 
 A field is a tag (number * 8 + wire type) and a value: varint (type 0), 64 bits little endian (1), or a length and
 bytes (2). See protobuf.dev/programming-guides/encoding.
@@ -21,14 +21,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 _STEP = 1 << 14
 _LOW, _HIGH = np.divmod(np.arange(_STEP, dtype=np.uint16), 128)[::-1]
-#: The values below _STEP in two bytes, and as varints of one or two; no byte is 0, where numpy ends a text.
+#: The varints of values below _STEP, in two bytes; no byte is 0, which would end a text of numpy.
 _CONTINUED: list[bytes] = (_LOW | 0x80 | (_HIGH | 0x80) << 8).astype("<u2").view("S2").tolist()
 _SMALL: list[bytes] = (_LOW | 0x80 | _HIGH << 8).astype("<u2").view("S2").tolist()
 _SMALL[:128] = [bytes([value]) for value in range(128)]
 
 
 def varint(value: int) -> bytes:
-    """Return a varint; a negative number as its 64-bit two's complement, as protobuf's int32 and int64 have it."""
+    """Return a varint; a negative number as 64-bit two's complement, like protobuf's int32 and int64."""
     if 0 <= value < _STEP:
         return _SMALL[value]
     if 0 < value < _STEP * _STEP:
@@ -42,7 +42,7 @@ def varint(value: int) -> bytes:
 
 
 def length(size: int) -> bytes:
-    """Return the varint of a length; most of them are small and come from a table."""
+    """Return the varint of a length; small ones come from a table."""
     return _SMALL[size] if size < _STEP else varint(size)
 
 
@@ -82,12 +82,12 @@ def fixed64(field: int, value: int) -> bytes:
 
 
 def packet(payload: bytes) -> bytes:
-    """Return a packet as it stands in the file."""
+    """Return a packet with tag and length."""
     return b"".join((_PACKET, length(len(payload)), payload))
 
 
 def utf8(value: str) -> bytes:
-    """Return UTF-8; halves of surrogate pairs, which are not text, become U+FFFD."""
+    """Return UTF-8; lone surrogates become U+FFFD."""
     try:
         return value.encode()
     except UnicodeEncodeError:
@@ -96,7 +96,7 @@ def utf8(value: str) -> bytes:
 
 
 def integers(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> list[bytes]:
-    """Return one integer field per value, all at once; the values are not negative and best in order."""
+    """Return an integer field for each value; values must not be negative, and are encoded fastest in order."""
     if not len(values):
         return []
     rest = values.astype(np.uint64)
@@ -110,7 +110,7 @@ def integers(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.uint64])
         digits[:, len(head) + place] = (rest & np.uint64(0x7F)) | np.uint64(0x80)
         rest >>= np.uint64(7)
     out: list[bytes] = []
-    # Runs of equal size: in order of time there is one run, seldom two.
+    # Runs of equal size: values in order of time have one run, seldom two.
     bounds = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(values)]
     for start, stop in pairwise(bounds):
         out += _rows(digits[start:stop], len(head) + int(sizes[start]))

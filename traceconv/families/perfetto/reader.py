@@ -5,10 +5,10 @@ Format: protos/perfetto/trace/*.proto in github.com/google/perfetto. A file is a
     0a 17 | 40 f8 b5 ... timestamp | 50 01 sequence | 68 02 flags | 5a 0c track event: type, track, name, annotations
     0a 2f | 60 .. interned texts, 3c .. descriptors of tracks, 32 .. clock snapshots, in any order
 
-Read are track events (slices, instants, counters, states, flows, log messages, args), also those of Chrome before
-2021, samples of perf (traced_perf, and any writer of PerfSample), descriptors, clock snapshots, trace attributes, and
-packets compressed by deflate. What Perfetto shows of a time, this importer shows, too, with two differences: clock
-snapshots count for the whole file, wherever they stand; and events without a declared track or sequence are kept.
+Read are track events (slices, instants, counters, states, flows, log messages, args), also those of Chrome before 2021,
+samples of perf (traced_perf, and any writer of PerfSample), descriptors, clock snapshots, trace attributes, and packets
+compressed by deflate. Times are those that Perfetto shows, with two differences: clock snapshots are used for the whole
+file; and events without a declared track or sequence are kept.
 
 Lost: all data sources that are neither track events nor samples (ftrace, heap profiles, GPU stages, ...), counted by
 kind; args that need a schema of their own; offsets inside of functions and line numbers of stack frames.
@@ -46,10 +46,10 @@ BAD_SHIFT = lost(
 #: Wire types of the fields of a packet that are not messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
 _NUMBERS |= {98: VARINT, 88: VARINT}
-#: Fields of a packet that no other message that begins the same way has.
+#: Fields that distinguish packets from other messages with the same start.
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
-#: What our own writer says about itself.
+#: The attributes that traceconv writes as JSON.
 _OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
 _SHIFT, _CLOCK, _SOURCES = "traceconv.time_shift_ns", "traceconv.clock", "traceconv.sources"
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
@@ -100,7 +100,7 @@ class Perfetto:
     )
 
     def sniff(self, head: Head) -> Match:
-        """Return YES when the head is a series of packets, each with fields as packets have them."""
+        """Return YES if the head is a series of packets with the fields of packets."""
         return _looks_like_packets(head.data)
 
     def read(self, source: Source, out: Builder) -> None:
@@ -132,7 +132,7 @@ class Perfetto:
 
 
 def _own_marks(sources: Any) -> FormatMarks:
-    """Return what the formats of the inputs of our own writer say of names and categories; of other traces nothing."""
+    """Return the declarations of the formats of the inputs, if traceconv wrote the trace; else none."""
     stated = [one.get("format") for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
     marks = [
         getattr(importer_class(name), "marks", NO_MARKS) for name in sorted(FORMATS.keys() & set(map(str, stated)))
@@ -159,7 +159,7 @@ def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
 
 
 def _fact(key: str, value: Any) -> Any:
-    """Return a trace attribute; those that our own writer had to write as JSON text are decoded again."""
+    """Return a trace attribute; those that traceconv wrote as JSON text are decoded."""
     if key in _OWN_JSON and isinstance(value, str):
         try:
             return json.loads(value)
@@ -169,7 +169,7 @@ def _fact(key: str, value: Any) -> Any:
 
 
 def _shift(value: object, out: Builder) -> int:
-    """Return what the file says was added to its times, ns."""
+    """Return the offset that, as the file states, was added to its times, ns."""
     if type(value) is int and -LIMIT_NS <= value <= LIMIT_NS:
         return value
     out.problem(BAD_SHIFT, _SHIFT, f"{value!r:.40}")
@@ -177,7 +177,7 @@ def _shift(value: object, out: Builder) -> int:
 
 
 def _own_domain(words: object) -> ClockDomain | None:
-    """Return the clock in the words of `ClockDomain.describe`, which our own output says."""
+    """Return the clock domain from the text of `ClockDomain.describe` in the output of traceconv."""
     match = _CLOCK_WORDS.fullmatch(words) if isinstance(words, str) else None
     if match is None:
         return None

@@ -1,7 +1,7 @@
-"""What a trace says of the first look at it: where, and which nodes of the tree of tracks are expanded.
+"""The first view of a trace: the window of time, and the expanded nodes of the tree of tracks.
 
-A file can tell the Perfetto UI the window of time, but not what to expand. So a trace has both in the attribute
-`traceconv.view`, from which `traceconv open` makes an address.
+A file can state the window of time for the Perfetto UI, but not the nodes to expand. So the attribute `traceconv.view`
+holds both, and `traceconv open` makes an address from it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from traceconv.model.trace import NO_TRACK, Layer, Trace, TrackKind
 from traceconv.writers.ids import Identity
 
 VIEW = "traceconv.view"
-#: So many rows fit on a screen, about.
+#: The approximate number of rows of a screen.
 _ROWS = 30
 _EXPAND = "dev.perfetto.ExpandTracksByRegex"
 
 
 def view_of(trace: Trace, ids: list[Identity], shown: Arrangement, times: tuple[int, int] | None) -> str:
-    """Return the value of the attribute, JSON.
+    """Return the value of the attribute, as JSON.
 
     Args:
-        trace: what is written.
-        ids: how its tracks are known.
-        shown: how its tracks are arranged.
-        times: the window in ns of the file, None for the whole trace.
+        trace: the written trace.
+        ids: the identities of its tracks.
+        shown: the arrangement of its tracks.
+        times: the window, ns on the time of the file; None for the whole trace.
     """
     view: dict[str, Any] = {"expand": _expanded(trace, ids, shown)}
     if times:
@@ -44,10 +44,10 @@ def view_of(trace: Trace, ids: list[Identity], shown: Arrangement, times: tuple[
 
 
 def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str]:
-    """Return the titles of the nodes to expand: that of the framework with all in it, then others while there is room.
+    """Return the titles of the nodes to expand: the framework with its children, then others while there is room.
 
-    Groups of counters and what else shows no slices stay shut. A trace without slices is expanded to its samples, or
-    else to its counters.
+    Groups of counters and other nodes without slices stay collapsed. A trace without slices is expanded to its samples,
+    or else to its counters.
     """
     children: defaultdict[int, list[int]] = defaultdict(list)
     tops: dict[int, int] = {}  # by track with events that count, or with such tracks in it
@@ -78,22 +78,22 @@ def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str
 
 
 def _is_thread(trace: Trace, ids: list[Identity], index: int) -> bool:
-    """Return whether the UI draws a track as a thread, which shows its slices in any case."""
+    """Return whether the UI draws a track as a thread, which is never collapsed."""
     return ids[index].native and trace.tracks[index].kind is not TrackKind.PROCESS
 
 
 def _title(identity: Identity, name: str) -> str:
-    """Return what the UI writes on a node."""
+    """Return the title of a node in the UI."""
     if not identity.native:
         return name
     return f"{name.rpartition('/')[2] if name.startswith('/') else name or 'Process'} {identity.pid}"
 
 
 def address_part(head: bytes) -> str:
-    """Return what the address of the UI has behind that of a trace, so that it opens at the work.
+    """Return the part of the address of the UI behind the trace, so that it opens at the work.
 
     Args:
-        head: the start of the file; one that another tool wrote gives nothing but a shut sidebar.
+        head: the start of the file; for one of another tool, the result only closes the sidebar.
     """
     view = _stated(head)
     part = "&hideSidebar=true"
@@ -110,14 +110,14 @@ def address_part(head: bytes) -> str:
 
 
 def _escaped(name: str) -> str:
-    """Return a pattern of JavaScript that matches a text only."""
+    """Return a JavaScript pattern that matches a text literally."""
     return re.sub(r"[\\^$.*+?()\[\]{}|/]", r"\\\g<0>", name)
 
 
 def _stated(head: bytes) -> dict[str, Any]:
-    """Return what the attribute says, if it is there."""
+    """Return the content of the attribute, {} without it."""
     packets: list[tuple[int, Value]] = []
-    with suppress(BadWire):  # the head ends inside a packet
+    with suppress(BadWire):  # the head is cut inside a packet
         scan(head, packets)
     for _, packet in packets:
         try:

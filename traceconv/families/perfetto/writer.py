@@ -1,17 +1,16 @@
 """Perfetto's protobuf trace: exact nanoseconds, named and nested tracks, counters with units, typed annotations.
 
-Described by protos/perfetto/trace/*.proto in github.com/google/perfetto and docs/reference/synthetic-track-event.md.
-The packets are put together from bytes, since building a message object per event costs ten times as much.
+Source: protos/perfetto/trace/*.proto in github.com/google/perfetto and docs/reference/synthetic-track-event.md. Packets
+are built from bytes, since a message object for each event costs ten times as much.
 
-One packet sequence holds all events but call stack samples. Interned data of a block of events stands in a packet
-before the block.
+One packet sequence holds all events except call stack samples. A packet with the interned data of a block of events
+precedes the block.
 
 The kernel, where it is compiled, puts the plain events together; the result is the same without it, byte by byte.
 For that, what a block interns comes in a fixed order: names of events, texts and places of log entries by their
 number, then texts in args in the order of the file.
 
-A flow points from the earlier slice to the later one, whatever the trace says: Perfetto takes the direction from
-the times.
+A flow always points from the earlier slice to the later one, since Perfetto derives the direction from the times.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class PerfettoProto:
     binary: ClassVar[bool] = True
 
     def notes(self, trace: Trace) -> list[str]:
-        """Return the weights that the format has no place for; Perfetto shows all else."""
+        """Return a note on weights of samples that the format cannot hold; Perfetto shows everything else."""
         bounded = bounded_weights(trace.samples)
         told = (
             f"{bounded} call stack samples have another weight in the .pftrace: it holds totals from 0 to 2^64 - 1, "
@@ -89,7 +88,7 @@ class PerfettoProto:
 
 
 class _Writing:
-    """One file in the making."""
+    """The state of writing one file."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -98,7 +97,7 @@ class _Writing:
         empty = [number for number, text in enumerate(trace.strings) if not text]
         self._has_text = np.ones(len(trace.strings), np.uint8)
         self._has_text[empty] = 0
-        # By table of interned data, which strings need not be interned any more; those without text never.
+        # By table of interned data: the strings that are interned already; empty ones never need to be.
         known = 1 - self._has_text
         self._known = {
             table: known.copy() for table in (proto.CATEGORIES, proto.NAMES, proto.LOG_BODIES, proto.SOURCES)
@@ -114,7 +113,7 @@ class _Writing:
         self._written: dict[Kind, int] = defaultdict(int)
 
     def _kernel_encoder(self) -> Any:
-        """Return the kernel's encoder for this trace, None where it is not compiled."""
+        """Return the encoder of the kernel for this trace, None if it is not compiled."""
         module = kernel.module("encode")
         if module is None:
             return None
@@ -140,7 +139,7 @@ class _Writing:
     # -- the events -------------------------------------------------------------------------------------------
 
     def block(self, order: FileOrder) -> Iterator[bytes | memoryview]:
-        """Yield the packets of some events, and before them what they rely on."""
+        """Yield the packets of a block of events, after the packets that they rely on."""
         for kind, count in enumerate(np.bincount(order.kind, minlength=len(Kind)).tolist()):
             self._written[Kind(kind)] += count
         texts = self._event_texts(order)
@@ -180,7 +179,7 @@ class _Writing:
         return fields
 
     def _new(self, table: int, strings: I32) -> list[int]:
-        """Return which of the strings have text and are not interned yet."""
+        """Return the strings that are not empty and not interned yet."""
         known = self._known[table]
         new = occurring(strings[known[strings] == 0])
         known[new] = 1
@@ -284,14 +283,14 @@ class _Writing:
         ):
             key = (kind, track, name, category)
             common = chunks.get(key) or new_chunk(*key)
-            # What _event_packet does, without the copies: this sees every event.
+            # _event_packet, inlined without copies: this runs for every event.
             event_size = length(len(common) + len(flow) + len(args))
             inside = len(stamp) + len(head) + len(event_size) + len(common) + len(flow) + len(args)
             packets.append(b"".join((b"\x0a", length(inside), stamp, head, event_size, common, flow, args)))
         return packets
 
     def _chunk(self, kind: int, track: int, name: int, category: int) -> bytes:
-        """Return the fields that events of one track and name have in common, kept for the next ones."""
+        """Return the fields that events of one track and name share, and cache them."""
         if len(self._chunks) >= _MAX_CHUNKS:
             self._chunks.clear()
         chunk = wire.integer(proto.TYPE, kind) + self._track(track)
@@ -324,7 +323,7 @@ class _Writing:
         return packets
 
     def _logs(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        """Return the entries as instants named by their text, with what makes them rows of Perfetto's table of logs."""
+        """Return log entries as instants named by their text, with the fields of Perfetto's table of logs."""
         table: Logs = take(self._trace.logs, rows)
         packets = []
         columns = (table.track, table.level, table.text, table.source)
@@ -340,7 +339,7 @@ class _Writing:
         return packets
 
     def _source(self, string: int) -> bytes:
-        """Return a place in the source code; given as "file.cpp:77", or as the name of a logger."""
+        """Return the encoded source location, given as "file.cpp:77" or as the name of a logger."""
         text = self._trace.strings[string]
         file, _, line = text.rpartition(":")
         is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
@@ -360,7 +359,7 @@ _PACKET_HEADS = [b"\x0a" + wire.length(size) for size in range(256)]
 
 
 def _event_tail(event: bytes) -> bytes:
-    """Return a packet with an event, from behind its timestamp on."""
+    """Return the bytes of an event packet after its timestamp."""
     return _EVENT_HEAD + wire.length(len(event)) + event
 
 
@@ -371,7 +370,7 @@ def _event_packet(stamp: bytes, event: bytes) -> bytes:
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
-    """Return the flows that begin and end at each slice, where those of each slice begin, and the end of the last.
+    """Return the encoded flow fields of all slices, and the offset of those of each slice, with the end of the last.
 
     A flow has its row plus 1 as its id.
     """
@@ -382,7 +381,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     step = slices.ts[target] - slices.ts[origin]
     first = np.where((step < 0) | ((step == 0) & (target < origin)), target, origin)
     last = flows.from_slice + flows.to_slice - first
-    # Begin and end of each flow in turn, then by slice.
+    # The start and the end of each flow in turn, then sorted by slice.
     at = np.column_stack((first, last)).ravel()
     fields = np.empty((len(at), _FLOW_SIZE), np.uint8)
     fields[0::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(proto.FLOW, 1), np.uint8)
@@ -394,7 +393,7 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
 
 
 def _joined(chunks: Iterable[bytes]) -> tuple[bytearray, I64]:
-    """Return the chunks joined, and the offset of each in bytes, then the end of the last one."""
+    """Join chunks; return the bytes, and the offset of each chunk, with the end of the last one."""
     joined, bounds = bytearray(), array("q", [0])
     for chunk in chunks:
         joined += chunk
@@ -403,6 +402,6 @@ def _joined(chunks: Iterable[bytes]) -> tuple[bytearray, I64]:
 
 
 def _share_args(trace: Trace) -> bool:
-    """Return whether events have, on the average, the args of other ones."""
+    """Return whether most events share their args with others."""
     size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (trace.slices, trace.instants))
     return size > 2 * sum(map(len, trace.args.parts))

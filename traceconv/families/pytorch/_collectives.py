@@ -1,13 +1,13 @@
-"""Which slices of a Kineto trace are collectives of torch.distributed.
+"""Declare the slices of a Kineto trace that are collectives of torch.distributed.
 
     {"cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "args": {
       "Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
       "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Seq": 7}}
     {"cat": "user_annotation", "name": "gloo:all_reduce", "args": {"Input Dims": [[65536]]}}
 
-Two things last from where a process enters to where it leaves: kernels of NCCL, RCCL and HCCL, which spin on the
-device until all are there, and the annotations of gloo around its work. Calls of the host (`c10d::allreduce_`,
-`record_param_comms`, `nccl:all_reduce`) return before, and gloo:recv ends before the data is there.
+Two kinds of slices last from the entry to the exit of a process: kernels of NCCL, RCCL and HCCL, which spin on the
+device until all have entered, and the annotations of gloo around its work. Host calls (`c10d::allreduce_`,
+`record_param_comms`, `nccl:all_reduce`) return earlier, and gloo:recv ends before the data has arrived.
 
 A kernel names the other side of a message ("Src Rank", "Dst Rank"). The root of a broadcast, scatter, reduce or gather
 is the "Rank", counted in the group, of the `record_param_comms` with its "External id"; of other operations this is the
@@ -43,7 +43,7 @@ _ARGS = CollectiveArgs(
     root="Rank",
 )
 _CALL = "record_param_comms"
-#: What ProcessGroupNCCL calls them. Of an all_to_allv parts may be empty, so that nobody waits for their senders.
+#: The names of ProcessGroupNCCL. Without all_to_allv: its parts may be empty, so that nobody waits for their senders.
 _SAID = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce",
@@ -67,18 +67,18 @@ _GLOO = {
     "gloo:barrier": "barrier",
 }
 _PAIR = 2
-#: Of larger jobs it is not listed who takes part.
+#: Larger jobs do not list the members of groups.
 _MOST_RANKS = 1_000_000
 _ANNOTATIONS = ("user_annotation",)
 _DEVICE_WORK = ("kernel", "Kernel", "mtia_ccp_events")
 
 
 def declare_collectives(out: Builder, info: Any) -> None:
-    """Say which slices are collectives, once all names are known.
+    """Declare the collectives, once all names are known.
 
     Args:
         out: the input, which knows its place in the job.
-        info: `distributedInfo`, as it was decoded.
+        info: `distributedInfo`, decoded.
     """
     names = out.tables.strings()
     kinds = _kinds(names)
@@ -91,7 +91,7 @@ def declare_collectives(out: Builder, info: Any) -> None:
 
 
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
-    """Return what is done by which names, with each category that they may have."""
+    """Return the operation by interned name and category."""
     number_of = {name: number for number, name in enumerate(names) if name in (*_ANNOTATIONS, *_DEVICE_WORK)}
     found: dict[tuple[int, int], str] = {}
     for number, name in enumerate(names):
@@ -102,9 +102,9 @@ def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
 
 
 def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:
-    """Return the ranks of each group by its name, and those of the only group if the job has but one.
+    """Return the ranks of each group by name, and those of the only group if the job has one group.
 
-    torch counts groups as it makes them, and calls them by their number where the user gives no name.
+    torch numbers groups in the order of creation, and uses the number as the name if the user gives none.
     """
     listed = info.get("pg_config") if isinstance(info, dict) else None
     groups: dict[str, Group] = {}
@@ -115,6 +115,6 @@ def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | N
             if ranks:
                 groups[str(one.get("pg_name"))] = ranks
     count = info.get("pg_count") if isinstance(info, dict) else None
-    # Of two processes there is only one group that has both.
+    # Two processes have only one group with both.
     made = sorted(groups, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
     return {name: groups[name] for name in made}, world if count == 1 or (world and len(world) == _PAIR) else None

@@ -57,18 +57,18 @@ BACKSLASHES = repaired(
 _BOUND_NS = 20_000
 _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
 
-#: What runs on a device and not on a thread of the host. Capitals: before torch 1.9.
+#: The categories of device work. Capitals: before torch 1.9.
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
 _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
 _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
-#: What threads of the host do: a pid that has such events is a process, whatever its label says.
+#: The categories of host threads: a pid with such events is a process, whatever its label.
 _ON_HOST = frozenset(
     (
         *("cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation", "cpu_instant_event"),
         *("Operator", "Runtime"),
     )
 )
-#: Flows that end at the work of a device.
+#: Flows that end at device work.
 _LAUNCH_FLOWS = frozenset(("ac2g", "async_cpu_to_gpu", "async_gpu", "async"))
 _TRACK_METADATA = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
 _DEVICE_PID = "(device) "
@@ -79,7 +79,7 @@ _THREAD_NAME = re.compile(r"thread (\d+) \((.*)\)")
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
 _MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
-_DIGITS = 9  # of the number of a process; no job has more
+_DIGITS = 9  # the most digits of a rank
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _INSTANTS = tuple(b"iIR")
 #: c10::DeviceType; the numbers are stable.
@@ -222,7 +222,7 @@ def _device_names(reader: ChromeReader) -> dict[str, str]:
 
 
 def _place_in(job: Any) -> tuple[int | None, int | None]:
-    """Return the rank of the process in a distributed job, and how many processes that has.
+    """Return the rank of the process in a distributed job, and the size of the job.
 
     None for what is not stated.
     """
@@ -233,7 +233,7 @@ def _place_in(job: Any) -> tuple[int | None, int | None]:
 
 
 def _whole(value: Any) -> int | None:
-    """Return a number of processes, or of one, also if it was written as a text; None for anything else."""
+    """Return a rank or a number of ranks, also if it is a text; None for other values."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
         value = int(value)
     good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_DIGITS
@@ -241,7 +241,7 @@ def _whole(value: Any) -> int | None:
 
 
 class _Allocation(msgspec.Struct):
-    """The args of an instant of the allocator, as far as they become counters."""
+    """The args of an instant of the allocator that become counters."""
 
     device_type: int = msgspec.field(name="Device Type", default=0)
     device_id: int = msgspec.field(name="Device Id", default=-1)
@@ -253,7 +253,7 @@ _decode_allocation = msgspec.json.Decoder(_Allocation).decode
 
 
 class KinetoEvents(ChromeEvents):
-    """Reads the events and sorts out what is a process."""
+    """Reads the events, and distinguishes processes from devices."""
 
     watched_names = frozenset(_MEMORY)
 
@@ -264,7 +264,7 @@ class KinetoEvents(ChromeEvents):
         self._launched: dict[tuple[bytes, bytes], int] = {}
         self._host_pids: set[bytes] = set()
         self._plain_memory_tracks: dict[tuple[bytes, int, int, int], TrackId] = {}
-        self._memory_values = array("q")  # of plain instants: track, ts, value, number of the event
+        self._memory_values = array("q")  # plain instants: track, ts, value, number of the event
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
     def prepare(self, event: Event) -> None:
@@ -278,7 +278,7 @@ class KinetoEvents(ChromeEvents):
             event.name = name
 
     def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
-        """Draw launches, which end on a stream: whether the device has such a stream is known only at the end."""
+        """Return the track of an event; a placeholder for the end of a launch, whose stream is known at the end."""
         if category in _ON_HOST:
             self._host_pids.add(pid)
         if category in _LAUNCH_FLOWS and is_flow_end:
@@ -290,7 +290,7 @@ class KinetoEvents(ChromeEvents):
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def new_process(self, pid: int | str) -> TrackId:
-        """Return a process of the host, or what else stands at the place of a pid."""
+        """Declare a process of the host, or a device or other thing that has a pid in the file."""
         if isinstance(pid, int) and pid >= 0:
             return self.out.tracks.process(pid=pid)
         if isinstance(pid, int):
@@ -300,7 +300,7 @@ class KinetoEvents(ChromeEvents):
         )
 
     def new_thread(self, process: TrackId, pid: int | str, tid: int | str) -> TrackId:
-        """Return a thread of the host, a stream of a device, or a row of what the profiler says about itself."""
+        """Declare a thread of the host, a stream of a device, or a row of the profiler about itself."""
         if self.out.tracks[process].kind is TrackKind.PROCESS:
             return super().new_thread(process, pid, tid)
         if isinstance(pid, int):
@@ -323,13 +323,13 @@ class KinetoEvents(ChromeEvents):
         self._metadata.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 
     def instant(self, event: Event, ts: int, number: int) -> None:
-        """Read i: a point in time; one of the allocator also is a value of its counters."""
+        """Read i: an instant; one of the allocator also holds counter values."""
         super().instant(event, ts, number)
         if event.name in _MEMORY:
             self._memory(bytes(event.pid), members_of(event), ts, number)
 
     def watch(self, rows: Rows, row: int, number: int) -> None:
-        """Keep an instant of the allocator: there may be as many of them as of anything else."""
+        """Keep an instant of the allocator, in columns, since there may be many."""
         if rows.phase[row] not in _INSTANTS or not rows.args_len[row]:
             return
         pid = rows.scanner.pid(int(rows.stand[row]))
@@ -367,7 +367,7 @@ class KinetoEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, Any] | None = None) -> None:
-        """Put the ends of launches on the streams of their device, then all as usual."""
+        """Put the ends of launches on the streams of their device, then finish as usual."""
         for (pid, tid), placeholder in self._launched.items():
             on_device = _device_pid(pid), tid
             track = self._threads[on_device] if on_device in self._threads else self.thread(pid, tid)
@@ -383,7 +383,7 @@ class KinetoEvents(ChromeEvents):
 
         Args:
             devices: the names of the devices by number.
-            rank: that of the process in a distributed job; None without one.
+            rank: the rank of the process in a distributed job; None without one.
         """
         self._devices_by_label()
         for kind, pid, tid, value in self._metadata:
@@ -399,7 +399,7 @@ class KinetoEvents(ChromeEvents):
             self._complete_process(text_of(pid), track, devices, rank)
 
     def _devices_by_label(self) -> None:
-        """Make a device of each pid that has only the label of one, and no events of host threads."""
+        """Turn each pid that is labelled as a device, and has no events of host threads, into a device."""
         labels: defaultdict[bytes, list[Any]] = defaultdict(list)
         for kind, pid, _, value in self._metadata:
             if kind == "process_labels" and pid in self._processes and pid not in self._host_pids:
@@ -418,7 +418,7 @@ class KinetoEvents(ChromeEvents):
         return match is not None and match[1] == text_of(pid) and _HOST_LABEL not in labels
 
     def _name_process(self, kind: str, pid: bytes, value: Any) -> None:
-        """Keep one fact, for the process or the device that it is about; both may have the same number."""
+        """Keep a name, label or index, for the process or the device that it is about; both may have the same pid."""
         track = self.out.tracks[self._processes[pid]]
         is_process = track.kind is TrackKind.PROCESS
         is_device = not is_process and (pid.isdigit() or text_of(pid).startswith(_DEVICE_PID))
@@ -445,7 +445,7 @@ class KinetoEvents(ChromeEvents):
             track.name = name
 
     def _complete_process(self, pid: str, track_id: TrackId, devices: dict[str, str], rank: int | None) -> None:
-        """Keep what the top level of the file says about a process or a device."""
+        """Add the top-level information to a process or a device."""
         track = self.out.tracks[track_id]
         if track.kind is TrackKind.PROCESS:
             track.labels += (f"rank {rank}",) if rank is not None else ()
@@ -458,5 +458,5 @@ class KinetoEvents(ChromeEvents):
 
 
 def _device_pid(pid: bytes) -> bytes:
-    """Return the pid that stands for a device, as JSON; a text is none of a process anyway."""
+    """Return the placeholder pid of a device, as JSON; pids of processes are never texts."""
     return pid if pid[:1] == b'"' else b'"' + _DEVICE_PID.encode() + pid + b'"'

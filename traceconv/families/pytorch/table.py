@@ -54,7 +54,7 @@ _HEADING = re.compile(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:tot
 _FOOTER = re.compile(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
 _TIME = re.compile(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
 _MEMORY = re.compile(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
-_PERCENT = re.compile(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a bare 0
+_PERCENT = re.compile(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a 0 without unit
 _TIME_UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 _MEMORY_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _FLOPS_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
@@ -73,7 +73,7 @@ def _key(heading: str) -> str:
 def cell(heading: str, text: str) -> tuple[str, Any] | None:
     """Return the arg of a cell: its key with the unit, its number; None for an empty cell.
 
-    Raises ValueError when the cell is not what its column says.
+    Raises ValueError if the cell does not fit its column.
 
     >>> cell("CPU time avg", "3.830ms")
     ('cpu_time_avg_ns', 3830000)
@@ -105,7 +105,7 @@ def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def _in_order(headings: list[str]) -> list[str]:
-    """Return the headings as the values stand below them: torch exchanges the last two."""
+    """Return the headings in the order of the values: torch swaps the last two."""
     if len(headings) > 1 and headings[-2] == "Source Location" and _FLOPS.fullmatch(headings[-1]):
         return [*headings[:-2], headings[-1], headings[-2]]
     return headings
@@ -124,9 +124,9 @@ class _Table(msgspec.Struct):
     """A table that is being read.
 
     Attributes:
-        starts: where each column begins, by the dashes.
-        headings: the names of the columns; none before the line with the headings.
-        track: where the rows go; none before the first one.
+        starts: the start of each column, by the dashes.
+        headings: the names of the columns; empty before the line with the headings.
+        track: the track of the rows; None before the first one.
         pending: the last row, whose stack may follow.
         ended: whether the dashes below the rows were seen; footers may follow.
     """
@@ -151,14 +151,14 @@ class _Table(msgspec.Struct):
         cells = [line[start:end] for start, end in zip(self.starts, ends, strict=True)]
         if all(not chunk or chunk.endswith(_GAP) for chunk in cells[:-1]):
             return [chunk.strip() for chunk in cells] if len(line) > self.starts[-1] else None
-        # A value that is too long has pushed what follows: no column but the last and the name holds two spaces.
+        # A value that is too long has shifted the following ones: only the name and the last column contain two spaces.
         found = re.split(r" {2,}", line.strip())
         more = len(found) - len(self.starts)
         return [_GAP.join(found[: more + 1]), *found[more + 1 :]] if more >= 0 else None
 
 
 def _others_within(table: _Table) -> bytes:
-    """Return the expression of lines between the rows of a table that are not rows and not cut ones."""
+    """Return the pattern of lines between the rows of a table that are neither rows nor cut rows."""
     return lines_but(
         holds(b"(?:----  ----|time total|%b(?:%%|[um]?s)(?: |\r?\n))" % DIGIT),
         rb"[^\n]{%d}" % (table.starts[-1] + 1),
@@ -216,7 +216,7 @@ class _Reader:
         return self._merged("headings of tables")
 
     def _other(self, like: bytes) -> bool:
-        """Count a line that belongs to no table, and changes none."""
+        """Count a line that belongs to no table."""
         self._lines.other(like)
         return True
 
@@ -225,7 +225,7 @@ class _Reader:
         return True
 
     def _rule(self, prefix: str, rule: re.Match[str]) -> bool:
-        """Read a line of dashes: the first opens a table, the second stands below its headings, the third ends it."""
+        """Read a line of dashes: the first opens a table, the second is below its headings, the third ends it."""
         starts = [match.start() for match in re.finditer("-+", rule[0])]
         found = self._tables.find(prefix + rule[0])
         table = found[1] if found is not None and prefix in (found[0], "") else None
@@ -308,7 +308,7 @@ class _Reader:
         return self._merged("footers kept as metadata")
 
     def _end(self, table: _Table) -> None:
-        """Write what is left of a table, and say if its end is missing."""
+        """Write the rest of a table, and report if its end is missing."""
         self._write_pending(table)
         if not table.headings:
             return
