@@ -1,4 +1,4 @@
-"""Which implementations of a library's primitives ran, and how fast."""
+"""The section `primitives`: the implementations of library primitives and their speed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _COLUMNS = (
     Column("gflop_per_s", "GFLOP/s", Unit.RATE),
     Column("gb_per_s", "GB/s", Unit.RATE),
 )
-#: Duration in ns, what was computed, and how many bytes were moved; None if that is not known.
+#: Duration in ns, operations, and moved bytes; None if not known.
 _Call = tuple[int, float | None, float | None]
 
 
 def primitives(table: SliceTable) -> Section:
-    """Return a row for each kind and implementation of the primitives that formats mark, the most time first."""
+    """Return a row for each kind and implementation of the primitives that formats declare, the most time first."""
     section = Section("primitives", _COLUMNS)
     trace = table.trace
     calls: dict[tuple[PrimitiveMarks, str, str | None], list[_Call]] = {}
@@ -80,7 +80,7 @@ def _collect(
     marks: PrimitiveMarks,
     calls: dict[tuple[PrimitiveMarks, str, str | None], list[_Call]],
 ) -> None:
-    """Add the calls of one input to the others, by kind and implementation."""
+    """Add the calls of one input to `calls`, by kind and implementation."""
     slices, strings = table.trace.slices, table.trace.strings
     is_call = table.of_source(number) & table.of_categories(marks.calls)
     rows = table.counted[is_call[table.counted]]
@@ -96,7 +96,7 @@ def _collect(
 
 
 def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
-    """Return how many calls of an input have no duration."""
+    """Return the number of calls of an input without duration."""
     trace = table.trace
     categories = {at for at, text in enumerate(trace.strings) if text in marks.calls}
     mine = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
@@ -106,7 +106,7 @@ def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
 
 
 def _rate(found: list[tuple[int, float | None]], total: int, scale: int) -> float | None:
-    """Return the work of calls divided by ns, times a scale; None unless it is known of each, with a duration."""
+    """Return the work of calls per ns, times a scale; None unless work and duration of each call are known."""
     work = [one for dur, one in found if one is not None and dur > 0]
     return math.fsum(work) * scale / total if len(work) == len(found) else None
 

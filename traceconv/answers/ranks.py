@@ -1,8 +1,8 @@
-"""Who makes the other ranks wait: collectives, ranks and the clocks of their hosts.
+"""The section `ranks`: the ranks that make others wait, their collectives, and the clocks of their hosts.
 
-Which records of several ranks are one collective is known from the check of the alignment (`align.collectives`). How
-long a rank waits follows from durations, and is limited by what clocks allow where they are related. Who came last
-follows from starts, and is said only beyond the bounds of the clocks. docs/answers.md has the definitions.
+The check of the alignment (`align.collectives`) matches the records of several ranks. The wait of a rank follows from
+durations, and is limited by the clocks where they are related. The last rank follows from starts, and is reported only
+beyond the bounds of the clocks. docs/answers.md has the definitions.
 """
 
 from __future__ import annotations
@@ -67,26 +67,26 @@ _HOSTS = (
     Column("verdict", "verdict", Unit.TEXT),
     Column("method", "placed by", Unit.TEXT, detail=True),
 )
-#: So many members of a list of ranks are named.
+#: The most ranks that are named in a list.
 _MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Collectives, in the order of their numbers, and what their ranks waited, in the order of the occurrences.
+    """The waits of ranks, in the order of the records, and their collectives, in the order of their numbers.
 
     Attributes:
-        of: the occurrences, in the order of their numbers.
-        collective: for each occurrence its collective, a row of the columns below.
-        wait: for each occurrence how long its rank waited for others, ns.
-        late: for each how long its rank took longer than the transfer without waiting, ns: it left late.
-        total: for each collective the sum of these, ns.
-        first: for each collective its first occurrence.
+        of: the records, in the order of their collectives.
+        collective: the collective of each record, a row of the columns below.
+        wait: for each record the time that its rank waited for others, ns.
+        late: for each record the time beyond transfer and wait, ns: its rank left late.
+        total: the sum of these for each collective, ns.
+        first: the first record of each collective.
         transfer: the shortest duration of its ranks, ns.
-        last: the occurrence that started last.
-        lead: how long before that the last but one started, ns.
-        bound: the bounds of these two clocks together, ns.
-        beyond: whether the last one came after all others by more than the bounds of their clocks.
+        last: the record that started last.
+        lead: the time from the start of the last but one to the last one, ns.
+        bound: the sum of the bounds of these two clocks, ns.
+        beyond: whether the last one started after all others by more than the bounds of their clocks.
         comparable: whether the clocks of all its ranks are related within bounds.
     """
 
@@ -105,12 +105,12 @@ class Waits:
 
 
 def waits(of: Occurrences, clock: I64) -> Waits:
-    """Return what ranks waited, and who came last.
+    """Return the waits of ranks, and the last rank of each collective.
 
     Args:
-        of: occurrences of collectives, of two ranks or more each, in the order of their numbers.
-        clock: for each occurrence a number of its clock, equal for such that are related within their bounds; negative
-            if the bound is not known.
+        of: the records of collectives of at least two ranks each, in the order of their collectives.
+        clock: the number of the clock of each record, equal for clocks that are related within bounds; negative if the
+            bound is not known.
     """
     first = np.flatnonzero(np.diff(of.number, prepend=-1))
     collective = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(of.number))))
@@ -119,11 +119,11 @@ def waits(of: Occurrences, clock: I64) -> Waits:
         return Waits(of, none, none, none, none, first, none, none, none, none, none.astype(bool), none.astype(bool))
     duration = np.maximum(of.end - of.start, 0)
     transfer = np.minimum.reduceat(duration, first)
-    # In order of starts within each collective: the last, and the last but one.
+    # Sorted by start within each collective: the last one, and the last but one.
     order = np.lexsort((of.rank, of.start, collective))
     ends = np.append(first[1:], len(of.number)) - 1
     last, next_one = order[ends], order[ends - 1]
-    # When the last of all other ranks may have come, at the latest.
+    # The latest possible start of the other ranks.
     reach = of.start + of.bound
     order = np.lexsort((reach, collective))
     others = reach[order[ends]][collective]
@@ -154,8 +154,8 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
 
     Args:
         table: the slices.
-        aligned: how its inputs were placed, and the collectives that their ranks recorded.
-        step_name: a pattern of the whole names of steps; "" for what the formats mark.
+        aligned: the alignment of its inputs, and the collectives of their ranks.
+        step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
     sources = table.trace.sources
     by_rank: defaultdict[int, list[int]] = defaultdict(list)
@@ -189,7 +189,7 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
 
 
 def _in_window(matched: Matched, table: SliceTable) -> Matched:
-    """Return the collectives whose first rank starts in the window, and the records without a partner that do."""
+    """Return the collectives whose first rank starts in the window, and the records without a partner in it."""
     of = matched.occurrences
     first = np.flatnonzero(np.diff(of.number, prepend=-1))
     begins = np.minimum.reduceat(of.start, first) if len(first) else of.start
@@ -200,14 +200,14 @@ def _in_window(matched: Matched, table: SliceTable) -> Matched:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What is known of each collective.
+    """The results for each collective.
 
     Attributes:
-        waited: what its ranks waited.
-        missing: for each collective the ranks of its group that did not record it.
-        unknown: why it is not known who came last to it, "" if it is.
-        inputs: those that hold records of collectives, with a partner or without.
-        alone: for each rank how many of its records have no certain partner.
+        waited: the waits of its ranks.
+        missing: the ranks of the group of each collective without a record.
+        unknown: the reason why the last rank is not known, "" if it is.
+        inputs: the inputs with records of collectives, with a partner or without.
+        alone: the number of records of each rank without a certain partner.
     """
 
     waited: Waits
@@ -231,7 +231,7 @@ def _judged(matched: Matched, alignment: Alignment) -> _Judged:
 
 
 def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin: int) -> None:
-    """Add a row for each collective, the longest wait first, and say of how many it is not known who came last."""
+    """Add a row for each collective, the longest wait first, and a note on those without a known last rank."""
     waited, of = judged.waited, judged.waited.of
     kinds = {number: kind for kind, number in matched.terms.kinds.items()}
     for number, (low, high) in enumerate(pairwise(np.append(waited.first, len(of.number)).tolist())):
@@ -270,7 +270,7 @@ def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin:
 
 
 def _unknown(waited: Waits, number: int, missing: int) -> str:
-    """Return why it is not known who came last to a collective, "" if it is."""
+    """Return the reason why the last rank of a collective is not known, "" if it is."""
     if missing:
         return f"not known ({missing} rank{'s' if missing > 1 else ''} missing)"
     if not waited.comparable[number]:
@@ -279,7 +279,7 @@ def _unknown(waited: Waits, number: int, missing: int) -> str:
 
 
 def shown_ranks(ranks: Iterable[int]) -> str:
-    """Return ranks for people, runs of them as their ends: "0-3, 8"; of many the first, and how many there are."""
+    """Return ranks for people, with runs as ranges: "0-3, 8"; of many ranks the first ones and their number."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):
         if runs and rank == runs[-1][-1] + 1:
@@ -296,7 +296,7 @@ def shown_ranks(ranks: Iterable[int]) -> str:
 def _add_ranks(
     section: Section, table: SliceTable, by_rank: dict[int, list[int]], judged: _Judged | None, steps: Rows
 ) -> None:
-    """Add a row for each rank that is recorded."""
+    """Add a row for each recorded rank."""
     trace = table.trace
     source = np.array([track.source for track in trace.tracks], np.int64)[trace.slices.track[steps]]
     caused, last = Counter[int](), Counter[int]()
@@ -311,7 +311,7 @@ def _add_ranks(
             caused[rank] += int(waited.total[number] - waited.wait[at])
     for rank, inputs in sorted(by_rank.items()):
         cells: tuple[Cell, ...] = (None,) * 7
-        late = None  # as long as no input of the rank tells of collectives
+        late = None  # if no input of the rank has collectives
         if judged is not None and judged.inputs.intersection(inputs):
             mine = judged.waited.of.rank == rank
             late = int(judged.waited.late[mine].sum())
@@ -332,7 +332,7 @@ def _add_ranks(
 
 
 def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Matched | None) -> list[str]:
-    """Return which ranks are missing, which inputs tell too little, and what does not match."""
+    """Return the notes: missing ranks, inputs without the needed information, records that do not match."""
     found = []
     recorded = {source.rank for source in sources if source.rank is not None}
     world = max((source.world_size or 0 for source in sources), default=0)
@@ -363,7 +363,7 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
 
 
 def _named(names: Sequence[str]) -> str:
-    """Return names for people, of many the first."""
+    """Return names for people; of many only the first."""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 

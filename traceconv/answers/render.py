@@ -1,4 +1,4 @@
-"""Sections as text for a terminal, Markdown, CSV, JSON and a page."""
+"""Render sections as text for a terminal, Markdown, CSV, JSON or a page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from traceconv.model.times import format_short
 #: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
 _LONGEST_TEXT = 60
-#: So many letters of a name tell it from others; where there is no room for them, spare columns are left out.
+#: The characters that distinguish names; if there is no room for them, spare columns are left out.
 _READABLE = 28
 #: Of a turned table: the width of lines without a terminal; from which width on texts have several lines, and words.
 _USUAL_WIDTH, _LONGEST_TURNED, _LONGEST_WORD = 120, 20, 32
@@ -30,8 +30,8 @@ def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
 
     Args:
         sections: the tables.
-        top: how many rows of each are shown; 0 is all.
-        width: how many columns a line has at most, except where a table of numbers is wider; 0 for any number.
+        top: the number of rows of each table; 0 for all.
+        width: the most columns of a line, unless a table of numbers is wider; 0 for no limit.
     """
     return "\n\n".join("\n".join(_text(section, top, width)) for section in sections) + "\n"
 
@@ -64,7 +64,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
 
 
 def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """Return how wide the columns are in lines of at most `width`, 0 for any; None if they do not fit."""
+    """Return the widths of columns in lines of at most `width` (0 for no limit); None if they do not fit."""
     titles = [column.title for column in columns]
     is_text = [column.unit is Unit.TEXT for column in columns]
     room = width - 2 * len(titles) if width else _UNLIMITED
@@ -75,9 +75,9 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: in
 def _without_spare(
     columns: list[Column], cells: list[list[str]], width: int
 ) -> tuple[list[Column], list[list[str]], list[str]]:
-    """Return the columns and cells without the spare columns, the last one first, that leave the names no room.
+    """Drop spare columns, the last one first, until there is room for names; return columns, cells, dropped titles.
 
-    The titles of those come with them. Where the table does not fit without any, all columns stay.
+    If the table does not fit without any spare column, all columns stay.
     """
     all_columns, all_cells, omitted = columns, cells, list[str]()
     while True:
@@ -132,7 +132,7 @@ def _side_by_side(
 def _shown(
     section: Section, rows: Sequence[Sequence[Cell]], longest: int = _LONGEST_TEXT
 ) -> tuple[list[Column], list[list[str]]]:
-    """Return the columns that people see, and their cells of some rows, texts of at most `longest` letters."""
+    """Return the displayed columns and the cells of rows, with texts of at most `longest` characters."""
     has_details = any(column.detail for column in section.columns)
     shown = [
         (at, column)
@@ -144,14 +144,14 @@ def _shown(
 
 
 def detailed(section: Section) -> Section:
-    """Return a table whose columns are all shown, but for those that hold nothing."""
+    """Return the table with all columns displayed, except empty ones."""
     kept = [at for at in range(len(section.columns)) if any(row[at] not in (None, "") for row in section.rows)]
     columns = tuple(replace(section.columns[at], detail=False) for at in kept)
     return replace(section, columns=columns, rows=[tuple(row[at] for at in kept) for row in section.rows])
 
 
 def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
-    """Return a cell for people, texts of at most `longest` letters, 0 for any number; "" for what is not known."""
+    """Return a cell for people, a text cut to `longest` characters (0 for no limit); "" for None."""
     if cell is None:
         return ""
     if unit is Unit.NS:
@@ -165,7 +165,7 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
 
 
 def markdown(sections: Sequence[Section], top: int) -> str:
-    """Return a heading, a table and the notes of each section; the first `top` rows, 0 is all."""
+    """Return a heading, a table and the notes of each section, with the first `top` rows, 0 for all."""
     parts = []
     for section in sections:
         rows = section.rows[:top] if top else section.rows
@@ -177,9 +177,9 @@ def markdown(sections: Sequence[Section], top: int) -> str:
 
 
 def comma_separated(sections: Sequence[Section], top: int) -> str:
-    """Return one table a section, numbers in full, an empty line between tables; the first `top` rows, 0 is all.
+    """Return a table for each section, separated by empty lines, with exact numbers and `top` rows (0 for all).
 
-    A text that begins with =, +, - or @ is written as it is.
+    Texts are not changed, also if they start with =, +, - or @.
     """
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
@@ -192,7 +192,7 @@ def comma_separated(sections: Sequence[Section], top: int) -> str:
 
 
 def json(sections: Sequence[Section], top: int) -> str:
-    """Return an object with a list of rows for each section, the notes and the window; `top` rows, 0 is all."""
+    """Return an object with the rows (the first `top`, 0 for all), the notes and the window of each section."""
     rows = {section.name: section.records()[:top] if top else section.records() for section in sections}
     notes = {section.name: section.notes for section in sections if section.notes}
     document: dict[str, object] = {"schema_version": 1, **rows, "notes": notes}
@@ -204,7 +204,7 @@ def json(sections: Sequence[Section], top: int) -> str:
 
 
 def html(sections: Sequence[Section], top: int) -> str:
-    """Return a page with plots and tables that can be sorted; the first `top` rows, 0 is all."""
+    """Return a page with plots and sortable tables, with the first `top` rows, 0 for all."""
     from traceconv.answers.page import page  # with Jinja
 
     return page(sections, top)

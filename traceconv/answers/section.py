@@ -1,4 +1,4 @@
-"""A section of a report: one table with typed columns, and what has to be said beside it."""
+"""A section of a report: a table with typed columns, and notes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Cell = str | int | float | None
 
 
 class Unit(enum.Enum):
-    """What the numbers of a column count."""
+    """The unit of the numbers of a column."""
 
     TEXT = "text"
     COUNT = "count"
@@ -36,12 +36,12 @@ class Column:
     """One column.
 
     Attributes:
-        name: in data; it ends in `_ns` for times.
-        title: for people.
-        unit: what its numbers count.
-        detail: whether text and Markdown leave it out, so that the table fits a terminal. A table that has such columns
-            is also shown without those that hold nothing.
-        spare: whether a terminal that is too narrow for the table does without it, which is said.
+        name: the name in data; it ends in `_ns` for times.
+        title: the title for people.
+        unit: the unit of its numbers.
+        detail: whether text and Markdown leave it out, so that the table fits a terminal. A table with such columns is
+            also shown without empty ones.
+        spare: whether it is left out, with a note, if the terminal is too narrow.
     """
 
     name: str
@@ -56,9 +56,9 @@ class Window:
     """The time [start, end) that tables are about.
 
     Attributes:
-        asked: how the user named it.
+        asked: the text of the user.
         start, end: ns on the clock of the trace.
-        origin: the first instant of the trace, ns on its clock.
+        origin: the first time of the trace, ns on its clock.
     """
 
     asked: str
@@ -72,19 +72,19 @@ class Window:
         return f"{one_line(self.asked)}: from {first} to {last} after the start"
 
     def holds(self, instants: I64) -> npt.NDArray[np.bool_]:
-        """Return which instants lie in the window."""
+        """Return a mask of the times (ns) in the window."""
         found: npt.NDArray[np.bool_] = (instants >= self.start) & (instants < self.end)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """How busy something was over time, for a plot.
+    """The busy share of something over time, for a plot.
 
     Attributes:
-        name: what was busy.
-        window_ns: the length of the time that is shown, ns.
-        shares: of its equal parts in order, the share that was busy, from 0 to 1.
+        name: its name.
+        window_ns: the duration of the plotted time, ns.
+        shares: the busy share of each of its equal parts, from 0 to 1.
     """
 
     name: str
@@ -98,11 +98,11 @@ class Section(Tabular):
 
     Attributes:
         name: the key of the table in data, and the value of `--section`; `ranks` has several tables.
-        columns: in order; they stay, new ones are added behind them.
-        rows: a cell for each column; None is not known.
-        notes: sentences about what the table counts and what it leaves out.
-        over_time: what pages plot beside the table.
-        window: the time that the table is about, where the user named one.
+        columns: the columns, in order; later versions only append columns.
+        rows: the rows, with a cell for each column; None if not known.
+        notes: sentences about what the table counts and leaves out.
+        over_time: the plots that pages show beside the table.
+        window: the time that the table is about, if the user stated one.
     """
 
     name: str
@@ -118,16 +118,16 @@ class Section(Tabular):
         return f"{self.name} (between {self.window})" if self.window else self.name
 
     def place(self, column: str) -> int:
-        """Return where a column is."""
+        """Return the position of a column."""
         return next(at for at, one in enumerate(self.columns) if one.name == column)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the rows as objects, for programs."""
+        """Return the rows as dicts, for programs."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the rows as an Arrow table; what is not known is null.
+        """Return the rows as an Arrow table, with null for None.
 
         Raises:
             UsageError: pyarrow is not installed.

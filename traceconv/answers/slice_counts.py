@@ -1,4 +1,4 @@
-"""Counts that tools took of slices one by one: of layers, of kernels, and in rows of tables without times."""
+"""Collect hardware counts of single slices: of layers, of kernels, and in rows of tables without times."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 @dataclass
 class Counts:
-    """What one input counted of one event.
+    """The counts of one event in one input.
 
     Attributes:
         slices: the rows of the slices that have a count.
-        amounts: of the slices, in their order, and behind them of the rows of tables.
-        layers: what the rows of tables are about, by name.
-        calls: which call each of these rows is about; NO_CALL if it adds up several.
+        amounts: the counts of the slices, then those of the rows of tables.
+        layers: the name of the layer of each row of tables.
+        calls: the call of each of these rows; NO_CALL for a sum of several.
     """
 
     slices: list[int] = field(default_factory=list)
@@ -37,13 +37,13 @@ class Counts:
     amounts: list[float] = field(default_factory=list)
 
     def values(self) -> npt.NDArray[Any]:
-        """Return the amounts: whole numbers if all are."""
+        """Return the amounts, as integers if all are."""
         whole = all(float(amount).is_integer() for amount in self.amounts)
         return np.array(self.amounts, np.int64 if whole else np.float64)
 
 
 def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
-    """Return by event and number of the input what inputs counted in slices, and in rows of tables."""
+    """Return the counts of slices and rows of tables, by event and number of the input."""
     trace = table.trace
     found: dict[tuple[str, int], Counts] = {}
     for number, source in enumerate(trace.sources):
@@ -51,7 +51,7 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
         if marks is None:
             continue
         own = table.of_source(number)
-        if source.join_category:  # moved into slices of another input
+        if source.join_category:  # the rows were moved into slices of another input
             own |= table.of_categories((source.join_category,))
         mine = (own & table.of_categories(marks.categories))[table.recorded]
         slices = [] if marks.layer else _counted(table, trace.slices, table.recorded[mine], marks)
@@ -76,9 +76,9 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
 def _counted(
     table: SliceTable, events: Slices | Instants, rows: Rows, marks: CountMarks
 ) -> list[tuple[int, str, float]]:
-    """Return row, event and amount of each count among the args of some rows; the layer for the event if that is one.
+    """Return row, event (or layer, in tables of layers) and amount of each count in the args of rows.
 
-    What is negative could not be read.
+    Negative counts mark values that the tool could not read.
     """
     is_count = re.compile(marks.names).fullmatch
     known: dict[str, bool] = {}

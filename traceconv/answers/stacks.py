@@ -1,4 +1,4 @@
-"""The call tree of the samples of one layer."""
+"""The section `stacks`: the call tree of the samples of one layer."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SHOWN_NAMES = 5
 
 
 def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Section:
-    """Return a row for each frame below its caller, of the samples while a layer ran; most samples first.
+    """Return a row for each frame, below its caller, of the samples while a layer ran; most samples first.
 
     Args:
         table: the slices.
-        layer: the layer, as the first column of `layers` names it.
-        by: what layers are grouped by.
+        layer: the layer, by its text in the first column of `layers`.
+        by: the keys that layers are grouped by.
 
     Raises:
         UsageError: there is no such layer.
@@ -54,7 +54,7 @@ def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Sect
             if caller < 0:
                 break
             number = caller
-    # A caller has a smaller number than what it calls.
+    # Callers have smaller numbers than the frames that they call.
     for number in sorted({one for found in callees.values() for one in found}, reverse=True):
         if frames[number].parent >= 0:
             whole[frames[number].parent] = whole.get(frames[number].parent, 0) + whole[number]
@@ -75,5 +75,5 @@ def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Sect
 
 
 def _by_samples(numbers: set[int], whole: dict[int, int]) -> list[int]:
-    """Return frames, those with fewest samples first."""
+    """Return frames, sorted by their samples, ascending."""
     return sorted(numbers, key=lambda number: (whole[number], -number))

@@ -1,4 +1,4 @@
-"""How long each iteration took, and which operations made the slow ones slow."""
+"""The section `steps`: the duration of each iteration, and the operations that made slow ones slow."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _COLUMNS = (
     Column("state", "state", Unit.TEXT),
     Column("slower_by", "slower by", Unit.TEXT),
 )
-#: A step is an outlier if it is so many times as far from the median as half of the steps are, and by a tenth of the
-#: median at least.
+#: A step is an outlier if its distance from the median is this many times the median distance, and at least this share
+#: of the median.
 _FAR, _AT_LEAST = 5, 0.1
 _FEW = 4
 
@@ -33,7 +33,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
 
     Args:
         table: the slices.
-        pattern: what the whole name of a step matches; "" for what the formats of the inputs mark as steps.
+        pattern: a pattern of the whole names of steps; "" for the steps that formats declare.
 
     Raises:
         UsageError: the pattern cannot be read.
@@ -76,13 +76,13 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
 
 
 def step_rows(table: SliceTable, pattern: str = "") -> Rows:
-    """Return the rows of the slices that are steps: those with a name of the pattern, or what the formats mark."""
+    """Return the rows of the slices that are steps: by the pattern of their names, or as formats declare."""
     is_step = table.named(pattern) if pattern else _marked(table)
     return table.recorded[is_step[table.recorded]]
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise UsageError if the pattern cannot be read."""
+    """Raise UsageError if the pattern is invalid."""
     try:
         re.compile(pattern)
     except re.error as error:
@@ -90,7 +90,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return which slices the formats of their inputs mark as steps."""
+    """Return a mask of the slices that the formats declare as steps."""
     trace = table.trace
     found = np.zeros(len(trace.slices.ts), bool)
     for number, info in enumerate(trace.sources):
@@ -109,7 +109,7 @@ def _summary(track: str, durations: list[int]) -> str:
 
 
 def _usual(inside: list[dict[int, int]]) -> dict[int, float]:
-    """Return the median over all steps of the self time by name, ns; a step without the name has none of it."""
+    """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
     found: dict[int, list[int]] = {}
     for step in inside:
         for name, own in step.items():
@@ -118,14 +118,14 @@ def _usual(inside: list[dict[int, int]]) -> dict[int, float]:
 
 
 def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> str:
-    """Return the operation of a step that takes longer than usual by most."""
+    """Return the operation of a step with the largest increase over its usual time."""
     name = max(step, key=lambda one: (step[one] - usual[one], -one))
     extra = round(step[name] - usual[name])
     return f"{table.trace.strings[name]} (+{format_short(extra)})" if extra > 0 else ""
 
 
 def _inside(table: SliceTable, row: int) -> dict[int, int]:
-    """Return the self time by name of the slices inside one, itself included, ns."""
+    """Return the self time by name of a slice and those inside it, ns."""
     slices = table.trace.slices
     track = slices.track[row]
     last = row + int(np.searchsorted(slices.track[row:], track, "right"))

@@ -1,4 +1,4 @@
-"""The slices of a trace with all that the sections need of them, computed once."""
+"""A trace as sections see it: the slices, with cached derived columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class Uncut:
-    """All that was recorded, the rows of its slices that are left in a window, and the window."""
+    """The whole recording, the rows of its slices that remain in a window, and the window."""
 
     table: SliceTable
     rows: Rows
@@ -30,13 +30,13 @@ class Uncut:
 
 @dataclass(frozen=True)
 class SliceTable:
-    """A laid-out trace, seen from its slices.
+    """The slices of a laid-out trace.
 
     Attributes:
         trace: the trace; of several inputs it is on one clock.
-        chosen: tells which slices tables count; None for all.
-        window: tables count what starts in it; None for all.
-        uncut: all that was recorded, where the trace is what happened in a window.
+        chosen: returns a mask of the slices that tables count; None for all.
+        window: tables count slices that start in it; None for all.
+        uncut: the whole recording, if the trace was cut to a window.
     """
 
     trace: Trace
@@ -46,7 +46,7 @@ class SliceTable:
 
     @cached_property
     def start(self) -> int:
-        """Return the first instant of the trace, ns on its clock."""
+        """Return the first time of the trace, ns on its clock."""
         span = self.trace.span()
         return span[0] if span else 0
 
@@ -62,7 +62,7 @@ class SliceTable:
 
     @cached_property
     def row_of_track(self) -> I64:
-        """Return for each track the track that its lane belongs to: lanes count as one track."""
+        """Return the main track of each track, since lanes count as their main track."""
         lane_of = [
             index if track.lane_of == NO_TRACK else track.lane_of for index, track in enumerate(self.trace.tracks)
         ]
@@ -70,23 +70,23 @@ class SliceTable:
 
     @cached_property
     def drawn_in_time(self) -> npt.NDArray[np.bool_]:
-        """Return for each track whether the input states its times; positions on others are synthetic."""
+        """Return whether the times of each track are real; others are synthetic."""
         clocks = self.trace.clocks
         return np.array([not clocks[track.clock].synthetic for track in self.trace.tracks], bool)
 
     @cached_property
     def counted(self) -> Rows:
-        """Return the rows of the slices that tables count: of those in the window those that are chosen."""
+        """Return the rows of the slices that tables count: the chosen ones in the window."""
         rows = self.recorded[self.in_window(self.trace.slices.ts[self.recorded])]
         return rows if self.chosen is None else rows[self.chosen(self)[rows]]
 
     def in_window(self, instants: I64) -> npt.NDArray[np.bool_]:
-        """Return which instants lie in the window."""
+        """Return a mask of the times (ns) in the window."""
         return np.ones(len(instants), bool) if self.window is None else self.window.holds(instants)
 
     @cached_property
     def recorded(self) -> Rows:
-        """Return the rows of all slices but what a format calls an aside."""
+        """Return the rows of all slices except those that a format declares as asides."""
         aside = np.zeros(len(self.ends), bool)
         for number, source in enumerate(self.trace.sources):
             if source.marks.asides:
@@ -94,15 +94,15 @@ class SliceTable:
         return np.flatnonzero(~aside)
 
     def of_source(self, number: int) -> npt.NDArray[np.bool_]:
-        """Return which slices come from an input."""
+        """Return a mask of the slices of an input."""
         return np.array([track.source == number for track in self.trace.tracks], bool)[self.trace.slices.track]
 
     def busy(self, rows: Rows) -> Intervals:
-        """Return the instants at which at least one of the slices runs."""
+        """Return the times at which at least one of the slices runs."""
         return union(self.trace.slices.ts[rows], self.ends[rows])
 
     def busy_by_track(self, rows: Rows) -> dict[int, Intervals]:
-        """Return for each track, with its lanes, the instants at which at least one of the slices runs on it."""
+        """Return, by track with its lanes, the times at which at least one of the slices runs."""
         tracks = self.row_of_track[self.trace.slices.track[rows]]
         order = np.argsort(tracks, kind="stable")
         first = np.flatnonzero(np.append(True, np.diff(tracks[order]) != 0)) if len(rows) else np.empty(0, np.intp)
@@ -110,14 +110,14 @@ class SliceTable:
         return {int(tracks[order][at]): self.busy(group) for at, group in zip(first, groups, strict=True)}
 
     def process_of(self, track: int) -> int:
-        """Return the process that a track belongs to; the topmost track if it belongs to none."""
+        """Return the process of a track; the topmost track above it if it has none."""
         tracks = self.trace.tracks
         while tracks[track].parent != NO_TRACK and tracks[track].kind is not TrackKind.PROCESS:
             track = tracks[track].parent
         return track
 
     def path(self, track: int) -> str:
-        """Return how people find a track: "python 26046 / stream 7"."""
+        """Return the path of a track for people: "python 26046 / stream 7"."""
         tracks = self.trace.tracks
         names = []
         while track != NO_TRACK:
@@ -128,15 +128,15 @@ class SliceTable:
         return " / ".join(name for name in reversed(names) if name)
 
     def named(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Return which slices have a name that the pattern matches as a whole."""
+        """Return a mask of the slices whose whole name matches the pattern."""
         return self._strings_matching(re.compile(pattern).fullmatch)[self.trace.slices.name]
 
     def naming(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Return which slices have a name that the pattern is found in."""
+        """Return a mask of the slices whose name contains a match of the pattern."""
         return self._strings_matching(re.compile(pattern).search)[self.trace.slices.name]
 
     def of_categories(self, categories: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """Return which slices have one of the categories."""
+        """Return a mask of the slices with one of the categories."""
         wanted = frozenset(categories)
         return self._strings_matching(wanted.__contains__)[self.trace.slices.category]
 

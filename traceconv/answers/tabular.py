@@ -1,4 +1,4 @@
-"""Tables that become data frames: Arrow, pandas, polars, and whatever takes Arrow's C interface."""
+"""Convert tables to data frames: Arrow, pandas, polars, and readers of Arrow's C interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def needed(module: str, extra: str) -> Any:
     """Return a module of an optional package.
 
     Raises:
-        UsageError: it is not installed; the hint names the extra of traceconv that brings it.
+        UsageError: it is not installed; the hint names the extra of traceconv.
     """
     try:
         return import_module(module)
@@ -32,7 +32,7 @@ def needed(module: str, extra: str) -> Any:
 
 
 class Tabular:
-    """A table as data frames. Columns of times are whole ns, and their names end in `_ns`."""
+    """A table that converts to data frames. Columns of times are integer ns, and their names end in `_ns`."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class Tabular:
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
-    """Return the first rows, of so many, as an HTML table; their texts are escaped."""
+    """Return the first rows as an HTML table, with texts escaped; `count` is the number of all rows."""
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"

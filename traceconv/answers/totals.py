@@ -1,4 +1,4 @@
-"""Whether the table that a tool itself prints says the same as the events of the run, where both are inputs."""
+"""Compare the table of sums that a tool prints with the events of its run, if both are inputs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.marks import TotalsMarks
 
-#: What tools print has four digits or more.
+#: The relative tolerance: tools print four digits or more.
 _CLOSE = 5e-4
-#: At the end of a name that was cut.
+#: The end of a name that was cut.
 _CUT = "..."
 _SHOWN = 3
 _Key = tuple[str, str]
 
 
 class _Row(NamedTuple):
-    """A row of a table: the name and category, the number of calls, and what they may take together, ns."""
+    """A row of a table: name and category, number of calls, and possible total times, ns."""
 
     name: str
     category: str
@@ -30,10 +30,10 @@ class _Row(NamedTuple):
 
 
 def compared(table: SliceTable) -> list[str]:
-    """Return for each input that is a table of totals a sentence: how many of its rows agree with the events.
+    """Return a sentence for each input that is a table of sums: the number of rows that agree with the events.
 
-    A row agrees if the number of calls is equal, and the total to four digits, with all calls of its name, or with
-    those that do not lie directly in another one.
+    A row agrees if the number of calls is equal, and the total to four digits, either with all calls of its name, or
+    with those that are not directly inside another one.
     """
     sources = table.trace.sources
     if not any(source.marks.totals for source in sources):
@@ -75,7 +75,7 @@ def _calls(table: SliceTable, number: int) -> dict[_Key, Rows]:
 
 
 def _key(row: _Row, names: Collection[_Key]) -> _Key | None:
-    """Return which of the keys a row is about; that of a name that was cut must be the only one."""
+    """Return the key of a row; for a name that was cut, only if it is unique."""
     if (row.name, row.category) in names:
         return row.name, row.category
     start = row.name.removesuffix(_CUT)
@@ -84,7 +84,7 @@ def _key(row: _Row, names: Collection[_Key]) -> _Key | None:
 
 
 def _printed(table: SliceTable, number: int, marks: TotalsMarks) -> Iterator[_Row]:
-    """Yield the rows of an input that is a table."""
+    """Yield the rows of an input that is a table of sums."""
     instants, strings = table.trace.instants, table.trace.strings
     mine = np.array([track.source == number for track in table.trace.tracks], bool)
     rows = np.flatnonzero(mine[instants.track])
@@ -102,7 +102,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _agrees(table: SliceTable, rows: Rows, printed: _Row) -> bool:
-    """Return whether all of the slices, or the outermost of them, are so many calls of one of the totals."""
+    """Return whether all of the slices, or the outermost ones, agree with the calls and one of the totals."""
     parent, slices = table.nesting.parent, table.trace.slices
     outermost = rows[(parent[rows] == NO_PARENT) | (slices.name[parent[rows]] != slices.name[rows])]
     sums = {int(slices.dur[some].sum()) for some in (rows, outermost) if len(some) == printed.calls}

@@ -1,4 +1,4 @@
-"""A trace cut to a window of time for a picture: `--trim`."""
+"""Trim a trace to a window of time: `--trim`."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ Chosen = npt.NDArray[np.bool_]
 
 
 def check_trim(text: str, files: Sequence[str]) -> None:
-    """Raise UsageError if a window is given by times that cannot be read, and is not one of the files."""
+    """Raise UsageError if a window has invalid times, and is not one of the files."""
     if text and _input(text, files) is None:
         check_between(text, OPTION)
 
 
 def trimmed(trace: Trace, text: str) -> Trace:
-    """Return what happened in a window; its inputs count what is left out as left out by design.
+    """Return the part of a trace in a window; its inputs count the rest as skipped by design.
 
-    What the window has a part of stays whole: slices that cross its edges, and of each counter the value that holds
-    when it starts. Flows need both of their slices.
+    Slices that cross its edges stay whole, and the counter values that hold at its start are kept. Flows are kept if
+    both of their slices are.
 
     Args:
-        trace: on one clock, as `merge` makes it. Its inputs count what is left out.
-        text: the window as `report --between` has it, or an input: from its first to its last instant.
+        trace: a trace on one clock, as `merge` returns it. Its inputs count the events left out.
+        text: a window in the form of `report --between`, or an input: from its first to its last time.
 
     Raises:
-        UsageError: there is no such window, or nothing happened in it.
+        UsageError: there is no such window, or it has no events.
     """
     window = _window(trace, text)
     slices, ends = trace.slices, trace.slices.ts + trace.slices.dur
@@ -62,7 +62,7 @@ def trimmed(trace: Trace, text: str) -> Trace:
 
 
 def _input(text: str, files: Sequence[str]) -> int | None:
-    """Return which input a text means, None if it means none."""
+    """Return the number of the input with a name, None without one."""
     try:
         return input_named(text, files, OPTION)
     except UsageError:
@@ -86,14 +86,14 @@ def _window(trace: Trace, text: str) -> Window:
 
 
 def _sources(trace: Trace, name: str) -> npt.NDArray[Any]:
-    """Return for each row of a table the number of its input."""
+    """Return the number of the input of each row of a table."""
     of_track = np.array([track.source for track in trace.tracks], np.int32)
     if name == "flows":
         found: npt.NDArray[Any] = of_track[trace.slices.track[trace.flows.from_slice]]
         return found
     table = getattr(trace, name)
     found = of_track[table.track]
-    if name == "samples":  # they may stand on threads of other inputs
+    if name == "samples":  # they may be on threads of other inputs
         names, which = np.unique(table.name, return_inverse=True)
         texts = [trace.strings[number] for number in names.tolist()]
         sampled = np.array([[text in source.sampled for text in texts] for source in trace.sources], bool)
@@ -104,7 +104,7 @@ def _sources(trace: Trace, name: str) -> npt.NDArray[Any]:
 
 
 def _holding(counters: Counters, window: Window) -> Chosen:
-    """Return which counter values hold when the window starts: the last one before on each track."""
+    """Return a mask of the counter values that hold at the start of the window: the last one before, by track."""
     before = np.flatnonzero(counters.ts < window.start)
     last = np.append(np.diff(counters.track[before]) != 0, True)[: len(before)]
     found = np.zeros(len(counters.ts), bool)
@@ -113,7 +113,7 @@ def _holding(counters: Counters, window: Window) -> Chosen:
 
 
 def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
-    """Count for each input the rows that are left out, and in its balance the events of which no row is left."""
+    """Count the rows that are left out of each input, and in its balance the events without any remaining row."""
     labels = dict(
         zip((*TIMED, "flows"), ("slices", "instants", "counter values", "samples", "log entries", "flows"), strict=True)
     )
@@ -129,7 +129,7 @@ def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
 
 
 def _origins(trace: Trace, chosen: dict[str, Chosen]) -> set[int]:
-    """Return the numbers of the events in their input that the chosen rows come from."""
+    """Return the origins of the chosen rows: the numbers of events in their input."""
     return {origin for name, rows in chosen.items() for origin in getattr(trace, name).origin[rows].tolist()}
 
 

@@ -1,4 +1,4 @@
-"""Which slices a condition such as `name~conv and dur>1ms and args.device=1` holds for.
+"""Select slices by a condition such as `name~conv and dur>1ms and args.device=1`.
 
 `docs/answers.md` describes the language.
 """
@@ -23,7 +23,7 @@ from traceconv.model.times import parse_duration
 
 Mask = npt.NDArray[np.bool_]
 Number = int | float
-#: What a comparison compares with, as its field needs it.
+#: The value of a comparison, in the type of its field.
 Operand = str | Number | re.Pattern[str]
 
 _TEXTS = ("name", "category", "track", "thread", "process", "input")
@@ -52,7 +52,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A field, an operator and what it compares with."""
+    """A field, an operator and a value."""
 
     field: str
     sign: str
@@ -61,14 +61,14 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite of a condition."""
+    """The negation of a condition."""
 
     of: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Two or more conditions: all of them hold (`and`), or at least one (`or`)."""
+    """Two or more conditions, joined by `and` or `or`."""
 
     word: str
     parts: tuple[Condition, ...]
@@ -79,7 +79,7 @@ Condition = Comparison | Not | Joined
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A part of the text: what it is (sign, bracket, quoted, word, or end), and where it starts."""
+    """A token: its kind (sign, bracket, quoted, word, or end), and its position."""
 
     kind: str
     text: str
@@ -112,34 +112,34 @@ class _Parser:
         raise UsageError(f"--where: {what}, at character {token.at + 1} of {self.text!r}", hint=_HINT)
 
     def take(self) -> _Token:
-        """Return the next token and pass it; the last one is not passed."""
+        """Return the next token and advance; the last one stays."""
         token = self.tokens[self.next]
         self.next += token.kind != "end"
         return token
 
     def took(self, *words: str) -> bool:
-        """Pass the next token if it is one of the words or brackets."""
+        """Advance if the next token is one of the words or brackets; return whether it is."""
         token = self.tokens[self.next]
         found = token.kind in ("word", "bracket") and token.text in words
         self.next += found
         return found
 
     def whole(self) -> Condition:
-        """Return the condition that all of the text is."""
+        """Parse the whole text."""
         found = self.joined("or", 0)
         if self.tokens[self.next].kind != "end":
             self.fail("expected and, or, or the end", self.tokens[self.next])
         return found
 
     def joined(self, word: str, depth: int) -> Condition:
-        """Return conditions with `or` between them, or, for `and`, with that."""
+        """Parse conditions that are joined by `word`, "or" or "and"."""
         parts: list[Condition] = []
         while not parts or self.took(word):
             parts.append(self.joined("and", depth) if word == "or" else self.single(depth))
         return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
 
     def single(self, depth: int) -> Condition:
-        """Return a comparison, what `not` precedes, or what brackets hold."""
+        """Parse a comparison, a condition behind `not`, or one in brackets."""
         if depth > _DEEPEST:
             self.fail(f"more than {_DEEPEST} levels", self.tokens[self.next])
         if self.took("not"):
@@ -152,7 +152,7 @@ class _Parser:
         return self.comparison()
 
     def comparison(self) -> Comparison:
-        """Return a field, an operator and a value."""
+        """Parse a comparison: a field, an operator and a value."""
         name = self.take()
         if name.kind != "word":
             self.fail("expected a field", name)
@@ -169,7 +169,7 @@ class _Parser:
         return Comparison(shown, sign.text, self.operand(shown, sign, value))
 
     def operand(self, name: str, sign: _Token, value: _Token) -> Operand:
-        """Return a value as the field and the operator need it."""
+        """Convert a value to the type that the field and the operator need."""
         text = _unquoted(value.text) if value.kind == "quoted" else value.text
         if (name in (*_TIMES, *_NUMBERS) and sign.text in _MATCHES) or (name in _TEXTS and sign.text in _ORDER):
             self.fail(f"{name} cannot be compared by {sign.text}", sign)
@@ -190,7 +190,7 @@ class _Parser:
 
 
 def _unquoted(text: str) -> str:
-    """Return the text in quotes, where two of them are one; a text without quotes as it is."""
+    """Return the content of a quoted text, in which a doubled quote is one; other texts unchanged."""
     return text[1:-1].replace(text[0] * 2, text[0]) if text[:1] in ("'", '"') else text
 
 
@@ -200,16 +200,16 @@ def _number(text: str) -> Number | None:
 
 
 def parse(text: str) -> Condition:
-    """Return the condition that a text is.
+    """Parse a condition.
 
     Raises:
-        UsageError: it is none; the message has the position.
+        UsageError: the text is invalid; the message has the position.
     """
     return _Parser(text).whole()
 
 
 def holds(table: SliceTable, condition: Condition) -> Mask:
-    """Return for which slices a condition holds."""
+    """Return a mask of the slices that a condition holds for."""
     if isinstance(condition, Not):
         return ~holds(table, condition.of)
     if isinstance(condition, Joined):
@@ -223,7 +223,7 @@ def holds(table: SliceTable, condition: Condition) -> Mask:
 
 
 def _compared(table: SliceTable, one: Comparison) -> Mask:
-    """Return for which slices a comparison holds whose operator is not an opposite."""
+    """Return a mask of the slices that a comparison with a positive operator holds for."""
     trace = table.trace
     slices = trace.slices
     if one.field in _TIMES:
@@ -247,12 +247,12 @@ def _compared(table: SliceTable, one: Comparison) -> Mask:
 
 
 def _accepted(one: Comparison, values: Sequence[Any]) -> Mask:
-    """Return for which values a comparison holds: for none that is absent."""
+    """Return a mask of the values that a comparison holds for; missing ones never match."""
     return np.fromiter((value is not ABSENT and _accepts(one, value) for value in values), bool, len(values))
 
 
 def _accepts(one: Comparison, value: Any) -> bool:
-    """Return whether a comparison holds for a value: text, number, or anything that args hold."""
+    """Return whether a comparison holds for a value: text, number, or other content of args."""
     operand = one.operand
     if isinstance(operand, int | float):
         value = _number(value) if isinstance(value, str) else value

@@ -1,7 +1,7 @@
-"""Checks a finished trace for everything that viewers would drop, misplace or refuse, mostly without a word.
+"""Check a finished trace for data that viewers would drop, misplace or refuse, mostly silently.
 
-The check reads the file with means of its own (a schema, a decoder) and shares nothing with the writers, so
-that it can judge their output as well as files of other tools.
+The check reads the file independently of the writers (with a schema and a decoder of its own), so that it can judge
+their output as well as files of other tools.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _READ_BYTES = 4 << 20
 
 
 def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> CheckReport:
-    """Check a Chrome JSON or Perfetto trace; compression and the format are seen by content.
+    """Check a Chrome JSON or Perfetto trace; compression and format are recognised by content.
 
     Args:
         path: the file, which is only read, or "-" for standard input.
-        limits: what it may take.
+        limits: the limits of the input.
 
     Raises:
         InputError: the file cannot be read or its compression is broken.
@@ -50,14 +50,14 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
 
 
 def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked) -> CheckReport:
-    # Either check has its own large imports: the other ones are not paid for.
+    # Imported here, since each check has large imports of its own.
     if first == _PACKET_TAG:
         from traceconv.check.pftrace import check_pftrace
 
         return check_pftrace(file, unpacked)
     from traceconv.check.chrome_json import check_chrome_json
 
-    data = bytearray()  # file.read() would have all of it twice for a moment
+    data = bytearray()  # file.read() would hold the data twice for a moment
     while chunk := file.read(_READ_BYTES):
         data += chunk
     return check_chrome_json(data)

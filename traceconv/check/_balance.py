@@ -1,8 +1,8 @@
-"""Whether the slices of each track open, close and nest as Perfetto pairs them.
+"""Check that the slices of each track open, close and nest as Perfetto pairs them.
 
-An unnamed end closes the innermost open slice, a named one the innermost of its name. Perfetto sorts events by time
-and keeps the file order of equal times, so that order decides what is wrong. The file order is followed, too: it
-explains ends before their start, and a reader that streams the file pairs in it.
+An unnamed end closes the innermost open slice, a named one the innermost of its name. Perfetto sorts events by time, at
+equal times by file order, so that order decides. Events are also paired in file order: it explains ends before their
+start, and streaming readers pair in it.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _UNNAMED = 0
 
 
 class Edges:
-    """Begins and ends of one track, as columns."""
+    """The starts and ends of one track, as columns."""
 
     def __init__(self) -> None:
         self._ts = array("q")
         self._packets = array("q")
-        # Positive: a start, negative: an end; the number stands for the name (1: a start without one).
+        # Positive for a start, negative for an end; the number is that of the name (1: no name).
         self._kinds = array("q")
 
     def begin(self, ts: int, packet: int, name: int) -> None:
@@ -56,7 +56,7 @@ class Edges:
         self._kinds.append(-name - 1)
 
     def check(self, found: Diagnostics) -> int:
-        """Pair by time, and in file order if that differs; returns the number of slices."""
+        """Pair by time, and in file order if that differs; return the number of slices."""
         ts = np.array(self._ts, np.int64)
         backwards = np.flatnonzero(ts[1:] < ts[:-1])
         if len(backwards):
@@ -71,7 +71,7 @@ class Edges:
         wrong = Diagnostics()
         pairs = self._pair(by_time, wrong)
         in_file = self._pair(range(len(by_time)), Diagnostics())
-        # At one and the same time it does not matter which end closes which slice.
+        # At equal times it does not matter which end closes which slice.
         if {b: self._ts[e] for b, e in pairs.items()} != {b: self._ts[e] for b, e in in_file.items()}:
             found.add(ORDER_MATTERS, place)
         if len(wrong):

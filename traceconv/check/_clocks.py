@@ -1,7 +1,7 @@
-"""Which clocks of a Perfetto trace can be related to its timeline, from which packet on.
+"""Track the clocks of a Perfetto trace that are related to its timeline, packet by packet.
 
-Snapshots act from where they stand in the file. The timeline is the primary clock of the first snapshot, or
-BOOTTIME; a clock that no earlier snapshot ties to it, directly or through others, loses its events.
+A snapshot holds from its position in the file on. The timeline is the primary clock of the first snapshot, or BOOTTIME;
+events on a clock that no earlier snapshot relates to it, directly or through others, are lost.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Clock = tuple[int, int]
 
 
 class Clocks:
-    """The clocks known so far."""
+    """The clocks so far."""
 
     def __init__(self, found: Diagnostics) -> None:
         self._found = found
@@ -46,7 +46,7 @@ class Clocks:
             self._offsets[clock] = readings.get(self._timeline, ns) - ns
 
     def _read(self, entry: Fields, sequence: int) -> tuple[Clock, int]:
-        """Return a clock and its reading in ns; also notes how the clock counts."""
+        """Return a clock and its reading in ns; also note the unit of the clock."""
         clock, reading = _clock(entry.get("clock_id", 0), sequence), entry.get("timestamp", 0)
         self._multipliers[clock] = entry.get("unit_multiplier_ns") or 1
         if entry.get("is_incremental"):
@@ -60,7 +60,7 @@ class Clocks:
         self._known = {self._timeline}.union(*(group for group in self._groups if self._timeline in group))
 
     def to_timeline(self, timestamp: int, clock_id: int | None, sequence: int, packet: int) -> int:
-        """Return the time in ns on the timeline, as far as known; None as clock means the timeline's own."""
+        """Return a time on the timeline, ns, as far as known; a clock of None is the timeline itself."""
         if clock_id is None:
             return timestamp
         clock = _clock(clock_id, sequence)

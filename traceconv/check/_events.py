@@ -1,4 +1,4 @@
-"""The list of events in a Chrome JSON trace, some at a time: all of them at once take far more memory than the file."""
+"""Decode the list of events of a Chrome JSON trace in batches: all at once take far more memory than the file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-#: What the decoder raises; it gives up on some thousand brackets inside each other.
+#: The errors of the decoder, which also fails on thousands of nested brackets.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _WINDOW_BYTES = 1 << 20
-#: How far before a place a comma between events is looked for, and how many of them are tried.
+#: How far before a position a comma between events is searched, in bytes, and the most commas that are tried.
 _TAIL_BYTES = 1 << 16
 _MOST_CUTS = 4
 _PARTS = 4
@@ -25,21 +25,21 @@ _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
 class Events:
-    """The events between two places of a text.
+    """The events between two positions of a text.
 
     Args:
-        text: holds a list of JSON.
-        begin: behind the bracket that opens the list.
-        end: where the bracket is, or should be, that closes it.
+        text: a text with a JSON list.
+        begin: the position behind the opening bracket of the list.
+        end: the position where its closing bracket is, or should be.
     """
 
     def __init__(self, text: memoryview, begin: int, end: int) -> None:
         self._text, self._begin, self._end = text, begin, end
 
     def batches(self) -> Iterator[list[msgspec.Raw]]:
-        """Yield the events, undecoded, some at a time; each of them has at least one.
+        """Yield non-empty batches of undecoded events.
 
-        Raises one of UNREADABLE with its place in the text if it is not a list of JSON.
+        Raises one of UNREADABLE with its position in the text if it is not a JSON list.
         """
         at, size = self._begin, _WINDOW_BYTES
         while at < self._end:
@@ -53,7 +53,7 @@ class Events:
                 size *= 2
 
     def _some(self, at: int, size: int) -> tuple[int, list[msgspec.Raw]]:
-        """Return the events up to a comma, which is told, or to the end; none if none were found in so many bytes."""
+        """Return a position, of a comma or the end, and the events up to it; none if `size` bytes are not enough."""
         if at + size >= self._end:
             try:
                 events = self._decode(at, self._end)
@@ -72,7 +72,7 @@ class Events:
         return at, []
 
     def _cuts(self, at: int, size: int) -> Iterator[int]:
-        """Yield commas that may stand between events: the text before one is a list of JSON if it does."""
+        """Yield commas that may separate events: the text before one is a JSON list if it does."""
         for part in range(_PARTS, 0, -1):
             end = at + size * part // _PARTS
             begin = max(at, end - _TAIL_BYTES)
@@ -106,30 +106,30 @@ def list_of(text: memoryview) -> tuple[Events, bool]:
 
 
 def is_list(text: memoryview) -> bool:
-    """Return whether a text begins as a list does."""
+    """Return whether a text starts like a list."""
     begin = _first_place(text)
     return bytes(text[begin : begin + 1]) == b"["
 
 
 def _first_place(text: memoryview) -> int:
-    """Return where the white space at the start of a text ends."""
+    """Return the end of the white space at the start of a text."""
     found = _SPACE.match(text)
     return found.end() if found else 0
 
 
 def byte_of(error: Exception) -> int | None:
-    """Return the place that the decoder names."""
+    """Return the position in an error of the decoder."""
     found = _BYTE_IN_MESSAGE.search(str(error))
     return int(found[1]) if found else None
 
 
 def _shifted(error: msgspec.DecodeError, by: int) -> msgspec.DecodeError:
-    """Return the error of a chunk of the text, with its place in the text."""
+    """Return the error for a chunk of the text, with its position in the whole text."""
     return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda found: f"(byte {int(found[1]) + by})", str(error)))
 
 
 def _without_space(text: memoryview, end: int) -> int:
-    """Return where the white space before a place begins."""
+    """Return the start of the white space before a position."""
     while end:
         begin = max(0, end - _TAIL_BYTES)
         kept = len(bytes(text[begin:end]).rstrip())

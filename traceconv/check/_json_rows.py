@@ -1,4 +1,4 @@
-"""Slices, flows and tasks of a Chrome JSON file, as the viewers see them."""
+"""The slices, flows and threads of a Chrome JSON file, as viewers read them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Slices:
         self.positions.append(position)
 
     def overlapping(self) -> Iterator[int]:
-        """Yield positions of slices that begin inside another one and end after it."""
+        """Yield the positions of slices that start inside another one and end after it."""
         starts = np.array(self.starts, np.int64)
         ends = np.array(self.ends, np.int64)
         order = np.lexsort((np.array(self.positions, np.int64), -ends, starts))
@@ -56,12 +56,12 @@ class Slices:
                     stack.append(end)
 
     def without_slice(self, hooks: Rows) -> Iterator[int]:
-        """Yield positions of the hooks at whose time no slice is open (or none starts later, where that will do)."""
+        """Yield the positions of flow ends without a slice at their time (or later, where that is enough)."""
         starts = np.sort(np.array(self.starts, np.int64))
         ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
         times, positions, to_next = map(hooks.column, range(3))
         count = np.searchsorted(starts, times, "right")
-        # Of the slices begun so far, the one that lasts longest is open, or none is.
+        # Of the slices started so far, the one that lasts longest is open, or none is.
         is_open = count > 0
         is_open[is_open] = ends[count[is_open] - 1] >= times[is_open]
         yield from positions[~is_open & ~((to_next > 0) & (count < len(starts)))].tolist()
@@ -70,7 +70,7 @@ class Slices:
 def flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
     """Yield the problems of one flow id.
 
-    A finish at the very time of the start, but before it in the file, is in order.
+    A finish at the time of the start, but before it in the file, is not a problem.
     """
     first = starts.find(1)
     if first < 0:
@@ -84,16 +84,16 @@ def flow_problems(times: array[int], positions: array[int], starts: bytearray) -
 
 
 class Tasks:
-    """Which processes and threads Perfetto takes for which."""
+    """The identification of processes and threads by Perfetto."""
 
     def __init__(self) -> None:
         self._threads: dict[tuple[bytes, bytes], tuple[bytes | None, bool]] = {}
         self._first: dict[bytes, bytes] = {}
 
     def thread(self, pid: bytes, tid: bytes) -> tuple[bytes | None, bool]:
-        """Return a name of the thread, and whether another process or thread of the file has it, or its process, too.
+        """Return the identity of a thread, and whether it, or its process, collides with another one of the file.
 
-        There is none for threads that come when there are too many.
+        The identity is None for threads beyond the limit.
         """
         known = self._threads.get((pid, tid))
         if known is None and len(self._threads) >= _MOST_THREADS:
@@ -108,7 +108,7 @@ class Tasks:
 
 
 def _number(task: bytes) -> bytes:
-    """Return a pid or tid as Perfetto has it."""
+    """Return a pid or tid as Perfetto reads it."""
     if task[:1] == b'"':
         return task
     try:
@@ -119,7 +119,7 @@ def _number(task: bytes) -> bytes:
 
 
 def is_task(text: bytes) -> bool:
-    """Return whether Perfetto keeps a pid or tid; any text is a name."""
+    """Return whether Perfetto keeps a pid or tid; texts are names."""
     if text.isdigit() and len(text) < 10:
         return True
     digits = text.removeprefix(b"-")

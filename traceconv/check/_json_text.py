@@ -1,4 +1,4 @@
-"""The text of a Chrome JSON file: what is wrong with it as JSON, and the events in it."""
+"""Check the text of a Chrome JSON file as JSON, and find its events."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def load(data: bytes | bytearray, found: Diagnostics) -> Events | None:
 
 
 def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
-    """Return the text with what is not UTF-8 replaced, as browsers do it."""
+    """Return the text with invalid UTF-8 replaced, as browsers do."""
     if data.isascii():
         return data
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -80,7 +80,7 @@ def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
 
 
 def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | None:
-    """Return the text with each lone half replaced, or None if there is none."""
+    """Return the text with each lone surrogate replaced, or None if there is none."""
 
     def replace(match: re.Match[bytes]) -> bytes:
         if match[1] is None:
@@ -93,7 +93,7 @@ def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | No
 
 
 def _events_of(text: memoryview, found: Diagnostics) -> Events | None:
-    """Return the events, undecoded; None (and a problem) when this is not a trace at all."""
+    """Return the events, undecoded; None (and a problem) if this is not a trace at all."""
     if not is_list(text):
         return _events_of_object(text, found)
     events, closed = list_of(text)
@@ -124,7 +124,7 @@ def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
 
 
 def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
-    """Return the members beside the events, for the schema; of what is large, what kind of value it is."""
+    """Return a member beside the events for the schema; an empty value of its kind if it is large."""
     if memoryview(raw).nbytes > LARGE_BYTES:
         found.add(LARGE_MEMBER, f"top level, {key}")
         raw = abbreviated(raw)

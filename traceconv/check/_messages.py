@@ -1,8 +1,8 @@
-"""Decodes the packets of a Perfetto trace by the table in trace_fields.txt.
+"""Decode the packets of a Perfetto trace with the table in trace_fields.txt.
 
-A message becomes a dict: a field that is there by its name, a list if it is repeated; of a oneof, its name with that of
-the field that is set. Strings are bytes. What is refused and what is unknown is as protobuf's own decoder has it: a
-field of another wire type is unknown, and so is a number that its enum does not have.
+A message becomes a dict of its fields by name; a repeated field is a list; a oneof has its name, with the name of the
+set field as value. Strings are bytes. Errors and unknown fields are those of protobuf's decoder: a field of another
+wire type is unknown, and so is a number that is missing in its enum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Fields = dict[str, Any]
 _GROUP, _GROUP_END = 3, 4
 _MAX_DEPTH = 100
 _MAX_TAG_BYTES = 5
-# So long messages, and so many, are kept: most of them, such as values and ends of slices, come again.
+# The size and number of cached messages: most, such as values and ends of slices, are repeated.
 _KEPT_BYTES, _KEPT = 64, 1 << 14
 _MAX_INT32, _MAX_UINT32 = 2**31 - 1, 2**32 - 1
 _WIDTHS = {FIXED64: 8, FIXED32: 4}
@@ -40,21 +40,21 @@ def _int32(value: int) -> int:
     return (value & _MAX_UINT32 ^ 1 << 31) - (1 << 31)
 
 
-# What becomes of large varints. All else stays as it is on the wire, since nobody asks for it as a number.
+# The conversion of large varints. Other values stay undecoded, since they are not used as numbers.
 _LARGE: dict[str, Callable[[int], int]] = {"uint32": _uint32, "int32": _int32}
 
 
 class _Field(NamedTuple):
-    """How a field is read.
+    """The type of a field.
 
     Attributes:
         name: its name.
-        repeated: whether it is a list.
-        oneof: the name of the oneof that it is in, or "".
-        message: the message that it holds, or "".
+        repeated: whether it is repeated.
+        oneof: the name of its oneof, or "".
+        message: the name of its message type, or "".
         values: the numbers of its enum.
-        large: what becomes of large numbers.
-        packed: the wire type of the numbers in a blob.
+        large: the conversion of large numbers.
+        packed: the wire type of packed numbers.
     """
 
     name: str
@@ -67,10 +67,10 @@ class _Field(NamedTuple):
 
 
 class Decoder:
-    """Decodes messages; what it returns must not be changed.
+    """Decodes messages; results are shared, and must not be changed.
 
     Attributes:
-        unknown: whether there was a field that the table does not have; for the caller to take back.
+        unknown: whether a field was missing in the table; reset by the caller.
     """
 
     def __init__(self) -> None:
@@ -87,11 +87,11 @@ class Decoder:
         Args:
             message: its name in the table, such as "TracePacket".
             data: its bytes.
-            into: what its fields are added to: a message may stand in several parts.
-            depth: how many levels of messages it may hold.
+            into: the dict that gets the fields, for a message in several parts.
+            depth: the most levels of nested messages.
 
         Raises:
-            BadWire: no message, or one that is nested too deeply.
+            BadWire: the data is invalid or nested too deeply.
         """
         if depth < 0:
             raise BadWire("messages nested too deeply")
@@ -101,7 +101,7 @@ class Decoder:
             raise BadWire("a field longer than its message") from None
 
     def _decode(self, shape: dict[int, _Field], data: bytes, found: Fields, depth: int) -> Fields:
-        # What is kept was not too deep where it was found, and is so nowhere but near the limit.
+        # A cached message was within the depth limit when it was decoded; only near the limit this may differ.
         kept = self._kept if depth > _KEPT_BYTES // 2 else {}
         at, end = 0, len(data)
         value: Any
@@ -156,7 +156,7 @@ class Decoder:
         return found
 
     def _inner(self, message: str, data: bytes, depth: int) -> Fields:
-        """Decode a message that is not kept, and keep it if it is short."""
+        """Decode a message that is not cached, and cache it if it is short."""
         found = self.decode(message, data, None, depth)
         if len(data) <= _KEPT_BYTES and not self.unknown:
             if len(self._kept) == _KEPT:
@@ -201,7 +201,7 @@ class Decoder:
 
 
 def _long_tag(data: bytes, begin: int) -> tuple[int, int]:
-    """Return the tag at a place, and where it ends."""
+    """Return the tag at a position, and its end."""
     tag, at = varint(data, begin)
     if at - begin > _MAX_TAG_BYTES or tag > _MAX_UINT32:
         raise BadWire("a tag beyond 32 bits")
@@ -209,9 +209,9 @@ def _long_tag(data: bytes, begin: int) -> tuple[int, int]:
 
 
 def _behind_group(data: bytes, at: int, tag: int, depth: int) -> int:
-    """Return where a group ends, which begins with the tag.
+    """Return the end of a group that starts with a tag.
 
-    What is in it has no names. Raises BadWire, or IndexError.
+    Its content is skipped. Raises BadWire, or IndexError at the end of the data.
     """
     opened: list[int] = []
     while True:

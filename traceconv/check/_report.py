@@ -1,4 +1,4 @@
-"""What a check returns."""
+"""The report of a check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Format = Literal["chrome-json", "pftrace"]
 
 
 def declare(name: str, severity: Severity, help: str) -> Code:
-    """Declare what a check can find, and what viewers make of it. Raises ValueError if the name is taken."""
+    """Declare a finding of a check, with its effect in viewers. Raises ValueError if the name is taken."""
     return register(Code(name, severity, help))
 
 
@@ -21,10 +21,10 @@ class Problem:
 
     Attributes:
         code: the declared name, such as "check-json.overlap".
-        severity: how bad; from DATA_LOSS on, a viewer shows less than the file holds.
-        message: what the code means.
+        severity: the severity; from DATA_LOSS on, a viewer shows less than the file holds.
+        message: the meaning of the code.
         at: the first few places, such as "event 12: 'a' ends as 'b'; event 40: ...".
-        count: how often it occurs.
+        count: the number of occurrences.
     """
 
     code: str
@@ -39,10 +39,10 @@ class CheckReport:
     """The result of a check.
 
     Attributes:
-        format: what the file is.
+        format: the format of the file.
         problems: one entry per kind of problem, the worst first.
-        counts: what the file holds, by the plural of its name: "events", "slices", "tracks", ...
-        is_trace: whether viewers find the events of a trace in it, if only none.
+        counts: the number of "events", "slices", "tracks", ... in the file.
+        is_trace: whether viewers read it as a trace, even one without events.
     """
 
     format: Format
@@ -52,7 +52,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """Whether viewers show all of the file as it was meant."""
+        """Whether viewers show the whole file as intended."""
         return all(problem.severity < Severity.DATA_LOSS for problem in self.problems)
 
 

@@ -1,4 +1,4 @@
-"""Rows that are kept until all events were seen, as columns: a million tuples take five times as much."""
+"""Rows that are kept until the last event, as columns: a million tuples take five times the memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_TEXTS = 1 << 16
 
 
 class Texts:
-    """Tells texts apart by their hashes, and knows some of them for messages."""
+    """Numbers texts by their hashes, and keeps some of them for messages."""
 
     def __init__(self) -> None:
         self._known: dict[int, bytes] = {0: b""}
@@ -29,12 +29,12 @@ class Texts:
         return number
 
     def text(self, number: int) -> bytes:
-        """Return the text, if it is known."""
+        """Return the text of a number, b"" if it was not kept."""
         return self._known.get(number, b"...")
 
 
 class Rows:
-    """Rows of whole numbers, of which the first is a time."""
+    """Rows of integers, of which the first one is a time."""
 
     def __init__(self, columns: int) -> None:
         self._columns = [array("q") for _ in range(columns)]
@@ -48,11 +48,11 @@ class Rows:
             column.append(value)
 
     def column(self, number: int) -> I64:
-        """Return the values of a column in the order in which they came."""
+        """Return the values of a column, in the order of adding."""
         return np.frombuffer(self._columns[number], np.int64)
 
     def in_order(self) -> Iterator[tuple[int, ...]]:
-        """Return the rows by their times, those of one time as they came."""
+        """Yield the rows sorted by time, at equal times in the order of adding."""
         return self._some(np.argsort(self.column(0), kind="stable"))
 
     def _some(self, order: I64) -> Iterator[tuple[int, ...]]:
@@ -62,9 +62,9 @@ class Rows:
             yield from zip(*columns, strict=True)
 
     def groups(self) -> Iterator[Iterator[tuple[int, ...]]]:
-        """Yield the rows of each group, which the last column tells, by their times.
+        """Yield the rows of each group, given by the last column, sorted by time.
 
-        The group that came first is first.
+        Groups are in the order of their first row.
         """
         if not len(self):
             return

@@ -1,4 +1,4 @@
-"""Finds the JSON Schemas: package data in a wheel, the top folder `schemas/` in a source tree."""
+"""Find the JSON Schemas: package data in a wheel, the top folder `schemas/` in a source tree."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def schema_file(name: str) -> Traversable:
     packaged = package / "schemas" / name
     if packaged.is_file():
         return packaged
-    # An editable install leaves the schemas where the repository has them, beside the package.
+    # In an editable install, the schemas are in the repository, beside the package.
     return Path(str(package)).parent / "schemas" / name
 
 
 @functools.cache
 def load_schema(name: str) -> dict[str, Any]:
-    """Return the decoded schema; it is shared, so leave it as it is."""
+    """Return the decoded schema, which is shared and must not be changed."""
     schema: dict[str, Any] = msgspec.json.decode(schema_file(name).read_bytes())
     return schema

@@ -1,7 +1,7 @@
-"""Asks the schema of Chrome JSON about events, once for each distinct shape.
+"""Validate events with the schema of Chrome JSON, once for each distinct shape.
 
-A shape is all of an event that the schema can tell apart: its members, the kinds of their values, and the values of
-the few members that the schema compares with words. Two events of one shape get the same verdict.
+A shape is the part of an event that the schema depends on: its members, the kinds of their values, and the values of
+the few members that the schema compares with constants. Events of equal shape get the same verdict.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMED_METADATA = frozenset(
 
 raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
-#: Of an event or member that is larger, only what viewers know is looked at, and of its large values only the kind.
+#: For a larger event or member, only members that viewers know are checked, and only the kinds of large values.
 LARGE_BYTES = 1 << 20
 _MOST_SHAPES = 1 << 10
 #: The escape of the first half of a surrogate pair, behind an even number of backslashes.
@@ -45,7 +45,7 @@ _EMPTY_OF = {ord("{"): b"{}", ord("["): b"[]", ord('"'): b'""'}
 
 
 def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
-    """Return an empty value of the same kind, or 0; of a text with an escape that stops viewers the escape is left."""
+    """Return an empty value of the same kind, or 0; an escape that stops viewers is kept in a text."""
     view = memoryview(value)
     if view[0] == _QUOTE and SURROGATE_ESCAPE.search(view):
         return msgspec.Raw(_ESCAPED)
@@ -53,7 +53,7 @@ def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
 
 
 def members_of(raw: msgspec.Raw, size: int) -> tuple[RawEvent, bool]:
-    """Return the members of an event, and whether it is too large to list them all and in full."""
+    """Return the members of an event, and whether it is too large to list all of them completely."""
     if size <= LARGE_BYTES:
         return {key: bytes(value) for key, value in raw_members.decode(raw).items()}, False
     values = msgspec.structs.asdict(_known_members().decode(raw))
@@ -64,14 +64,14 @@ def members_of(raw: msgspec.Raw, size: int) -> tuple[RawEvent, bool]:
 
 @cache
 def _known_members() -> msgspec.json.Decoder[Any]:
-    """Decode the members that the schema knows to raw JSON, and pass over others."""
+    """Return a decoder of the members that the schema knows, as raw JSON; others are skipped."""
     names = load_schema(_SCHEMA_NAME)["$defs"]["event"]["properties"]
     fields = [(name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in names]
     return msgspec.json.Decoder(msgspec.defstruct("Event", fields))
 
 
 class Shapes:
-    """The verdicts of the schema on the shapes met so far.
+    """The verdicts of the schema on the shapes so far.
 
     Attributes:
         all_seen: whether each shape was compared with the schema; recordings have some tens of them.
@@ -79,12 +79,12 @@ class Shapes:
 
     def __init__(self) -> None:
         self._validator = Draft202012Validator(_part("event"))
-        self._known = frozenset(_part("event")["properties"])  # others may be there, and may hold anything
+        self._known = frozenset(_part("event")["properties"])  # other members are allowed, with any content
         self._verdicts: dict[object, str] = {}
         self.all_seen = True
 
     def verdict(self, event: RawEvent) -> str:
-        """Return what is wrong with the event, or an empty text."""
+        """Return the violation of an event, "" if there is none."""
         shape: object = tuple([(key, _kind(key, value)) for key, value in event.items() if key in self._known])
         if event.get("ph") in _ARGS_MATTER:
             name = event.get("name")
@@ -109,7 +109,7 @@ class Shapes:
 
 
 def top_level_problems(info: dict[str, Any]) -> Iterator[str]:
-    """Yield what the schema has against the object around the events (given with an empty list of events)."""
+    """Yield the violations of the object around the events (given with an empty list of events)."""
     for error in Draft202012Validator(_part("traceObject")).iter_errors(info):
         yield _sentence(error)
 
@@ -121,7 +121,7 @@ def _part(name: str) -> dict[str, Any]:
 
 
 def _kind(key: str, value: bytes) -> object:
-    """Return what the schema can tell apart in a value, as far as its key makes it matter."""
+    """Return the part of a value that the schema depends on for its key."""
     first = value[0]
     if first == 0x22:  # a text
         if key in _COMPARED_KEYS:

@@ -1,4 +1,4 @@
-"""Whether the tracks of a Perfetto trace are declared, hang together and hold what they were declared for."""
+"""Check that the tracks of a Perfetto trace are declared, connected and used as declared."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _MERGE_BY_KEY = 3
 
 @dataclass(slots=True)
 class Track:
-    """What is known of one uuid.
+    """A track by its uuid.
 
     Attributes:
-        kind: "process", "thread", "counter", "state", "plain", or an empty text before its declaration.
-        identity: what may not change when it is declared again.
-        merge_key: what siblings must share to be drawn as one, None where that is the name, or where they never are.
+        kind: "process", "thread", "counter", "state", "plain", or "" before its declaration.
+        identity: the part that may not change in a second declaration.
+        merge_key: the key that siblings must share to be drawn in one row; None for the name, or if never.
         first_slice: packet of the first slice or instant, or -1; likewise first_value for counters.
     """
 
@@ -126,7 +126,7 @@ class Tracks:
             track.first_value = packet
 
     def finish(self) -> tuple[int, int]:
-        """Check what needs all packets; returns the numbers of tracks and of slices."""
+        """Make the checks that need all packets; return the numbers of tracks and of slices."""
         slices = 0
         for uuid, track in self._tracks.items():
             slices += track.edges.check(self._found)
@@ -138,7 +138,7 @@ class Tracks:
         return sum(track.declared >= 0 for track in self._tracks.values()), slices
 
     def _check_rows(self) -> None:
-        """Report siblings of different names that are drawn as one row, since their merge keys are equal."""
+        """Report siblings of different names that are drawn in one row for equal merge keys."""
         names: dict[tuple[int, object], object] = {}
         for uuid, track in self._tracks.items():
             if track.kind in ("plain", "state") and track.merge_key is not None:
@@ -164,7 +164,7 @@ class Tracks:
     def _ancestry(self, track: Track) -> list[tuple[Code, int]]:
         ancestor = track
         for _ in range(_MAX_PARENTS):
-            # Processes and threads are placed by their ids, whatever parent they name; 0 is the root.
+            # Processes and threads are placed by their ids, whatever their parent; 0 is the root.
             if ancestor.kind in ("process", "thread") or ancestor.parent == 0:
                 return []
             parent = self._tracks.get(ancestor.parent)
@@ -175,7 +175,7 @@ class Tracks:
 
 
 def _merge_key(descriptor: Fields) -> object:
-    """Return the key that merges siblings; None without the behavior that asks for it."""
+    """Return the key that merges siblings; None without the behavior that uses it."""
     if descriptor.get("sibling_merge_behavior") != _MERGE_BY_KEY:
         return None
     field = descriptor.get("sibling_merge_key_field")

@@ -1,13 +1,11 @@
-"""Checks Chrome Trace Event JSON: shape, balance, nesting, flows, numbers, texts.
+"""Check Chrome Trace Event JSON: shape, balance, nesting, flows, numbers, texts.
 
-The schema (`schemas/chrome_trace.schema.json`) is too slow to be asked about each of a million events. Whether an
-event conforms depends only on its phase, its members and the kinds of their values, so one event of each such shape
-is validated and the verdict holds for all others of the shape. Rules on values (pairs, overlaps, ranges) are
-checked on every event. Times are read from their decimal text, never through a float.
+The schema (`schemas/chrome_trace.schema.json`) is too slow for each of a million events. Conformance depends only on
+the phase, the members and the kinds of their values, so one event of each such shape is validated. Rules on values
+(pairs, overlaps, ranges) are checked for every event. Times are read from their decimal text, never through a float.
 
-An event is named by its position in the list of events, from 0. The phases and what viewers do with defects are
-described in the Trace Event Format document; the limits of Perfetto are those that its JSON importer was seen to have
-in v52, and has in the source of v58.
+An event is named by its position in the list of events, from 0. Source: the Trace Event Format document for the phases
+and the handling of defects; the JSON importer of Perfetto for its limits (observed in v52, source of v58).
 """
 
 from __future__ import annotations
@@ -151,20 +149,20 @@ OLD_ASYNC = declare(
 _BEGIN, _END = True, False
 
 _HEX_ID = re.compile(rb'"(0[xX])?[0-9a-fA-F]+"')
-# Escaped backslash, whole pair, or a lone half: only the last has a group.
+# An escaped backslash, a surrogate pair, or a lone surrogate: only the last one has a group.
 _FINAL_BACKSLASH = re.compile(rb'(?<!\\)(?:\\\\)+"')
 
 # These are about the whole trace, so no process is needed.
 _PIDLESS = frozenset([b'"M"', b'"R"', b'"P"', b'"c"', b'"V"', b'"v"'])
 
-# Perfetto takes ids of these as integers or texts.
+# Perfetto accepts ids of these as integers or texts.
 _NEED_ID = frozenset([b'"b"', b'"n"', b'"e"', b'"s"', b'"t"', b'"f"'])
 _OF_NUMBERS = frozenset([b"-", *(b"%d" % digit for digit in range(10))])
 _OLD_ASYNC = frozenset([b'"S"', b'"T"', b'"p"', b'"F"'])
 
 _MOST_COUNTERS = 1 << 17
 _SHORT, _MOST_SHORT = 64, 1 << 15
-_MANY = 1 << 14  # events of a batch, which are short then
+_MANY = 1 << 14  # the events of a batch, which are short then
 
 
 def check_chrome_json(data: bytes | bytearray) -> CheckReport:
@@ -184,7 +182,7 @@ def check_chrome_json(data: bytes | bytearray) -> CheckReport:
 
 
 class _Checker:
-    """Sees each event once, in file order, and keeps what must be compared at the end."""
+    """Checks each event once, in file order, and keeps rows for the checks at the end."""
 
     def __init__(self, found: Diagnostics) -> None:
         self._found = found
@@ -195,11 +193,11 @@ class _Checker:
         self._edges: dict[bytes, Rows] = defaultdict(lambda: Rows(4))
         self._async = Rows(5)  # and the id
         self._flows = Rows(4)  # ts, position, phase, id
-        # By thread, as flows hang on slices: ts, position, whether the next slice will do instead of the enclosing one
+        # By thread, for flows: ts, position, whether the next slice is enough instead of the enclosing one
         self._hooks: dict[bytes, Rows] = defaultdict(lambda: Rows(3))
-        self._bound = Rows(4)  # position, whether the flow goes out, whether it comes in, its id
+        self._bound = Rows(4)  # position, flow_out, flow_in, flow id
         self._texts = Texts()
-        # What was found in short events of which nothing else is noted, and how often they came after that.
+        # Problems of short events of which nothing else is kept, and the number of their repetitions.
         self._short: dict[bytes, dict[Code, int]] = {}
         self._again: dict[bytes, int] = {}
         self._handlers: dict[bytes, Callable[[int, RawEvent, int], None]] = self._handlers_by_phase()
@@ -220,7 +218,7 @@ class _Checker:
         return {b'"%c"' % ord(ph): method for letters, method in by_letters.items() for ph in letters}
 
     def events(self, position: int, batch: list[msgspec.Raw]) -> None:
-        """Check some events, the first of which is at a position, on their own and note them."""
+        """Check a batch of events, the first one at `position`, and keep their rows."""
         self._counts["events"] += len(batch)
         if len(batch) > _MANY and self._again:
             texts = list(map(bytes, batch))
@@ -250,7 +248,7 @@ class _Checker:
             self._short[text] = {}
 
     def _event(self, position: int, raw: msgspec.Raw, size: int) -> bool:
-        """Check one event on its own and note it; whether more than its problems is noted."""
+        """Check one event and keep its rows; return whether any were kept besides its problems."""
         try:
             event, is_large = members_of(raw, size)
         except UNREADABLE as error:
@@ -279,7 +277,7 @@ class _Checker:
         return handler is not None or "bind_id" in event
 
     def finish(self) -> dict[str, int]:
-        """Check what needs all events, and count."""
+        """Make the checks that need all events; return the counts."""
         for text, times in self._again.items():
             for code, count in self._short[text].items():
                 self._found.add(code, count=times * count)
@@ -323,7 +321,7 @@ class _Checker:
             self._bind(position, event)
 
     def _time(self, position: int, event: RawEvent, key: str) -> int | None:
-        """Return a time in ns; None (and a problem, unless the schema has said so) when there is none."""
+        """Return a time in ns; None if it is invalid (and a problem, unless the schema reports it)."""
         text = event.get(key)
         if text is None:
             return None
@@ -339,7 +337,7 @@ class _Checker:
         return ns
 
     def _thread(self, position: int, event: RawEvent) -> bytes | None:
-        """Return the thread that Perfetto takes that of the event for; None if there are too many of them."""
+        """Return the identity of the thread of an event in Perfetto; None beyond the limit of threads."""
         thread, is_another = self._tasks.thread(event.get("pid", b""), event.get("tid", b""))
         if thread is None:
             self._found.add(MANY_THREADS, f"event {position}")
@@ -416,7 +414,7 @@ class _Checker:
             self._hooks[thread].add(ts, position, to_next)
 
     def _bind(self, position: int, event: RawEvent) -> None:
-        """Note a flow of the second version, which a slice names that is part of it."""
+        """Keep a flow of version 2, which is stated by a slice."""
         if b"true" not in (event.get("flow_in"), event.get("flow_out")):
             self._found.add(FLOW_NO_DIRECTION, f"event {position}")
         goes, comes = event.get("flow_out") == b"true", event.get("flow_in") == b"true"

@@ -1,7 +1,7 @@
-"""Checks Perfetto traces for what the viewer drops or misplaces, most of it without a message.
+"""Check Perfetto traces for data that the viewer drops or misplaces, mostly silently.
 
-A packet is named by its position in the file, from 0 (packets that come out of
-`compressed_packets` count on). The rules follow the trace processor of Perfetto v58 and what v52 was seen to do.
+A packet is named by its position in the file, from 0 (packets inside of `compressed_packets` are counted, too). Source
+of the rules: the trace processor of Perfetto v58, and observations of v52.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
 _MAX_EXTRA_VALUES = 8
 _MAX_TIME = 2**63 - 1
 
-# Fields of InternedData whose ids are checked, with the field of the entry that holds what is interned.
+# Fields of InternedData whose ids are checked, with the field of the interned value.
 _INTERNED = {
     "event_categories": "name",
     "event_names": "name",
@@ -87,7 +87,7 @@ _INTERNED = {
     "callstacks": "",
     "log_message_body": "body",
 }
-# Fields of a TrackEvent, with what they refer to.
+# Fields of a TrackEvent, with the interned field that they refer to.
 _REFERENCES = {
     "correlation_id_str_iid": "correlation_id_str",
     "source_location_iid": "source_locations",
@@ -106,7 +106,7 @@ class _Sequence:
 
 
 def check_pftrace(file: BinaryIO, unpacked: Unpacked) -> CheckReport:
-    """Check a Perfetto trace, given as plain (not gzipped) stream; `unpacked` counts what compressed packets hold."""
+    """Check a Perfetto trace, given as a plain stream; `unpacked` counts the bytes of compressed packets."""
     found = Diagnostics()
     checker = _Checker(found, unpacked)
     for data in _packets(file, found, checker.empty):
@@ -121,10 +121,10 @@ def _packets(file: Readable, found: Diagnostics, empty: Callable[[int], None]) -
 
 
 class _Inflating:
-    """What `compressed_packets` hold, as a stream: a small file may stand for a huge one.
+    """A readable stream of the content of `compressed_packets`, since a small file may unpack to a huge one.
 
     Attributes:
-        error: why the stream ended before it should have; "" if it did not.
+        error: the reason why unpacking ended early; "" if it did not.
     """
 
     def __init__(self, compressed: bytes, unpacked: Unpacked) -> None:
@@ -133,7 +133,7 @@ class _Inflating:
         self.error = ""
 
     def read(self, size: int) -> bytes:
-        """Return at most so many bytes; none at the end only."""
+        """Return at most `size` bytes; b"" only at the end."""
         chunk = b""
         while not chunk and not self.error and not self._inflate.eof:
             try:
@@ -148,7 +148,7 @@ class _Inflating:
 
 
 class _Checker:
-    """Sees each packet once, in file order, and keeps what must be compared at the end."""
+    """Checks each packet once, in file order, and keeps rows for the checks at the end."""
 
     def __init__(self, found: Diagnostics, unpacked: Unpacked) -> None:
         self._found, self._unpacked = found, unpacked
@@ -165,15 +165,15 @@ class _Checker:
         self._found.add(code, f"packet {self._position}: {detail}" if detail else f"packet {self._position}")
 
     def empty(self, count: int) -> None:
-        """Pass empty packets, so many one after the other: they hold nothing that could be dropped."""
+        """Count a run of empty packets, which hold nothing that could be dropped."""
         self._position += count
 
     def packet(self, data: bytes, unpacked: bool = False) -> None:
-        """Check one packet and note it.
+        """Check one packet and keep its rows.
 
         Args:
             data: the message without its frame.
-            unpacked: whether it comes out of compressed packets, which may not hold others.
+            unpacked: whether it is from compressed packets, which must not be nested.
         """
         self._position += 1
         self._decoder.unknown = False
@@ -238,7 +238,7 @@ class _Checker:
                     self._add(INTERNED_ZERO, field)
                 if table.setdefault(iid, value) != value:
                     self._add(INTERNED_CHANGED, f"{field} {iid}")
-        # What the entries themselves refer to may stand in the same packet, in any order.
+        # Entries may refer to others in the same packet, in any order.
         for stack in data.get("callstacks", ()):
             for frame in stack.get("frame_ids", ()):
                 self._use(sequence, "frames", frame)
@@ -377,7 +377,7 @@ class _Checker:
     # The end.
 
     def finish(self) -> dict[str, int]:
-        """Check what needs all packets, and count."""
+        """Make the checks that need all packets; return the counts."""
         tracks, slices = self._tracks.finish()
         for id, points in self._flows.items():
             points.sort()
@@ -397,7 +397,7 @@ class _Checker:
 
 
 def _flow_problems(points: list[tuple[int, int, bool]]) -> Iterator[tuple[Any, int]]:
-    """Yield a terminated id may be used again, as another flow."""
+    """Yield the problems of a flow id; a terminated id may be reused for another flow."""
     members = 0
     for _, position, terminates in points:
         members += 1

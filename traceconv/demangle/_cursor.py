@@ -1,4 +1,4 @@
-"""The characters of a mangled name, read from left to right, and what types are until they are text."""
+"""A cursor over a mangled name, and the representation of types before they become text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Unknown(Exception):
-    """The name holds something that is not understood."""
+    """The name has an unsupported construct."""
 
 
 class Type(NamedTuple):
@@ -28,7 +28,7 @@ class Type(NamedTuple):
         return Type(self.before + mark, self.after)
 
 
-#: A parameter pack stands for several types or none.
+#: A type, or a parameter pack of several types or none.
 Arg = Type | list["Arg"]
 
 
@@ -40,14 +40,14 @@ def flat(arg: Arg) -> list[str]:
 
 
 class Cursor:
-    """A place in a name; what has to stand there and does not raises `Unknown`."""
+    """A position in a name; methods raise `Unknown` if a required text is missing."""
 
     def __init__(self, text: str, at: int) -> None:
         self.text = text
         self.at = at
 
     def rest(self) -> str:
-        """Return all from here on."""
+        """Return the rest of the name."""
         return self.text[self.at :]
 
     def peek(self, size: int = 1) -> str:
@@ -63,12 +63,12 @@ class Cursor:
         return ""
 
     def need(self, word: str) -> None:
-        """Pass over a word that has to be there."""
+        """Skip a required word."""
         if not self.take(word):
             raise Unknown
 
     def match(self, pattern: str) -> str:
-        """Return a match of an expression, which has to."""
+        """Return the match of a required pattern."""
         found = re.compile(pattern).match(self.text, self.at)
         if found is None:
             raise Unknown
@@ -81,7 +81,7 @@ class Cursor:
         return int(digits) + 1 if digits else 0
 
     def source_name(self) -> str:
-        """Return an identifier behind its length."""
+        """Return an identifier that follows its length."""
         size = int(self.match(r"\d{1,5}"))
         found = self.peek(size)
         if len(found) < size or not size:

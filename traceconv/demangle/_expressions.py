@@ -1,4 +1,4 @@
-"""Values and expressions in mangled names, as template arguments have them."""
+"""Read values and expressions in mangled names, such as template arguments."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Expressions:
-    """Reads expressions, and hands the types and names in them to the grammar."""
+    """Reads expressions; the grammar reads the types and names in them."""
 
     def __init__(self, text: Cursor, grammar: Grammar) -> None:
         self._text = text
         self._grammar = grammar
 
     def value(self) -> Type:
-        """Return an expression that stands where a type could."""
+        """Return an expression in place of a type."""
         return Type(self.expression())
 
     def literal(self) -> str:
@@ -28,7 +28,7 @@ class Expressions:
         if self._text.take("_Z", "Z"):
             args, self._grammar.args = self._grammar.args, []
             found, is_template, _ = self._grammar.name(of_function=True)
-            if self._text.peek() != "E":  # a function, of which the name is enough
+            if self._text.peek() != "E":  # a function: its name is enough
                 _ = self._grammar.type() if is_template else None
                 self._grammar.parameters()
             self._grammar.args = args
@@ -79,13 +79,13 @@ class Expressions:
             return UNARY[operator] + self._bracketed()
         if operator := self._text.take(*BINARY):
             text = f"{self._bracketed()}{BINARY[operator]}{self._bracketed()}"
-            return f"({text})" if operator == "gt" else text  # as an argument it would end the list
+            return f"({text})" if operator == "gt" else text  # it would end a list of template arguments
         if self._text.peek().isdigit():
             return self._grammar.name()[0]
         raise Unknown
 
     def _bracketed(self) -> str:
-        """Return an operand; those that are not a plain parameter stand in parentheses."""
+        """Return an operand, in parentheses unless it is a plain parameter."""
         is_plain = self._text.peek(2) == "fp"
         found = self.expression()
         return found if is_plain else f"({found})"

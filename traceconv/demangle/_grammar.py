@@ -18,10 +18,10 @@ class Grammar:
     """Reads one name from left to right.
 
     Attributes:
-        args: what `T_`, `T0_`, ... refer to.
-        _known: what `S_`, `S0_`, ... refer to, and where it stands if template parameters are in it: these can mean
-            something else where it is referred to. -1 otherwise.
-        _pack: which element of a pack is meant while a pattern is expanded, None outside of one.
+        args: the template arguments that `T_`, `T0_`, ... refer to.
+        _known: the substitutions that `S_`, `S0_`, ... refer to, each with its position if it contains template
+            parameters, since these can have other values where it is referred to; else -1.
+        _pack: the element of a pack while a pattern is expanded, else None.
     """
 
     def __init__(self, name: str) -> None:
@@ -29,7 +29,7 @@ class Grammar:
         self._expressions = Expressions(self._text, self)
         self._known: list[tuple[Type, int]] = []
         self._budget = _MAX_STEPS
-        self._uses = 0  # of template parameters so far
+        self._uses = 0  # the number of template parameters so far
         self.args: list[Arg] = []
         self._pack: int | None = None
         self._pack_size: int | None = None
@@ -116,7 +116,8 @@ class Grammar:
             if is_known:
                 self._keep(Type(found))
         if is_known:
-            self._known.pop()  # as a whole it is a type, kept by who reads types, or a function, which never is
+            # the whole name is a type, which the reader of types keeps, or a function, which is never kept
+            self._known.pop()
         return found, is_template and returns, ending
 
     def _local(self, of_function: bool) -> tuple[str, bool, str]:
@@ -169,7 +170,7 @@ class Grammar:
         return self._expansion(self.type) if self._text.take("Dp") else self.type()
 
     def type(self, keep: bool = True) -> Type:
-        """Return one type; `keep` if a later part of the name may refer to it."""
+        """Return one type; with `keep`, later parts of the name may refer to it."""
         start, uses = self._text.at, self._uses
         self._budget -= 1
         found, is_new = self._new_type()
@@ -286,7 +287,7 @@ class Grammar:
     # -- templates --------------------------------------------------------------------------------------------------
 
     def template_args(self, of_function: bool) -> str:
-        """Return template arguments, <...>; those of the function are what T_ stands for from here on."""
+        """Return template arguments, <...>; `T_` refers to those of the function from here on."""
         self._text.need("I")
         args: list[Arg] = []
         if of_function:
@@ -333,7 +334,7 @@ class Grammar:
         return one if isinstance(one, Type) else Type(", ".join(flat(one)))
 
     def _expansion(self, read: Callable[[], Type]) -> Arg:
-        """Return a pattern, once for each element of the pack in it."""
+        """Return the expansion of a pattern: once for each element of its pack."""
         outer, start, known = (self._pack, self._pack_size), self._text.at, None
         found: list[Arg] = []
         number = 0
@@ -353,7 +354,7 @@ class Grammar:
 
 
 def _collapsed(inner: Type, mark: str) -> Type:
-    """Return a pointer or reference; a reference to a reference is one."""
+    """Return a pointer or reference; a reference to a reference is collapsed."""
     end = inner.before
     if mark != "*" and end.endswith("&"):
         return Type(end.removesuffix("&"), inner.after) if mark == "&" and end.endswith("&&") else inner
@@ -361,7 +362,7 @@ def _collapsed(inner: Type, mark: str) -> Type:
 
 
 def _before_args(name: str) -> str:
-    """Return a name before template arguments: operator<< <int>, not operator<<<int>."""
+    """Return a name as it is written before template arguments: operator<< <int>, not operator<<<int>."""
     return f"{name} " if name.endswith("<") else name
 
 

@@ -1,4 +1,4 @@
-"""What single letters and pairs of them stand for in mangled names."""
+"""The meaning of single letters and pairs of letters in mangled names."""
 
 from __future__ import annotations
 
