@@ -499,7 +499,7 @@ def test_a_recording_and_its_gzip_are_named_as_one(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(event.encode()))
     other.write_text(event + "\n")
     result = run("merge", plain, packed, other, "--on-ambiguous", "separate", "-o", tmp_path / "out.json")
-    assert "warning: b.json.gz: its events are those of a.json: the same recording given twice" in result.stderr
+    assert "warning: b.json.gz: its events are those of a.json: the same recording is drawn twice" in result.stderr
     assert "c.json: its events" not in result.stderr
 
 
@@ -572,12 +572,12 @@ def test_the_zone_reaches_the_importer(tmp_path: Path) -> None:
     plain = tmp_path / "profile.json"
     plain.write_bytes(profile.read_bytes())
     error = refusal(run("merge", plain, "--tz", "profile.json=+02:00", "-o", tmp_path / "x.json"))
-    assert "--tz: that does not give profile.json (onnxruntime) a time since 1970" in error.message
+    assert "--tz does not give profile.json (onnxruntime) times since 1970" in error.message
 
 
 @pytest.mark.parametrize(
     ("value", "hint"),
-    [("+25:00", "no zone is further from UTC than 14 hours"), ("Europe/Berlin", "names of zones are not understood")],
+    [("+25:00", "no zone is more than 14 hours from UTC"), ("Europe/Berlin", "zone names are not supported")],
 )
 def test_the_hint_says_what_is_wrong_with_a_zone(value: str, hint: str) -> None:
     assert hint in refusal(run("align", KINETO, ONEDNN, "--tz", f"input.log={value}")).hint

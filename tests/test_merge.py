@@ -223,7 +223,7 @@ def test_files_without_overlap_are_noticed() -> None:
 
 @pytest.mark.parametrize("offset", [LIMIT_NS, -LIMIT_NS - 200, 2**63, -(2**64), 10**30])
 def test_times_out_of_range_are_refused(offset: int) -> None:
-    with pytest.raises(UsageError, match="b: its times lie more than 146 years from zero") as error:
+    with pytest.raises(UsageError, match="b: after the move, its times are more than 146 years from zero") as error:
         merged(full("a"), full("b"), o1=offset)
     assert "--offset" in error.value.hint
 

@@ -121,9 +121,10 @@ def test_a_recording_and_its_text_in_one_merge_are_said_to_be_one(recording: str
     names = direct.samples.name.tolist()
     rows = zip(names, *columns(direct), strict=True)
     count = len({(name, direct.tracks[track].tid, ts) for name, track, ts in rows})
-    same = "samples are of the same events, threads and times as samples of"
+    same = "samples are samples of"
     assert str(said) == (
-        f"{count} of its {len(of_text.samples.ts)} {same} input.data: they are drawn twice; leave one of the two out"
+        f"{count} of its {len(of_text.samples.ts)} {same} input.data (same events, threads and times): "
+        "they are drawn twice; leave one of the two out"
     )
     ((_, turned),) = warnings_of_duplicates([of_text, direct], ["", ""])
     assert str(turned).startswith(f"{count} of its {len(direct.samples.ts)} {same}")

@@ -155,7 +155,7 @@ def test_ranks_and_containers_stay_apart() -> None:
 def test_the_output_says_what_is_one_and_why() -> None:
     result = merged(profile(), threads_only())
     (line,) = result.metadata["processes"]
-    assert line["words"] == "pid 7: one process in a and p (thread 8): both are of host vm"
+    assert line["words"] == "pid 7: one process in a and p (thread 8): both are from host vm"
     assert "processes" not in merged(profile(), profile("b", pid=9)).metadata
 
 

@@ -115,7 +115,7 @@ def periodic() -> tuple[Trace, Trace]:
 
 def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     traces = periodic()
-    with pytest.raises(AmbiguousAlignment, match=r"a\.json and b\.log cannot be lined up"):
+    with pytest.raises(AmbiguousAlignment, match=r"a\.json and b\.log cannot be aligned"):
         align(traces)
     best = align(traces, policy=Policy(on_ambiguous="best"))
     assert best.receipt[1].verdict == Verdict.AMBIGUOUS
@@ -126,7 +126,7 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     assert (
         best.receipt[1]
         .warnings[0]
-        .startswith("placed where it fits best (--on-ambiguous best), though that is ambiguous")
+        .startswith("placed at the best offset (--on-ambiguous best), though that is ambiguous")
     )
     assert str(pair.estimate.reason) in best.receipt[1].warnings[0]
     assert earlier_or_later(pair.rival_offsets()[0]) in best.receipt[1].warnings[0]

@@ -45,8 +45,10 @@ def test_advice_names_the_files() -> None:
     words = advice(wall(), trace("b c.json", PRIVATE))
     assert "FILE" not in " ".join(words)
     assert "if you know how far apart they are: --offset 'b c.json'=TIME" in words
-    assert words[0].startswith("their events may tell: traceconv align wall.json 'b c.json' (if it refuses,")
-    assert "if you know an instant of both: --anchor 'wall.json:NAME#1.start=b c.json:NAME#1.start'" in words
+    assert words[0].startswith(
+        "their events may determine the offset: traceconv align wall.json 'b c.json' (if it refuses,"
+    )
+    assert "if you know an instant that both recorded: --anchor 'wall.json:NAME#1.start=b c.json:NAME#1.start'" in words
 
 
 def test_no_advice_for_a_file_that_is_on_the_wall_clock() -> None:
@@ -68,7 +70,7 @@ def test_an_anchor_file_is_not_asked_for_again() -> None:
 
 def test_samples_are_no_events_to_anchor() -> None:
     words = advice(wall(), samples("perf.txt"))
-    assert "if you know an instant of both: --anchor wall.json@TIME=perf.txt@TIME" in words
+    assert "if you know an instant that both recorded: --anchor wall.json@TIME=perf.txt@TIME" in words
     assert "#1" not in " ".join(words)
 
 

@@ -78,7 +78,7 @@ PERIODIC = Shape(iterations=40, operators=30).periodic()
 
 
 def test_a_periodic_workload_is_refused() -> None:
-    with pytest.raises(UnrelatedClocks, match="their events do not tell the offset"):
+    with pytest.raises(UnrelatedClocks, match="their events do not determine the offset"):
         align(pair(2, PERIODIC))
 
 
@@ -178,19 +178,20 @@ def test_what_no_match_encloses_is_on_tracks_of_its_own() -> None:
         assert ((slices.ts[of[apart]] + slices.dur[of[apart]] <= first).sum()) >= 50
         number = next(n for n, track in enumerate(trace.tracks) if track.name == apart)
         assert trace.tracks[trace.tracks[number].parent].name == "library"
-        assert "nothing tells the times" in trace.tracks[number].description
+        assert "their times are not known" in trace.tracks[number].description
     found = words_of(trace)
     total = len(guest.slices.ts)
     assert sum(found[word] for word in ("inside", "between", "before", "after")) == total
     held = alignment.receipt[1].note
-    well = re.search(r" \(half of them to ±(\S+ \S+), 19 of 20 to ±(\S+ \S+), if they are matched rightly\)", held)
+    well = re.search(r" \(if the matches are right, half of them within ±(\S+ \S+), 19 of 20 within ±(\S+ \S+)\)", held)
     assert well is not None
     half, nearly_all = (parse_duration(text.replace(" ", "").replace("µ", "u")) for text in well.groups())
     assert 0 < half < nearly_all < 200_000
     assert held.replace(well[0], "") == (
-        f"{found['inside']} of {total} slices lie inside those of framework.json that they were matched to, "
-        f"{found['between']} without a partner in order between their neighbours, {found['before'] + found['after']} "
-        "before the first or after the last match in order on 'cpu (times not measured)' and "
+        f"{found['inside']} of {total} slices lie inside the slices of framework.json that they match, "
+        f"{found['between']} without a match are laid in order between their neighbours, "
+        f"{found['before'] + found['after']} before the first or after the last match are laid in order on "
+        "'cpu (times not measured)' and "
         "'cpu create (times not measured)'"
     )
     assert alignment.receipt[1].note in next(track.description for track in trace.tracks if track.name == "library")
@@ -279,7 +280,7 @@ def test_two_logs_in_the_same_slices_are_told() -> None:
     assert first.warnings == ("it lies in the same slices as other.log, so one of the two must be of another run",)
     assert second.warnings == ("it lies in the same slices as library.log, so one of the two must be of another run",)
     (twice,) = (warning for line in align([host, guest, guest]).receipt for warning in line.warnings)
-    assert "the same recording given twice" in twice
+    assert "the same recording is drawn twice" in twice
 
 
 def test_a_log_does_not_say_how_far_apart_times_are() -> None:

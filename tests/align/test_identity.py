@@ -70,21 +70,21 @@ def two(found: Together) -> list[tuple[By | Why, tuple[int, ...]]]:
 def test_a_process_of_one_machine_is_one() -> None:
     found = pids([recording("a.json"), recording("b.data")], process(0), process(1, start=3))
     assert one(found) == [(By.PID, Basis.HOST, 0, 1)]
-    assert found.describe() == ["pid 7: one process in a.json and b.data: both are of host vm"]
+    assert found.describe() == ["pid 7: one process in a.json and b.data: both are from host vm"]
 
 
 @pytest.mark.parametrize(
     ("machines", "basis", "words"),
     [
-        ((VM, ASSUMED), Basis.OTHERS, "assumed: b names no machine, all others are of host vm"),
-        ((ASSUMED, VM), Basis.OTHERS, "assumed: a names no machine, all others are of host vm"),
-        ((Machine("boot 1", "c1", "1"), Machine("boot 1", "c2", "1")), Basis.BOOT, "c1 and c2 are of one boot"),
+        ((VM, ASSUMED), Basis.OTHERS, "assumed: b names no machine, all others are from host vm"),
+        ((ASSUMED, VM), Basis.OTHERS, "assumed: a names no machine, all others are from host vm"),
+        ((Machine("boot 1", "c1", "1"), Machine("boot 1", "c2", "1")), Basis.BOOT, "c1 and c2 are from one boot"),
         (
             (replace(VM, by_user=True), Machine("vm", "c", "", True)),
             Basis.USER,
             "--same-machine says that it is one machine",
         ),
-        ((VM, ELSEWHERE), None, "they are of the hosts vm and other"),
+        ((VM, ELSEWHERE), None, "they are from the hosts vm and other"),
         ((VM, UNKNOWN), None, ""),
         ((UNKNOWN, UNKNOWN), None, ""),
         ((NOBODY, NOBODY), None, ""),
@@ -129,12 +129,12 @@ def test_equal_pids_of_several_machines_are_said_to_be_apart() -> None:
     recordings = [recording("a.json"), recording("b.json", ELSEWHERE), recording("c.json", Machine("third", "third"))]
     found = pids(recordings, process(0), process(1), process(2))
     assert (one(found), two(found)) == ([], [(Why.MACHINES, (0, 1, 2))])
-    line = "pid 7: not one process in a.json, b.json and c.json: they are of the hosts vm, other and third"
+    line = "pid 7: not one process in a.json, b.json and c.json: they are from the hosts vm, other and third"
     assert found.describe() == [line]
     assert [said["words"] for said in found.as_json()] == [line]
     boots = [recording("a", Machine("boot 1", "vm", "1")), recording("b", Machine("boot 2", "vm", "2"))]
     assert pids(boots, process(0), process(1)).describe() == [
-        "pid 7: not one process in a and b: they are of different boots"
+        "pid 7: not one process in a and b: they are from different boots"
     ]
     assert not apart_by(pids(recordings, process(0), process(1, start=S)))  # not at one time, not to be taken for one
     assert not apart_by(pids(recordings, process(0), process(1, pid=8)))
@@ -149,7 +149,7 @@ def test_what_can_be_of_two_ranks_is_of_none(order: tuple[int, ...]) -> None:
     assert not joined_by(found)
     perf = order.index(2)
     assert (Why.SEVERAL, (perf, *(at for at in range(3) if at != perf))) in two(found)
-    assert any(line.startswith("pid 7 of perf stays apart: it can belong to pid 7 of r") for line in found.describe())
+    assert any(line.startswith("pid 7 of perf stays apart: it may belong to pid 7 of r") for line in found.describe())
 
 
 def test_a_rank_and_what_states_it_too_are_one_beside_another_rank() -> None:
@@ -183,7 +183,7 @@ def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
     assert two(found) == [(Why.UNSAID, (1, 0))]
     assert found.describe() == []  # a diagnostic of the input says it
     (line,) = found.as_json()
-    assert line["words"] == "pid 7: not one process in b and a: nothing says that these are of one machine"
+    assert line["words"] == "pid 7: not one process in b and a: no input shows that they are from one machine"
     assert not apart_by(pids([recording("a", NOBODY), recording("b", NOBODY)], process(0), process(1, start=2 * S)))
 
 
@@ -199,8 +199,8 @@ def test_a_thread_is_of_the_process_that_has_its_number() -> None:
     found = tids(recordings, [process(0, tids=(8, 9))], [thread(1, 9), thread(1, 8), thread(1, 11)])
     assert one(found) == [(By.TID, Basis.HOST, 0, 1)] * 2
     assert found.describe() == [
-        "pid 7: one process in a.json and perf.txt (threads 9 and 8): both are of host vm",
-        "thread 11 of perf.txt stays apart: no input tells the process",
+        "pid 7: one process in a.json and perf.txt (threads 9 and 8): both are from host vm",
+        "thread 11 of perf.txt stays apart: no input names its process",
     ]
 
 
@@ -221,7 +221,7 @@ def test_a_thread_that_two_processes_have_is_of_none() -> None:
     found = tids(recordings, [process(0, tids=(9,)), process(1, tids=(9,))], [thread(2)])
     assert not joined_by(found)
     assert (Why.SEVERAL, (2, 0, 1)) in two(found)
-    assert "thread 9 of perf stays apart: it can belong to pid 7 of r0 or pid 7 of r1" in found.describe()
+    assert "thread 9 of perf stays apart: it may belong to pid 7 of r0 or pid 7 of r1" in found.describe()
 
 
 def test_of_two_that_used_a_number_one_after_the_other_the_one_of_that_time_has_it() -> None:
@@ -233,7 +233,7 @@ def test_of_two_that_used_a_number_one_after_the_other_the_one_of_that_time_has_
 def test_threads_of_which_no_input_tells_the_process_are_one_by_their_number() -> None:
     found = tids([recording("perf.txt"), recording("b.log")], [], [thread(0), thread(1), thread(1, 10)])
     assert one(found) == [(By.TID, Basis.HOST, 0, 1)]
-    assert found.describe() == ["thread 9: one thread in perf.txt and b.log: both are of host vm"]
+    assert found.describe() == ["thread 9: one thread in perf.txt and b.log: both are from host vm"]
     assert not joined_by(found)[0].seen[0].is_process
 
 
@@ -267,7 +267,7 @@ def test_a_log_is_of_the_only_process_that_can_have_written_it(
     recordings = [recording("a", machines[0], format="kineto"), recording("log", machines[1], **LOG)]
     found = strays(recordings, [process(0)], stray(1))
     assert one(found) == ([(By.WRITER, basis, 0, 1)] if basis else [])
-    words = "pid 7: one process in a and log: it is the only one here that can have written the log; "
+    words = "pid 7: one process in a and log: only this process can have written the log; "
     assert [line.startswith(words) for line in found.describe()] == [True] * (basis is not None)
 
 
@@ -283,7 +283,7 @@ def test_a_log_that_two_can_have_written_stays_apart() -> None:
     processes = [process(0), process(1, None, name="MXNet")]
     found = strays(recordings, processes, stray(2))
     assert (one(found), two(found)) == ([], [(Why.SEVERAL, (2, 0, 1))])
-    assert found.describe() == ["log of log stays apart: it can belong to pid 7 of a or MXNet of b"]
+    assert found.describe() == ["log of log stays apart: it may belong to pid 7 of a or MXNet of b"]
     assert one(strays(recordings, [processes[0], process(1, None, 9 * S)], stray(2)))  # one of them, at that time
 
 
@@ -331,7 +331,7 @@ def test_what_a_report_says() -> None:
             "by": "pid",
             "machine": "assumed: not named, and all others agree",
             "assumed": True,
-            "words": "pid 7: one process in a and b: assumed: b names no machine, all others are of host vm",
+            "words": "pid 7: one process in a and b: assumed: b names no machine, all others are from host vm",
         },
         {
             "one": False,
@@ -370,7 +370,7 @@ def test_names_of_hosts_without_a_name_are_no_identity(name: str) -> None:
 
 
 def test_a_name_that_names_no_machine_is_refused_where_the_user_says_it() -> None:
-    with pytest.raises(UsageError, match="localhost is not a name of one machine"):
+    with pytest.raises(UsageError, match="localhost does not name one machine"):
         parse_clock("monotonic@localhost")
 
 

@@ -183,7 +183,7 @@ def test_another_run_of_the_same_programme_is_refused(busy: bool) -> None:
             estimate = judged(host_file(made), device_file(other, 1e6, 0.0))
             assert estimate.verdict is not Verdict.OK
             assert jitter < 0.2 or (
-                estimate.verdict is Verdict.INSUFFICIENT and "perhaps of two runs" in str(estimate.reason)
+                estimate.verdict is Verdict.INSUFFICIENT and "perhaps two runs" in str(estimate.reason)
             )
 
 
@@ -213,7 +213,7 @@ def test_paced_work_on_a_coarse_clock_is_believed_only_where_it_varies(late: flo
         made, other = (paced_run(number, late) for number in (seed, 500 + seed))
         estimate = judged(host_file(made), device_file(without(other, lost, seed), 5e9, 0.0))
         assert estimate.verdict is not Verdict.OK, estimate.reason
-        assert late == 0.2 or "too little shows that it is one run" in str(estimate.reason)
+        assert late == 0.2 or "too little shows that the files are of one run" in str(estimate.reason)
         own = judged(host_file(made), device_file(without(made, lost, seed), 5e9, 0.0))
         assert (own.verdict is Verdict.OK) if late == 0.2 else own.verdict.refused
 
@@ -282,17 +282,17 @@ def test_the_word_of_the_user_is_compared() -> None:
     made = run(7)
     host, device = host_file(made), device_file(made, 0.0, 0.0)
     line = align([host, device], offsets={1: HOST_ZERO - DEVICE_ZERO + 2_000_000}).receipt[1]
-    assert "say that it belongs 2 ms earlier" in line.warnings[0]
+    assert "fit 2 ms earlier" in line.warnings[0]
 
 
 def test_few_ids_and_ids_that_are_not_their_own_say_nothing() -> None:
     made = run(1)
     few = Made(made.calls[:21], made.work[:20])
-    assert "only 20 ids" in str(judged(host_file(few), device_file(few, 0.0, 0.0)).reason)
+    assert "only 20 launch ids" in str(judged(host_file(few), device_file(few, 0.0, 0.0)).reason)
     twice = Made(made.calls, [*made.work, *((start + 1e9, dur, name, at) for start, dur, name, at in made.work[:-5])])
     estimate = judged(host_file(made), device_file(twice, 0.0, 0.0))
     assert estimate.verdict is Verdict.INSUFFICIENT
-    assert "1430 slices with ids that are not their own are left out" in str(estimate.reason)
+    assert "left out: 1430 slices whose id belongs to another slice" in str(estimate.reason)
 
 
 def test_ids_inside_of_other_args_are_of_other_things() -> None:

@@ -54,7 +54,7 @@ def test_work_of_a_device_lies_in_no_call() -> None:
     found = estimate_pair(*sides(Layer.FRAMEWORK, Layer.DEVICE), None, NameMap())
     assert found is not None
     assert found.estimate.verdict is Verdict.INSUFFICIENT
-    assert "ids of its launches" in str(found.estimate.reason)
+    assert "launch ids in both files" in str(found.estimate.reason)
 
 
 def test_importers_say_where_their_slices_are_written_down() -> None:

@@ -46,7 +46,7 @@ def test_the_zone_that_would_let_two_files_overlap(away: int, zone: str) -> None
     assert [line.offset_ns for line in found.receipt] == [UNIX + away, 0]  # nothing is moved
     first, second = (line.warnings for line in found.receipt)
     assert len(first) == len(second) == 1
-    assert f"ort.json was read as UTC: --tz ort.json={zone} would let it overlap" in first[0]
+    assert f"ort.json was read as UTC: --tz ort.json={zone} would make them overlap" in first[0]
     assert "does not overlap in time with any other input" in second[0]
     assert "--tz" not in second[0]
 
@@ -54,25 +54,25 @@ def test_the_zone_that_would_let_two_files_overlap(away: int, zone: str) -> None
 @pytest.mark.parametrize("away", [15 * HOUR, -13 * HOUR, 2 * HOUR + 60 * S])
 def test_no_zone_would(away: int) -> None:
     (warning,) = align([named(UNIX + away), wall()]).receipt[0].warnings
-    assert "was read as UTC, and no other zone would let it overlap" in warning
+    assert "was read as UTC, and no other zone would make them overlap" in warning
 
 
 def test_a_zone_that_was_given_is_doubted_as_well() -> None:
     (warning,) = align([named(UNIX - 2 * HOUR, zone=2 * HOUR, guessed=False), wall()]).receipt[0].warnings
-    assert "was read as +02:00: --tz ort.json=UTC would let it overlap" in warning
+    assert "was read as +02:00: --tz ort.json=UTC would make them overlap" in warning
 
 
 def test_the_zone_in_use_is_not_proposed() -> None:
     """Within its bound the file may overlap as it is, so that this zone would fit, too."""
     (warning,) = align([named(UNIX + 10 * S + S // 2, bound=S), wall()]).receipt[0].warnings
-    assert "was read as UTC, and no other zone would let it overlap" in warning
+    assert "was read as UTC, and no other zone would make them overlap" in warning
 
 
 def test_several_zones_fit_and_many() -> None:
     found = align([named(UNIX + 2 * HOUR), wall(length=1000 * S)])
     assert "--tz ort.json=+01:45 or --tz ort.json=+02:00 would" in found.receipt[0].warnings[0]
     found = align([named(UNIX + 2 * HOUR), wall(length=HOUR + HOUR // 4)])
-    assert "--tz ort.json=ZONE with any of 6 zones would let it overlap" in found.receipt[0].warnings[0]
+    assert "--tz ort.json=ZONE with any of 6 zones would make them overlap" in found.receipt[0].warnings[0]
 
 
 def test_names_good_to_a_second_are_given_a_second() -> None:
@@ -87,8 +87,8 @@ def test_two_profiles_beside_one_log() -> None:
     found = align([named(UNIX + HOUR), named(UNIX + HOUR + S, "two.json"), wall()])
     assert [len(line.warnings) for line in found.receipt] == [0, 0, 1]
     (warning,) = found.receipt[2].warnings
-    assert "--tz ort.json=+01:00 would let it overlap" in warning
-    assert "--tz two.json=+01:00 would let it overlap" in warning
+    assert "--tz ort.json=+01:00 would make them overlap" in warning
+    assert "--tz two.json=+01:00 would make them overlap" in warning
 
 
 def test_the_day_before_and_the_day_after() -> None:
@@ -102,7 +102,7 @@ def test_the_day_before_and_the_day_after() -> None:
         assert found.receipt[0].verdict == "assumed"
         warnings = found.receipt[0].warnings
         assert bool(warnings) is not right
-        assert all(f"--date tvm.log={today} would let it overlap" in warning for warning in warnings)
+        assert all(f"--date tvm.log={today} would make them overlap" in warning for warning in warnings)
 
 
 def test_local_times_of_a_log() -> None:

@@ -137,7 +137,7 @@ def test_collectives_that_cannot_have_happened_are_refused(
     assert "'gloo:" in found.message
     assert found.message.startswith("rank1.json: ")
     assert "rank0.json" in found.message.partition(" contradict their collectives: ")[0]
-    option = found.hint.split(" lets all of them happen")[0]
+    option = found.hint.split(" makes all of them possible")[0]
     again = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *option.split())
     assert again.exit_code == 0
     assert "all are possible with these offsets" in again.stderr
@@ -417,7 +417,7 @@ def test_without_numbers_all_must_have_done_the_same(tmp_path: Path) -> None:
         said = check.as_json()
         assert (said["verdict"], said["ranks"], said["unmatched"]) == (None, [0, 1], check.alone)
         alone = f"none of {check.alone} records of collectives of ranks 0 and 1"
-        why = f"  {alone}: no partner of another rank is certain, so none was checked"
+        why = f"  {alone} was checked: no partner on another rank is certain"
         assert found.describe() == ["causality: nothing was checked", why]
 
 
@@ -465,7 +465,7 @@ def test_records_that_two_ranks_lack_are_no_contradiction(tmp_path: Path) -> Non
     assert (check.checked, check.after.count, check.alone) == (0, 0, 38)
     (found,) = check.contradictions  # it may also be that a clock was set, and set back
     assert (found.verdict, found.inputs) == (Verdict.ASSUMED, (0, 1))
-    assert "no single offset lets all of them happen" in str(found.text)
+    assert "no single offset makes all of them possible" in str(found.text)
 
 
 def set_meanwhile(count: int, by: int, at: int) -> list[Json]:
@@ -486,16 +486,16 @@ def test_a_clock_that_was_set_meanwhile(host: str, by: int, at: int, tmp_path: P
     found = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
     assert type(found) is UnverifiedAlignment
     assert found.exit_code == 3
-    said = re.search(r"one clock was set meanwhile, by about ([\d.]+) (ms|µs), or records are missing", found.message)
+    said = re.search(r"one clock was set in between, by about ([\d.]+) (ms|µs), or records are missing", found.message)
     assert said
     assert abs(float(said[1]) * {"ms": MS, "µs": US}[said[2]] - abs(by)) < 200 * US
-    assert "lets all of them happen" not in found.hint
+    assert "makes all of them possible" not in found.hint
     for option in (["--offset", "rank1.json=0ns"], ["--on-ambiguous", "best"]):
         assert option[1] in found.hint
         assert run("merge", *paths, *option, "-fo", tmp_path / "out.json").exit_code == 0
         second = alignment_of(tmp_path / "out.json")[1]
         assert second["verdict"] == ("assumed" if "--offset" in option else "unverified")
-        assert any("one clock was set meanwhile" in text for text in second["warnings"])
+        assert any("one clock was set in between" in text for text in second["warnings"])
     report = tmp_path / "align.json"
     assert run("align", *paths, "--report", report).exception
     document = json.loads(report.read_text())
@@ -595,7 +595,7 @@ def test_a_rank_whose_clock_was_set_is_told_before_its_host_is_doubted(tmp_path:
         trace.clocks[0] = replace(trace.clocks[0], machine="node8")
         trace.snapshots[0] = snapshot.between(trace.clocks[0], snapshot.other)
     alignment = align(traces)
-    with pytest.raises(UnverifiedAlignment, match=r"rank4\.json: .* one clock was set meanwhile, by about 5 ms"):
+    with pytest.raises(UnverifiedAlignment, match=r"rank4\.json: .* one clock was set in between, by about 5 ms"):
         believed(alignment, causality(traces, alignment))
 
 

@@ -42,28 +42,28 @@ class Text(enum.Enum):
 
     # -- estimators, pairs --------------------------------------------------------------------------------------------
     QUEUED = (
-        "both name the same work, but that of a device runs when its queue comes to it, in no call for certain: ids "
-        "of its launches in both would tell"
+        "both name the same work, but a device runs it when its queue reaches it, not inside the calls: launch ids "
+        "in both files would settle it"
     )
-    VIEWS_APART = "different views of the activity are certain of different offsets"
-    LAUNCHES_TELL_NO_MORE = "launches tell to ±{bound:us}, no more than is known without it"
-    ACTIVITY_TELLS_NO_MORE = "the activity tells to ±{bound:us}, no more than is known without it"
+    VIEWS_APART = "two comparisons of the activity are certain of different offsets"
+    LAUNCHES_TELL_NO_MORE = "launches give ±{bound:us}, no better than what is known without them"
+    ACTIVITY_TELLS_NO_MORE = "the activity gives ±{bound:us}, no better than what is known without it"
     COMPARED_LAUNCHES = "kernels and the calls that launched them"
     COMPARED_SEQUENCE = "the same events in both"
     COMPARED_ACTIVITY = "the same activity in both"
     COMPARED_SAMPLING_GAPS = "the gaps around sampling interrupts"
     COMPARED_DUPLICATE = "the same recording, given twice"
     ALL_EQUAL = "all {events} events are equal, to the ns"
-    OTHER_RUN = "perhaps of two runs, of two parts of one run, or of a clock that was set meanwhile"
-    OTHER_PLACES = "{reason}; other offsets, against the best one: {rivals:moves}"
+    OTHER_RUN = "perhaps two runs, two parts of one run, or a clock that was set in between"
+    OTHER_PLACES = "{reason}; other offsets, relative to the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
-    FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, {least} are needed"
-    TRACES_DO_NOT_MEET = "the events of both do not overlap where their clocks allow it"
-    NO_PLACE_FITS = "the events of both fit at no offset"
+    FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, at least {least} are needed"
+    TRACES_DO_NOT_MEET = "the events of both files do not overlap at any offset that their clocks allow"
+    NO_PLACE_FITS = "the events of both files fit at no offset"
     BEGIN_FITS = (
-        "the first {span:short} fit ({begin} events), the whole does not ({whole} events): a clock was set, or changed "
-        "its rate, on the way"
+        "the first {span:short} fit ({begin} events), but the whole does not ({whole} events): a clock was set, or "
+        "its rate changed, on the way"
     )
     BEGIN_FITS_ELSEWHERE = (
         "{matches} events match, and {more} more at the start match at another offset: a clock was set"
@@ -72,14 +72,14 @@ class Text(enum.Enum):
     REASON_AND_WHY = "{reason}; {why}"
     NO_STEADY_CLOCK = (
         "{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
-        "({apart:short} apart), {other_run}"
+        "({apart:short} apart): {other_run}"
     )
-    FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart, {other_run}"
+    FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart: {other_run}"
     EVENTS_FIT_IN_ANOTHER_PLACE = "the traces fit nearly as well at 1 other offset, {away:short} away"
     EVENTS_FIT_IN_OTHER_PLACES = (
         "the traces fit nearly as well at {others} other offsets, the nearest {away:short} away"
     )
-    EVENTS_HARDLY_FIT = "the traces hardly fit better at the best offset than at random ones"
+    EVENTS_HARDLY_FIT = "the best offset hardly fits better than random ones"
     ONLY_SOME_MATCH = "only {matches} events match"
     EVENTS_MATCH = "{matches} events match, {share:.0%} of those that could"
     EVENTS_MATCH_ALONG_LINES = (
@@ -87,26 +87,28 @@ class Text(enum.Enum):
     )
     DURATIONS_VARY_TOGETHER = "{count} durations vary together in both, to {same:.0%}"
     LOOKS_LIKE_TWO_RUNS = "{reason}, but durations do not vary together: these look like two runs ({compared})"
-    MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs that had the same work at the same times ({compared})"
+    MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs with the same work at the same times ({compared})"
     MAY_RUN_LATER = (
-        "{reason}; but neither do the formats say that the work of the one lies inside the calls of the other, nor do "
-        "durations show it ({count} vary together to {same:.0%}): a queue may run it later"
+        "{reason}; but neither the formats nor the durations show that the work of the one lies inside the calls of "
+        "the other ({count} vary together to {same:.0%}): a queue may run it later"
     )
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
     LINES_ARE_UNCLEAR = "it is not clear how"
-    REST_FITS_NOWHERE = "what comes {after:short} after the start fits nowhere for certain"
+    REST_FITS_NOWHERE = "from {after:short} after the start on, the events fit at no offset with certainty"
     TIMES_OCCURRED_TWICE = "a clock was set back by {by:short}, so that some of its times occurred twice"
     SET_AHEAD_THERE = "a clock was set ahead by {by:short} {at:short} after the start"
     SET_BACK_THERE = "a clock was set back by {by:short} {at:short} after the start"
     DRIFT_CHANGED = "the drift changed from {before:+.2f} to {after:+.2f} ppm {at:short} after the start"
 
     # -- durations, duration_layout, duration_placement ---------------------------------------------------------------
-    DURATIONS_ARE_MEANS = "durations of {which} are means of several runs, which are like no run; profile single runs"
+    DURATIONS_ARE_MEANS = (
+        "durations of {which} are means over several runs, which match no single run; profile single runs"
+    )
     BOTH_LOGS = "both"
     OUTER_LOG = "the outer"
     INNER_LOG = "the inner"
-    FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, {least} are needed"
+    FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, at least {least} are needed"
     DURATIONS_FIT_ELSEWHERE = (
         "the durations fit nearly as well at {others} other offsets; {settle}, or one that starts with the profile"
     )
@@ -117,27 +119,27 @@ class Text(enum.Enum):
     LOG_WITH_TIMES_SETTLES = "a log with times would settle it"
     CERTAIN_MATCHES = "{used} of {total} events match with certainty"
     FEW_CERTAIN_MATCHES = "only {matches}; {settle}"
-    NOTHING_REPEATS = "{matches}; nothing repeats, so that another run would match as well"
+    NOTHING_REPEATS = "{matches}; no iteration repeats, so another run would match as well"
     ITERATIONS_DIFFER = (
-        "the iterations differ too much, or miss too much, to tell whether both are of one run: {settle}"
+        "the iterations differ too much, or lack too many events, to show that both files are of one run: {settle}"
     )
-    ITERATIONS_VARY_TOGETHER = "from one iteration to the next they vary together in both, to {same:.0%}"
-    ITERATIONS_VARY_APART = "{matches}, but {together} only, {other_run}; {settle}"
-    FEW_ITERATIONS_COMPARE = "{matches}; too few ({count}) are comparable to exclude another run"
-    ITERATIONS_HARDLY_TOGETHER = "{matches}; {together}, which is too little to be certain of one run"
+    ITERATIONS_VARY_TOGETHER = "from one iteration to the next durations vary together, to {same:.0%}"
+    ITERATIONS_VARY_APART = "{matches}, but {together} only: {other_run}; {settle}"
+    FEW_ITERATIONS_COMPARE = "{matches}; too few iterations ({count}) can be compared to exclude another run"
+    ITERATIONS_HARDLY_TOGETHER = "{matches}; {together}, too little to be certain of one run"
     ITERATIONS_OF_ONE_RUN = "{matches}; {together} ({count} compared)"
     COMPARED_DURATIONS = "durations of the same work"
-    DURATIONS_FIT_FILES = "its durations fit into {files:and}, at different times"
+    DURATIONS_FIT_FILES = "its durations match {files:and}, at different times"
     SLICES_LAID = "{words:list}"
-    LIE_INSIDE = "{inside} of {total} slices lie inside those of {host} that they were matched to{room}"
-    ROOM_INSIDE = " (half of them to ±{half:short}, 19 of 20 to ±{nearly_all:short}, if they are matched rightly)"
-    LIE_BETWEEN = "{between} without a partner in order between their neighbours"
-    LIE_APART = "{apart} before the first or after the last match in order on {tracks:and}"
+    LIE_INSIDE = "{inside} of {total} slices lie inside the slices of {host} that they match{room}"
+    ROOM_INSIDE = " (if the matches are right, half of them within ±{half:short}, 19 of 20 within ±{nearly_all:short})"
+    LIE_BETWEEN = "{between} without a match are laid in order between their neighbours"
+    LIE_APART = "{apart} before the first or after the last match are laid in order on {tracks:and}"
     NAMED_TRACK = "{name:repr}"
     TRACK_NOT_MEASURED = "{track} (times not measured)"
     NOTHING_TELLS_THE_TIMES = (
-        "Before the first and after the last slice that was matched: order and durations are real, nothing tells the "
-        "times."
+        "Slices before the first and after the last match. Their order and durations are real, their times are not "
+        "known."
     )
     THREAD_WITHOUT_NAME = "thread {tid}"
     PLACED_AROUND = "around the events inside"
@@ -151,10 +153,10 @@ class Text(enum.Enum):
     SAMPLES = "samples"
     INTERVALS = "intervals"
     TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
-    SAMPLES_ALL_EQUAL = "{busy:.0%} of the samples are busy: nothing starts or ends"
-    COUNTER_GROWS_EVENLY = "the counter grows evenly: nothing begins or ends"
-    NO_OVERLAP = "the traces do not overlap where their clocks allow it"
-    SLICES_ARE_NO_BUSIER = "nowhere are the slices busier than the time between them"
+    SAMPLES_ALL_EQUAL = "{busy:.0%} of the samples are busy, so no start or end is visible"
+    COUNTER_GROWS_EVENLY = "the counter grows evenly, so no start or end is visible"
+    NO_OVERLAP = "the traces do not overlap at any offset that their clocks allow"
+    SLICES_ARE_NO_BUSIER = "at no offset are the slices busier than the time between them"
     ACTIVITY_FITS_ELSEWHERE = "the {what} fit nearly as well {away:short} away"
     ACTIVITY_FITS_AROUND = "the {what} fit nearly as well up to {away:short} away"
     ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best offset than at random ones"
@@ -162,39 +164,42 @@ class Text(enum.Enum):
 
     # -- sampling_gaps ------------------------------------------------------------------------------------------------
     SAMPLES_AVOID_SLICES = (
-        "{samples} samples keep away from the starts and ends of slices: together within ±{half:short}"
+        "{samples} samples keep a distance from the starts and ends of slices, which relates the files within "
+        "±{half:short}"
     )
-    SAMPLES_AVOID_NOTHING = "nowhere do samples keep away from the starts and ends of slices more than by chance"
+    SAMPLES_AVOID_NOTHING = (
+        "at no offset do samples keep more distance from the starts and ends of slices than by chance"
+    )
     SAMPLES_AVOID_ANOTHER_PLACE = (
-        "samples keep away from the starts and ends of slices as much at an offset {away:short} away"
+        "samples keep the same distance from the starts and ends of slices at an offset {away:short} away"
     )
     FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
-    NO_LINE_THROUGH_GAP = "no line passes through the gap between samples and slices"
+    NO_LINE_THROUGH_GAP = "no straight line fits into the gap between samples and slices"
 
     # -- launches -----------------------------------------------------------------------------------------------------
-    EARLY_WORK = "{early} of {kernels} kernels begin before the calls that launched them, by up to {worst:time}"
-    IDS_LEFT_OUT = "{reason} ({slices} slices with ids that are not their own are left out)"
-    FEW_LAUNCH_IDS = "only {ids} ids of launches are in both files"
-    FEW_LAUNCHED = "only {share:.0%} of the work has a launch with its id: these look like two runs"
-    WORK_OUT_OF_ORDER = "only {share:.0%} of the work is in the order of its launches: these look like two runs"
-    LAUNCHES_CONTRADICT_WAITS = "{launches} launches and {waits} waits contradict each other, {other_run}"
+    EARLY_WORK = "{early} of {kernels} kernels start before the calls that launched them, by up to {worst:time}"
+    IDS_LEFT_OUT = "{reason} (left out: {slices} slices whose id belongs to another slice)"
+    FEW_LAUNCH_IDS = "only {ids} launch ids are in both files"
+    FEW_LAUNCHED = "only {share:.0%} of the device work has a launch with its id: these look like two runs"
+    WORK_OUT_OF_ORDER = "only {share:.0%} of the device work is in the order of its launches: these look like two runs"
+    LAUNCHES_CONTRADICT_WAITS = "{launches} launches and {waits} waits contradict each other: {other_run}"
     LAUNCHES_CONTRADICT_CLOCKS = "{launches} launches and {waits} waits contradict what is known of the clocks"
     FEW_WAITS = (
-        "{kernels} kernels begin after their launches, which says how late they are at most, and {waits} calls wait "
-        "for the device, which would say how early: record calls that do (cudaDeviceSynchronize), or say roughly how "
-        "the clocks are related"
+        "{kernels} kernels start after their launches, which limits the offset on one side; only {waits} calls wait "
+        "for the device, which limits it on the other: record such calls (cudaDeviceSynchronize), or state roughly "
+        "how the clocks are related"
     )
     GAPS_VARY_TOGETHER = "{gaps} gaps between them vary together in both, to {together:.0%}"
-    LITTLE_SHOWS_ONE_RUN = "ids are the same, but too little shows that it is one run ({compared})"
+    LITTLE_SHOWS_ONE_RUN = "ids are equal, but too little shows that the files are of one run ({compared})"
     LAUNCHES_MAY_BE_OF_TWO_RUNS = "launches and kernels fit, but may be of two runs ({compared})"
-    LAUNCHES_FIT = "{kernels} kernels begin after their launches, {waits} waits end after them ({compared})"
+    LAUNCHES_FIT = "{kernels} kernels start after their launches, {waits} waits end after the kernels ({compared})"
 
     # -- constraints --------------------------------------------------------------------------------------------------
     LEAVE_IT_OUT = "leave it out"
     DATE_IN_FILE = "--date: {file} ({format}) states its date itself"
     DATE_IN_TIMES = "--date: the times of {file} have a date already"
-    DAY_WITHOUT_YEAR = "--date: the times of {file} have a day but no year: they cannot be placed by a date"
-    GIVES_NO_UNIX_TIME = "{option}: that does not give {file} ({format}) a time since 1970"
+    DAY_WITHOUT_YEAR = "--date: the times of {file} have a day but no year, so a date cannot complete them"
+    GIVES_NO_UNIX_TIME = "{option} does not give {file} ({format}) times since 1970"
     NO_LOCAL_TIME_OR_MORE_NEEDED = "it holds no local time, or {option} is needed, too"
     NEEDED_TOO = "{file}: its times count {clock}: {option} is needed, too"
     NO_LOCAL_TIMES = "{option}: {file} ({format}) has no local times: they count {clock}"
@@ -205,79 +210,79 @@ class Text(enum.Enum):
     CLOCK_IS_OF = "--clock: it is {clock} of {machine}"
     RECORDED_BY_PERF = "--clock: recorded by perf"
     MACHINE_OF_NO_INPUT = (
-        "--clock says that it is of {machine}, but the inputs name {named:list} only: is the name right?"
+        "--clock names the machine {machine}, but the inputs name {named:list} only: is the name right?"
     )
-    SEVERAL_MACHINES = "--clock: the inputs name several machines, and not which of them {file} is from"
-    SAY_WHICH_MACHINE = "say it: --clock {file:file}={clock}@HOST"
+    SEVERAL_MACHINES = "--clock: the inputs name several machines, and {file} may be from any of them"
+    SAY_WHICH_MACHINE = "name it: --clock {file:file}={clock}@HOST"
     CLOCK_CANNOT_BE = "the clock of {file} cannot be {clock}: {reason}"
     LEAVE_CLOCK_OUT = "leave --clock out, or use --offset or --anchor"
     HAS_NO_TIMES = "it has no times"
     TIMES_COUNT = "its times count {clock}"
-    SAYS_ITS_WALL_TIME = "it says itself where its times are on the wall clock ({method})"
-    SAYS_ITS_CLOCK = "it says itself that it is {clock}"
-    SAYS_ITS_MACHINE = "it says itself that it is of {machine}"
+    SAYS_ITS_WALL_TIME = "it states where its times are on the wall clock ({method})"
+    SAYS_ITS_CLOCK = "it states that it is {clock}"
+    SAYS_ITS_MACHINE = "it states that it is of {machine}"
     FIRST_TIME_IS = "its first time is {ts:time} after zero"
-    FIRST_TIME_ELSEWHERE = "its first time is {away}: was the machine started anew in between?"
-    AWAY_FROM_KNOWN = "{apart:time} away from what is known ({method}), expected {allowed:time} at most"
+    FIRST_TIME_ELSEWHERE = "its first time is {away}: was the machine restarted in between?"
+    AWAY_FROM_KNOWN = "{apart:time} away from the known relation ({method}), expected {allowed:time} at most"
     READ_WITH_OTHER_DRIFT = (
-        "--drift says that the clock of {file} drifts by {stated:drift}, but it was read more than once ({method}): it "
-        "drifts by {read:drift}, within ±{within:.3f} ppm"
+        "--drift states {stated:drift} for the clock of {file}, but its readings ({method}) show {read:drift}, "
+        "within ±{within:.3f} ppm"
     )
-    TWO_DRIFTS = "--drift: {file} counts {clock}, of which another drift is stated for another file"
-    SAY_ONE_DRIFT = "say the drift of a clock for one of the files that count it: it holds for all of them"
-    LEAVE_DRIFT_OUT = "leave --drift out: what was read is used"
-    NO_SUCH_EVENT = "--anchor {anchor:repr}: {file} has no event of the name {name:repr}"
-    FEWER_EVENTS = "--anchor {anchor:repr}: {file} has {count} events of the name {name:repr}, not {number}"
+    TWO_DRIFTS = "--drift: {file} counts {clock}, but another drift is given for another file on that clock"
+    SAY_ONE_DRIFT = "give the drift of a clock for one file only: it holds for all files on that clock"
+    LEAVE_DRIFT_OUT = "leave --drift out: the readings are used"
+    NO_SUCH_EVENT = "--anchor {anchor:repr}: {file} has no event named {name:repr}"
+    FEWER_EVENTS = "--anchor {anchor:repr}: {file} has {count} events named {name:repr}, not {number}"
     FIRST_AND_LAST = "the first is #1, the last is #{count} or #-1"
     ROW_WITHOUT_TIME = "--anchor {anchor:repr}: {name:repr} in {file} is a row of a table without times"
-    HAS_FOR_INSTANCE = "it has, for instance, {names:list}"
+    HAS_FOR_INSTANCE = "its events include {names:list}"
     HAS_NO_EVENTS = "it has no events at all"
     ANCHOR_AND_FREE_DRIFT = "--anchor, with up to {ppm:.0f} ppm of drift away from its instant"
     ANCHORS_CONTRADICT = (
-        "the anchors contradict each other: between {early:repr} and {late:repr} pass {passed:time} in {file}, but "
+        "the anchors contradict each other: from {early:repr} to {late:repr}, {passed:time} pass in {file}, but "
         "{its_passed:time} in {other}, {reason}"
     )
     MORE_THAN_DRIFT_ALLOWS = "which is more than their bounds and a drift of {ppm:g} ppm allow"
-    LESS_WITHOUT_CLOCK = "and their bounds allow for less; {file} has no clock, so no drift explains it"
-    LESS_BESIDES_DRIFT = "and their bounds allow for less besides --drift"
-    ONE_ANCHOR_WRONG = "one of them is wrong, or less exact than it says: put ~TIME behind it"
+    LESS_WITHOUT_CLOCK = "and their bounds allow less; {file} has no clock, so no drift explains it"
+    LESS_BESIDES_DRIFT = "and their bounds allow less besides --drift"
+    ONE_ANCHOR_WRONG = "one of them is wrong, or less accurate than it says: append ~TIME to it"
     OFFSET_MOVES_ANCHOR = "--offset moves {file} and {other} {apart:time} away from their anchor {anchor:repr}"
-    SAY_ONE_OF_TWO = "say only one of the two"
+    SAY_ONE_OF_TWO = "use only one of the two"
     ONE_INSTANT_AT_TWO = (
-        "--anchor {one:repr} and {two:repr} are about one instant of {file}, but put it at two of {other}, "
-        "{apart:time} apart, expected {allowed:time} at most"
+        "--anchor {one:repr} and {two:repr} put one instant of {file} at two instants of {other}, {apart:time} "
+        "apart, expected {allowed:time} at most"
     )
     ANCHOR_BEFORE_EVENTS = (
-        "--anchor {anchor:repr} names a time {away:long} before its first event: is it of this file, and is its unit "
-        "right?"
+        "--anchor {anchor:repr} names a time {away:long} before its first event: is it the right file, and the right "
+        "unit?"
     )
     ANCHOR_AFTER_EVENTS = (
-        "--anchor {anchor:repr} names a time {away:long} after its last event: is it of this file, and is its unit "
-        "right?"
+        "--anchor {anchor:repr} names a time {away:long} after its last event: is it the right file, and the right "
+        "unit?"
     )
     ANCHOR_ELSEWHERE = "the anchor {anchor:repr} puts {file} and {other} {away}"
     CHECK_ANCHOR = (
-        "check the anchor; if the clocks of two machines were apart, --offset {file:file}={move:option} moves the file"
+        "check the anchor; if the clocks of two machines differed, --offset {file:file}={move:option} moves the file"
     )
-    ANCHOR_BELIEVED = "{guess}: {apart:time} away from --anchor {anchor:repr}, which is believed"
+    ANCHOR_BELIEVED = "{guess}: {apart:time} away from --anchor {anchor:repr}, which is used"
 
     # -- constraint_parser --------------------------------------------------------------------------------------------
     OPTION_TWICE = "{option} is given twice for {name:repr}"
     OPTION_FORM = "{option} {text:repr}: expected {form}"
     OPTION_WRONG = "{option}: {reason}"
     NO_INPUT = "{name:repr} is none of the inputs"
-    SEVERAL_INPUTS = "{name:repr} fits several inputs"
+    SEVERAL_INPUTS = "{name:repr} matches several inputs"
     THE_INPUTS = "the inputs: {inputs:list}"
     NO_DRIFT = "--drift: {text:repr} is not a drift such as 12ppm, -3.5ppm or 40ppb"
-    TOO_MUCH_DRIFT = "--drift: {text:repr} is more than {most} ppm, which no clock drifts"
-    NO_CLOCK = "--clock: {name:repr} is not a clock that is known"
+    TOO_MUCH_DRIFT = "--drift: {text:repr} is more than {most} ppm, and no clock drifts that much"
+    NO_CLOCK = "--clock: {name:repr} is not a known clock"
     ONE_OF_CLOCKS = "one of {clocks:list}"
     NO_CLOCK_AT_HOST = "--clock: {text:repr}: expected CLOCK or CLOCK@HOST (none has no host)"
-    NO_NAME_OF_ONE = "--clock: {text:repr}: {machine} is not a name of one machine"
+    NO_NAME_OF_ONE = "--clock: {text:repr}: {machine} does not name one machine"
     LEAVE_HOST_OUT = "leave it out: {clock}"
     NO_ZONE = "--tz: {text:repr} is not an offset such as +02:00 or UTC"
-    ZONES_END = "no zone is further from UTC than 14 hours"
-    NO_NAMES_OF_ZONES = "names of zones are not understood: `date +%:z` prints the offset of the machine it runs on"
+    ZONES_END = "no zone is more than 14 hours from UTC"
+    NO_NAMES_OF_ZONES = "zone names are not supported: `date +%:z` prints the offset of the machine where it runs"
     NO_DAY = "--date: {text:repr} is not a day such as 2018-10-26"
     ANCHOR_WRONG = "--anchor {text:repr}: {reason}"
     SEVERAL_WAYS = "it can be read in several ways"
@@ -285,86 +290,80 @@ class Text(enum.Enum):
     NO_OCCURRENCE = "#0 is not an occurrence"
     OCCURRENCES = "the first is #1, the last is #-1"
     BOTH_OF_ONE_INPUT = "both sides are of {file}, expected two inputs"
-    ANCHOR_FORMS = "FILE@TIME=FILE@TIME, FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME behind it or not"
+    ANCHOR_FORMS = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME after it or not"
     EXPECTED = "expected {forms}"
     TWO_POINTS_EXPECTED = "expected two points with `=` in between: {forms}"
-    WITHIN_NO_TIME = "{within:repr} behind the `~` is not a time with a unit, 0 or more"
+    WITHIN_NO_TIME = "{within:repr} after the `~` is not a time with a unit, 0 or more"
     HOW_FAR_APART = "how far apart the points can be, such as ~5us"
-    NO_POINT = "there is no point behind {file:repr}"
+    NO_POINT = "no point follows {file:repr}"
     POINT_EXPECTED = "expected {file}@TIME or {file}:NAME#1.start"
-    NO_TIME = "{text:repr} is not a time with a unit, or one beyond 146 years"
-    UNITS = "units are ns, us, ms, s, min, h: such as 1.5ms"
+    NO_TIME = "{text:repr} is not a time with a unit, or is beyond 146 years"
+    UNITS = "units are ns, us, ms, s, min, h, such as 1.5ms"
     NO_START_OR_END = "{text:repr} ends in neither .start nor .end"
     START_OR_END = "expected {file}:{name}#1.start or {file}:{name}#1.end"
-    NO_NUMBER = "there is no number in {text:repr}"
+    NO_NUMBER = "{text:repr} has no number"
     FIRST_OF_NAME = "{file}:{name}#1.{end} is the first of that name, #-1 the last"
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
     HOST_NOT_NAMED = (
-        "it does not name its host, so that its clock may be that of another host than those of the other ranks: "
-        "--same-machine, if all are of one"
+        "it does not name its host, so its clock may not be that of the other ranks; if all are of one host: "
+        "--same-machine"
     )
     ZONE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
     ZONE_AND_DATE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
     IS_MONOTONIC = "--clock {file:file}=monotonic"
     BOTH_MONOTONIC = "if both count the monotonic clock of one machine: {options: }"
     BOTH_OF_ONE_MACHINE = "if both are of one machine, and it was not restarted in between: --same-machine"
-    TOTALS_ONLY = "{option}: {file} holds totals only, without any time"
+    TOTALS_ONLY = "{option}: {file} holds totals only, no times"
     LEAVE_FILE_OUT = "leave {file} out of {option}"
     SEVERAL_CLOCKS = "{option}: {file} holds times of several clocks ({clocks:list})"
-    NAME_AN_EVENT = "name an event on the one that is meant: --anchor '{file}:NAME#1.start=OTHER@TIME'"
+    NAME_AN_EVENT = "name an event on the clock you mean: --anchor '{file}:NAME#1.start=OTHER@TIME'"
     TWO_BOOTS = "--same-machine: {file} and {other} are of two boots"
-    LEAVE_SAME_MACHINE_OUT = (
-        "leave it out: one boot of a machine has one clock since boot and gives each pid once, two do not"
-    )
+    LEAVE_SAME_MACHINE_OUT = "leave it out: clocks since boot and pids hold only within one boot of a machine"
     ANOTHER_BOOT = (
-        "it was recorded since another boot of {machine} than {other}: their clocks since boot are related by the wall "
-        "clock only"
+        "it was recorded in another boot of {machine} than {other}, so only the wall clock relates their clocks "
+        "since boot"
     )
 
     CLOCK_WAS_SET = (
-        "{clock} and {other} moved against each other by {moved:time} between the readings in {files:and}, more "
-        "than clocks drift: one of them was set or stood still, and nothing in between is known better than by that"
+        "{clock} and {other} moved against each other by {moved:time} between the readings in {files:and}, more than "
+        "clocks drift: one of them was set or stood still, and the bound in between is that wide"
     )
     SET_IN_BETWEEN = "{method} (set in between)"
     READ_TIMES = "{method}, read {count} times"
-    NO_EVEN_DRIFT = "{files:list}: no even drift leads through the readings of {clock} and {other}"
+    NO_EVEN_DRIFT = "{files:list}: no constant drift fits the readings of {clock} and {other}"
 
     # -- duplicate_inputs, non_overlapping, jobs, names ---------------------------------------------------------------
-    SAME_RECORDING = (
-        "its events are those of {other}: the same recording given twice is drawn twice; leave one of the two out"
-    )
+    SAME_RECORDING = "its events are those of {other}: the same recording is drawn twice; leave one of the two out"
     SAME_SAMPLES = (
-        "{shared} of its {samples} samples are of the same events, threads and times as samples of {other}: they are "
-        "drawn twice; leave one of the two out"
+        "{shared} of its {samples} samples are samples of {other} (same events, threads and times): they are drawn "
+        "twice; leave one of the two out"
     )
     OVERLAPS_WITH_NONE = (
-        "it does not overlap in time with any other input, and is {gap:long} away from {other}: another run, or a "
-        "clock that was read wrongly"
+        "it does not overlap in time with any other input, and is {gap:long} away from {other}: is it another run, "
+        "or is its clock wrong?"
     )
     WITH_HINTS = "{said:; }"
-    ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}: {options} would let it overlap"
-    NO_ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}, and no other zone would let it overlap"
+    ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}: {options} would make them overlap"
+    NO_ZONE_WOULD_OVERLAP = "the local time of {file} was read as {zone}, and no other zone would make them overlap"
     DATE_IS = "--date {file:file}={day}"
     ANY_ZONE_OF = "--tz {file:file}=ZONE with any of {count} zones"
     ONE_OPTION_OF = "{options: or }"
     ANOTHER_JOB = (
-        "it is of a job of {ranks} ranks, {other} of one of {its_ranks}: two jobs, so that what their ranks did "
-        "together is not compared"
+        "it is of a job of {ranks} ranks, {other} of one of {its_ranks}: collectives of two jobs are not compared"
     )
     MAP = "--map {kind}={patterns}"
     MAP_TAKES_NO_NAME = "{map}: no event has such a name"
-    HOW_TO_MAP_NAMES = "capitals do not matter, * stands for anything: convolution=*conv* takes all names with conv"
-    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so this makes names of two files no more equal"
+    HOW_TO_MAP_NAMES = "case does not matter, and * matches anything: convolution=*conv* matches all names with conv"
+    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so no names of two files become equal"
     CLASSES_OF_NAMES = (
-        "classes are {classes:list}; for other work give the names of both files: {kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
+        "classes are {classes:list}; for other work list the names of both files: {kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
     )
     NOT_A_MAP = "--map {given:repr}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*"
 
     # -- contradictions -----------------------------------------------------------------------------------------------
     TOO_MANY_TO_CHECK = (
-        "whether its clock is right was not checked by its events and those of {other}, since there are more than "
-        "{most} slices"
+        "its clock was not checked by its events and those of {other}, since there are more than {most} slices"
     )
     FITS_IN_SEVERAL_PLACES = "its events and those of {other} do not fit each other here, but at several other offsets"
     WRONG_OR_TWO_RUNS = (
@@ -372,62 +371,59 @@ class Text(enum.Enum):
         "wrong, or they are of two runs"
     )
     STEPS = "{steps:, then }"
-    BOTH_FILES_SAY = "by what both files say of their times"
+    BOTH_FILES_SAY = "as both files state them"
     ZONE_OPTION = "--tz {file:file}={zone}"
     ZONE_MOVED = (
-        "its local time was read as {was}, but {matches} events of it and of {other} fit in {zone} only, and are "
-        "believed: {option} says so"
+        "its local time was read as {was}, but {matches} events of it and of {other} fit only in {zone}, which is "
+        "used: {option} states it"
     )
     ZONES_WOULD_AGREE = "{options:and} would agree with the events; "
     EVENTS_CONTRADICT = (
         "{a} and {b}: their clocks ({by}) contradict their events: {n} events fit if {file} is moved by {move:time}, "
-        "and they do not fit as it is"
+        "and do not fit otherwise"
     )
     BELIEVE_OR_LEAVE = (
-        "{settle}--offset {file:file}={move:option} believes the events; --offset {file:file}=0ns leaves it where it "
-        "is; --anchor says of an event what it is in the other file"
+        "{settle}--offset {file:file}={move:option} follows the events; --offset {file:file}=0ns keeps the stated "
+        "clock; --anchor names one event in both files"
     )
     WORK_TOO_EARLY = (
-        "{host} and {device}: their clocks ({by}) contradict their events: {early}, and at most {most:time} are "
-        "possible"
+        "{host} and {device}: their clocks ({by}) contradict their events: {early}, and at most {most:time} is possible"
     )
     OFFSET_OR_LEAVE = (
-        "--offset {file:file}={move:option} lets none begin before its call; --offset {file:file}=0ns leaves it where"
-        " it is"
+        "--offset {file:file}={move:option} lets none start before its call; --offset {file:file}=0ns keeps the "
+        "stated clock"
     )
     EARLY_WORK_WARNING = "the clocks of {host} and {device} contradict their events: {early}"
     MOVE = "{move:move}"
     MOVES = "{begin:move} at its start and {end:move} at its end"
     FITS_BETTER = "its events and those of {other} fit better {where}, though that is {verdict}: {reason}"
-    BELONGS_ELSEWHERE = (
-        "its events and those of {other} say that it belongs {where} ({n} matches, within {within:time})"
-    )
+    BELONGS_ELSEWHERE = "its events and those of {other} fit {where} ({n} matches, within {within:time})"
     OFFSET_WOULD_AGREE = "{text}; --offset {file:file}={move:option} would agree"
 
     # -- solve --------------------------------------------------------------------------------------------------------
     LOOP_DOES_NOT_CLOSE = (
-        "the clocks of {files:list} contradict each other: a time that is taken from one to the next, {path: -> }, "
-        "comes back {apart:time} off, and at most {most:time} are possible"
+        "the clocks of {files:list} contradict each other: a time mapped from one to the next, {path: -> }, comes "
+        "back {apart:time} off, and at most {most:time} is possible"
     )
     ONE_RELATION_IS_WRONG = (
-        "one of these relations is wrong, and nothing tells which: leave a file out, or say where one belongs, for "
-        "instance --offset {file}=TIME"
+        "one of these relations is wrong, but it is not clear which: leave a file out, or place one, for instance "
+        "--offset {file}=TIME"
     )
     LOOP_IS_STRAINED = (
-        "a time that is taken from one clock to the next, {path: -> }, comes back {apart:time} off, where at most "
-        "{most:time} are possible: one of these relations is less exact than it says"
+        "a time mapped from one clock to the next, {path: -> }, comes back {apart:time} off, and at most {most:time} "
+        "is possible: one of these relations is less accurate than it says"
     )
-    ASSUMED_IS_OFF = "{method}: its events say that this is {apart:time} off, and they are believed"
+    ASSUMED_IS_OFF = "{method}: its events show that this is {apart:time} off, and are used"
     PAIR_LEFT_OUT = (
-        "the events of {a} and {b} alone would put them {apart:time} from where all others put them, and were left out"
+        "the events of {a} and {b} alone put them {apart:time} from where all others put them, and were left out"
     )
-    CANNOT_BE_LINED_UP = "{a} and {b} cannot be lined up: {why}"
+    CANNOT_BE_LINED_UP = "{a} and {b} cannot be aligned: {why}"
     SETTLE_AMBIGUITY = (
         "`traceconv clocks {files:files}` lists what would help; if you know the offset: --offset FILE=TIME or "
         "--anchor; --on-ambiguous best takes the best offset and marks it"
     )
     BESIDE_OTHERS = "not aligned: starts with the others"
-    TAKEN_AS_BEST = "placed where it fits best (--on-ambiguous best), though that is {verdict}: {why}"
+    TAKEN_AS_BEST = "placed at the best offset (--on-ambiguous best), though that is {verdict}: {why}"
     NOT_ALIGNED = "not aligned: do not compare its times with those of other files"
     NOT_ALIGNED_BECAUSE = "not aligned: do not compare its times with those of other files ({reason})"
 
@@ -437,18 +433,18 @@ class Text(enum.Enum):
     TOTALS = "totals have no times: placed at the start of the trace"
     DURATIONS_IN = "durations of the same work in {file}"
     IN_THE_SAME_SLICES = "it lies in the same slices as {other}, so one of the two must be of another run"
-    TWO_CLOCKS_IN_ONE_FILE = "{file} holds times of two clocks that nothing relates: {one}, and {other}"
-    SPLIT_IT = "split it where the second recording begins, and merge the parts with --offset"
+    TWO_CLOCKS_IN_ONE_FILE = "{file} holds times of two unrelated clocks: {one}, and {other}"
+    SPLIT_IT = "split it where the second recording starts, and merge the parts with --offset"
     CANNOT_BE_RELATED = "{a} and {b} have no common clock{events} ({a}: {one}; {b}: {other})"
-    NOR_DO_EVENTS_TELL = ", and their events do not tell the offset: {reason}"
+    NOR_DO_EVENTS_TELL = ", and their events do not determine the offset: {reason}"
     SAY_SAME_RUN = "if both are of one run: --same-run"
     CLOCKS_COMMAND = "`traceconv clocks {files:files}` lists what would help"
     SAY_OFFSET = "if you know the offset, --offset {file:file}=TIME adds it to all times of that file"
-    GUESS_OFFSET = "--offset {file:file}={move:option} lets both start together, which is a guess"
+    GUESS_OFFSET = "--offset {file:file}={move:option} makes both start together, which is a guess"
     ELSE = "{advice:; }"
-    WOULD_RUN_OFF = "{file}: what is known of its clock contradicts itself: it would run {drift:drift} off"
-    LEAVE_OUT_OR_PLACE = "leave a file out, or say with --offset where this one belongs"
-    TOO_FAR = "{file}: its times lie more than 146 years from zero once they are moved"
+    WOULD_RUN_OFF = "{file}: the known relations of its clock contradict each other: its drift would be {drift:drift}"
+    LEAVE_OUT_OR_PLACE = "leave a file out, or place this one with --offset"
+    TOO_FAR = "{file}: after the move, its times are more than 146 years from zero"
     CHECK_OFFSET_AND_UNIT = "check --offset and the unit of the times (-O ts_unit=...)"
 
     # -- receipts -----------------------------------------------------------------------------------------------------
@@ -472,41 +468,41 @@ class Text(enum.Enum):
     SAID_OF_FILE = "{file}: {text}"
     SLICE_AT = "{place} {name:repr}"
     EFFECT_AND_CAUSE = "{effect}, {cause}"
-    CALLS_TOO_FEW = "{count} calls in {files:and} are too few to be checked"
+    CALLS_TOO_FEW = "{count} calls in {files:and} are too few to check"
     CALLS_BESIDE = ", and {count} more where no operator was recorded"
     CHECKED = "{rule}: {count} of {pairs} of {files:and}{outside}{worst}{rest}"
     BY_UP_TO = ", by up to {time:time}"
     WORST_AT = "{worst} ({place})"
     FAULT_OF_RECORDING = ": a fault of the recording, not of the alignment"
-    BEYOND_LIMIT = "; {count} of them by more than the {limit:time} that are possible"
+    BEYOND_LIMIT = "; {count} of them by more than the possible {limit:time}"
     BEFORE_CORRECTION = "; before the correction: {count}{worst}"
-    UNKNOWN_BEFORE = "; how it was before is not known"
+    UNKNOWN_BEFORE = "; not known before the correction"
     BESIDE = "{one}{other}"
     CAUSALITY_CHECKED = "causality: {sizes:and} checked, {total}"
     NO_CAUSALITY_CHECKED = "causality: nothing was checked"
     OUT_OF_ORDER = "{count} out of order"
     ALL_IN_ORDER = "all in order"
     INDENTED = "  {line}"
-    CONTRADICTS_ITS_PLACE = "its events contradict how it was put on one time axis with {other}: {check}"
+    CONTRADICTS_ITS_PLACE = "its events contradict its alignment with {other}: {check}"
     SAY_WHERE_IT_BELONGS = (
-        "--anchor or --offset {name:file}=TIME say where it belongs (0ns: where its own times put it); "
-        "--on-ambiguous best leaves it here and says so beside it"
+        "--anchor or --offset {name:file}=TIME place it (0ns: where its own times put it); --on-ambiguous best "
+        "leaves it here and marks it"
     )
 
     # -- containment --------------------------------------------------------------------------------------------------
     CALLS_FIT_ELSEWHERE = (
-        "only {inside} of {count} calls{where} lie in operators of {framework} as the two clocks are stated, and "
+        "with the clocks as stated, only {inside} of {count} calls{where} lie in operators of {framework}, and "
         "{fitting} would {move:move}: {why}"
     )
     FROM_ON = ", from {place} on,"
     CALLS_IN_NO_OPERATOR = (
-        "{outside} of {count} calls lie in no operators of {framework} as the two clocks are stated, and {empty} "
+        "with the clocks as stated, {outside} of {count} calls lie in no operator of {framework}, and {empty} "
         "operators hold no call: {why}"
     )
-    CLOCK_WRONG_OR_TWO_PROCESSES = "a clock is wrong or was set meanwhile, or they are of two processes"
+    CLOCK_WRONG_OR_TWO_PROCESSES = "a clock is wrong or was set in between, or the files are of two processes"
     OPERATORS_WITHOUT_CALLS = (
-        "{empty} operators of {framework} in a row hold no call while the log goes on: a clock was set meanwhile, "
-        "lines are missing, or something else did their work"
+        "{empty} operators of {framework} in a row hold no call while the log goes on: a clock was set in between, "
+        "lines are missing, or other code did their work"
     )
 
     # -- collectives, ranks -------------------------------------------------------------------------------------------
@@ -515,49 +511,49 @@ class Text(enum.Enum):
         "{clocks} contradict their collectives: {count} of {all} are impossible with these offsets, by up to "
         "{worst:short} ({place})"
     )
-    WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and that of {other}, taken for one,"
+    WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and that of {other}, taken as equal,"
     CLOCKS_OF_BOTH = "its clock and that of {other}"
     BECAUSE = "{text}: {why}"
     NO_OFFSET_EXPLAINS = (
-        "no single offset lets all of them happen, so that a clock was set meanwhile, or records are missing"
+        "no single offset makes all of them possible, so a clock was set in between, or records are missing"
     )
-    ONE_CLOCK_WAS_SET = "one clock was set meanwhile, by about {by:short}, or records are missing"
-    LEAVE_IT = "--offset {name:file}=0ns leaves it where it is, and --on-ambiguous best all files"
-    MOVE_IT_OR_LEAVE_IT = "--offset {name:file}={move:option} lets all of them happen; {leave}"
+    ONE_CLOCK_WAS_SET = "one clock was set in between, by about {by:short}, or records are missing"
+    LEAVE_IT = "--offset {name:file}=0ns keeps its clock, and --on-ambiguous best keeps all clocks"
+    MOVE_IT_OR_LEAVE_IT = "--offset {name:file}={move:option} makes all of them possible; {leave}"
     PLACED_BY_COLLECTIVES = (
         "{count:collective s} of {groups:group s}; its wall clock and that of {other} are {apart:short} apart"
     )
     NO_CLOCKS_OF_HOSTS_FIT = (
-        "{files:list}: no offsets of the clocks of their hosts let all of their collectives happen: {names:and} "
-        "contradict each other, so that a clock was set meanwhile, or records are wrong"
+        "{files:list}: no offsets between their hosts make all of their collectives possible: {names:and} contradict "
+        "each other, so a clock was set in between, or records are wrong"
     )
     COLLECTIVE_NUMBERED = "{name:repr} number {seq}"
     OF_TWO_RANKS = "{collective} (rank {left} left it at {early}, rank {entered} entered it at {late})"
     HOSTS_ARE_APART = (
-        "the wall clock of {host} is ahead of that of {other} by {least:short} to {most:short}, in the middle, by "
-        "{count:collective s} of both"
+        "the wall clock of {host} is {least:short} to {most:short} ahead of that of {other}, in the middle of the "
+        "recording, by {count:collective s} of both"
     )
     HOSTS_MAY_BE_APART = (
-        "the wall clock of {host} is {least:short} behind that of {other} at most and {most:short} ahead at most, in "
-        "the middle, by {count:collective s} of both"
+        "the wall clock of {host} is at most {least:short} behind and at most {most:short} ahead of that of {other}, "
+        "in the middle of the recording, by {count:collective s} of both"
     )
     SEVERAL_ORDERS_FIT = (
-        "{files:list}: their collectives have no numbers (Seq), and several offsets of the clocks of their hosts "
-        "let them happen; the wall clocks do not tell which"
+        "{files:list}: their collectives have no numbers (Seq), several offsets between their hosts make them "
+        "possible, and the wall clocks do not decide"
     )
     NO_ORDER_FITS = (
-        "{files:list}: their collectives have no numbers (Seq), and it is not certain which of them are one: one file "
-        "lacks some, or a clock was set meanwhile"
+        "{files:list}: their collectives have no numbers (Seq), and it is not certain which records are one "
+        "collective: one file lacks some, or a clock was set in between"
     )
     RANKS = "ranks {ranks}"
     MANY_RANKS = "{count} ranks"
     NO_COLLECTIVE_CHECKED = (
-        "none of {count} records of collectives of {ranks}: no partner of another rank is certain, so none was checked"
+        "none of {count} records of collectives of {ranks} was checked: no partner on another rank is certain"
     )
     COLLECTIVES_CHECKED = "{collectives} of {ranks} checked: {found}{alone}"
     ALL_COLLECTIVES_POSSIBLE = "all are possible with these offsets"
     COLLECTIVES_IMPOSSIBLE = "{count} are impossible with these offsets, by up to {worst:short} ({place})"
-    WITHOUT_PARTNER = "; of {count} more records no partner is certain"
+    WITHOUT_PARTNER = "; {count} more records have no certain partner"
 
     # -- identity -----------------------------------------------------------------------------------------------------
     PID = "pid {number}"
@@ -572,34 +568,34 @@ class Text(enum.Enum):
     ONE_PROCESS_OF_THREADS = "{name}: one process in {into} and {moved} ({threads}): {why}"
     ONE_THREAD = "{name}: one thread in {into} and {moved}: {why}"
     ITS_CALLS_INSIDE = "the calls of the log lie inside its slices"
-    ONLY_WRITER = "it is the only one here that can have written the log; {machine}"
-    BOTH_OF_HOST = "both are of host {host}"
-    BOTH_OF_ONE_BOOT = "both are of one boot"
-    HOSTS_OF_ONE_BOOT = "{one} and {other} are of one boot"
+    ONLY_WRITER = "only this process can have written the log; {machine}"
+    BOTH_OF_HOST = "both are from host {host}"
+    BOTH_OF_ONE_BOOT = "both are from one boot"
+    HOSTS_OF_ONE_BOOT = "{one} and {other} are from one boot"
     USER_SAYS_ONE_MACHINE = "--same-machine says that it is one machine"
     NO_INPUT_NAMES_A_MACHINE = "assumed: no input names its machine"
     NAMES_NO_MACHINE = "{file} names no machine"
     NEITHER_NAMES_A_MACHINE = "neither names a machine"
-    OTHERS_OF_HOST = "assumed: {none}, all others are of host {host}"
-    OTHERS_OF_ONE_MACHINE = "assumed: {none}, all others are of one machine"
+    OTHERS_OF_HOST = "assumed: {none}, all others are from host {host}"
+    OTHERS_OF_ONE_MACHINE = "assumed: {none}, all others are from one machine"
     NOT_ONE_PROCESS = "{names}: not one process in {files}: {why}"
     NOT_ONE_PROCESS_EACH = "{names}: not one process each in {files}: {why}"
-    OF_SEVERAL_HOSTS = "they are of the hosts {hosts}"
-    OF_SEVERAL_BOOTS = "they are of different boots"
+    OF_SEVERAL_HOSTS = "they are from the hosts {hosts}"
+    OF_SEVERAL_BOOTS = "they are from different boots"
     OF_SEVERAL_RANKS = "they are of the ranks {ranks}"
     RECORDED_TWICE = "both are recordings of {format} at the same time"
-    MACHINES_UNSAID = "nothing says that these are of one machine"
-    PROCESS_UNTOLD = "{name} of {file} stays apart: no input tells the process"
-    PROCESSES_UNTOLD = "{name} of {file} stay apart: no input tells the process"
-    CAN_BELONG_TO_SEVERAL = "{name} of {file} stays apart: it can belong to {meant}"
+    MACHINES_UNSAID = "no input shows that they are from one machine"
+    PROCESS_UNTOLD = "{name} of {file} stays apart: no input names its process"
+    PROCESSES_UNTOLD = "{name} of {file} stay apart: no input names their process"
+    CAN_BELONG_TO_SEVERAL = "{name} of {file} stays apart: it may belong to {meant}"
 
     # -- clock_overview -----------------------------------------------------------------------------------------------
     IF_MONOTONIC = "if {file} counts the monotonic clock of this machine: {option}"
     READ_CLOCKS = "next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND"
-    IF_INSTANT_KNOWN = "if you know an instant of both: --anchor {anchor:file}"
+    IF_INSTANT_KNOWN = "if you know an instant that both recorded: --anchor {anchor:file}"
     IF_APART_KNOWN = "if you know how far apart they are: --offset {file:file}=TIME"
     EVENTS_MAY_TELL = (
-        "their events may tell: traceconv align {files:files} (if it refuses, one of the following is needed)"
+        "their events may determine the offset: traceconv align {files:files} (if it refuses, use one of the following)"
     )
 
 

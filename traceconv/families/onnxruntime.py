@@ -55,7 +55,7 @@ TRUNCATED = absent(
 )
 ALL_ZERO = noted(
     "onnxruntime.counters_all_zero",
-    "all perf counters are 0 in every layer: the events did not fit into the counters of the CPU; ask for fewer",
+    "all perf counters are 0 in every layer: the CPU has too few counters for these events; record fewer of them",
 )
 NO_VALUE = absent(
     "onnxruntime.counter_no_value",

@@ -39,7 +39,7 @@ from traceconv.model.marks import FormatMarks
 from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
-BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or lacks a time that is a number: it was left out")
+BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or has no numeric time: it was left out")
 REPAIRED_JSON = repaired(
     "tensorrt.repaired", "the file is not valid JSON (names without escapes, nan, cut): read object by object"
 )

@@ -52,7 +52,7 @@ IMPOSSIBLE_CPU = declare(
 IMPOSSIBLE_WEIGHT = declare(
     "sample.impossible_weight",
     ProblemKind.REPAIRED,
-    "a sample counts for more than 64 bits hold: it was kept with the greatest weight that they do",
+    "the weight of a sample exceeds 64 bits: it was kept with the largest possible weight",
 )
 
 

@@ -20,7 +20,7 @@ Numbers = Sequence[int] | I64 | I32
 NOT_A_NUMBER = declare(
     "counter.not_a_number",
     ProblemKind.LOST,
-    "a counter value is infinite, too large for a double or no number at all: it was left out",
+    "a counter value is infinite, too large for a double, or not a number: it was left out",
 )
 
 

@@ -15,12 +15,12 @@ from traceconv.model.trace import I64, SourceInfo
 NEGATIVE_DURATION = declare(
     "slice.negative_duration",
     ProblemKind.REPAIRED,
-    "a duration below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
+    "a duration is below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
 )
 OUT_OF_RANGE = declare(
     "time.out_of_range",
     ProblemKind.REPAIRED,
-    "a time or duration beyond 146 years: drawn at that limit; of slices and instants the value is kept in the args",
+    "a time or duration is beyond 146 years: drawn at that limit; slices and instants keep the value in the args",
 )
 
 

@@ -18,7 +18,7 @@ _CHUNK = 1 << 13
 UNBEGUN_END = declare(
     "slice.end_without_begin",
     ProblemKind.ABSENT,
-    "an end has no begin on its track: the recording began inside the slice, so its start is unknown",
+    "an end has no start on its track: the recording started inside the slice, so its start is not known",
 )
 UNENDED = declare(
     "slice.begin_without_end",

@@ -20,7 +20,7 @@ LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larg
 NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is not an object, and was skipped")
 BAD_BASE = lost(
     "chrome.bad_base_time",
-    "baseTimeNanoseconds is not a whole number, so it is not exact and was left out; --offset can say it",
+    "baseTimeNanoseconds is not a whole number, so it is inexact and was left out; use --offset",
 )
 NOT_READ = lost("chrome.not_read", "ftrace or ETW text inside a Chrome trace is not read")
 

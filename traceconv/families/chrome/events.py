@@ -49,12 +49,12 @@ NO_DURATION = absent(
 )
 UNKNOWN_PHASE = lost("chrome.unknown_phase", "an event has a phase that the format does not know")
 EMPTY_EVENT = skipped(
-    "chrome.empty_event", "empty objects, which some writers put after the last event, mean nothing", quiet=True
+    "chrome.empty_event", "empty objects carry no data; some writers put one after the last event", quiet=True
 )
 NO_VALUE = absent("chrome.counter_without_value", "a counter event holds no number")
 NO_NUMBER = absent("chrome.empty_counter_value", "one series of a counter event is null or NaN: nothing was measured")
 BAD_VALUE = lost("chrome.bad_counter_value", "one series of a counter event is not a number")
-NO_ID = lost("chrome.no_id", "an event that belongs together with others by its id has none")
+NO_ID = lost("chrome.no_id", "an event of a kind that is matched by id has no id")
 BAD_ARGS = repaired("chrome.bad_args", "args that are not a JSON object were kept under the key `args`")
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode

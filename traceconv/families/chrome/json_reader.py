@@ -39,16 +39,16 @@ from traceconv.model.diagnostics import lost, noted, repaired
 
 REPAIRED = repaired(
     "chrome.repaired",
-    "invalid JSON was read as the writer meant it (quotes, escapes, NaN, commas)",
+    "invalid JSON (quotes, escapes, NaN, commas) was read as its writer meant it",
 )
-CUT = lost("chrome.cut", "the file ends inside an event, which was dropped; all events before it were kept")
-GARBLED = lost("chrome.garbled", "text between events that cannot be read as an event was skipped")
+CUT = lost("chrome.cut", "the file ends inside an event, which was left out; all events before it were read")
+GARBLED = lost("chrome.garbled", "text between events cannot be read as an event and was skipped")
 NO_CLOSING = repaired(
-    "chrome.unclosed", "the closing bracket is missing: the writer was stopped; the text before the end was read"
+    "chrome.unclosed", "the closing bracket is missing, so the writer was stopped; the text before the end was read"
 )
 EXTRA_DOCUMENT = noted(
     "chrome.extra_document",
-    "more events follow after the end of the JSON document (several dumps or writers in one file); they were read too",
+    "more events follow the end of the JSON document (several dumps or writers in one file); they were read, too",
 )
 REPEATED_VALUE = lost(
     "chrome.repeated_value",

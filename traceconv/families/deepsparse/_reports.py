@@ -30,7 +30,7 @@ NO_TIME = lost("deepsparse.layer_without_time", "a layer or an iteration has no 
 NO_NUMBER = absent("deepsparse.not_a_number", "a value is NaN or infinite: it was left out of the args")
 NAIVE_THROUGHPUT = skipped(
     "deepsparse.naive_throughput",
-    "layers that run in ONNX Runtime have no dimensions, and a throughput that means nothing: it was left out",
+    "layers that run in ONNX Runtime have no dimensions, so their throughput has no meaning: it was left out",
     quiet=True,
 )
 OUTSIDE_PARENT = noted(

@@ -27,7 +27,7 @@ from traceconv.model.trace import Level
 NO_CLOCK = ClockDomain("order of the DeepSparse lines", Zero.UNKNOWN, Run.NONE)
 BAD_DURATION = lost(
     "deepsparse.bad_duration",
-    "the duration of a compute_func line is not a number of milliseconds of 0 or more: its slice was left out",
+    "the duration of a compute_func line is not a number of ms, 0 or more: its slice was left out",
 )
 CUT_LINE = lost(
     "deepsparse.cut_line",

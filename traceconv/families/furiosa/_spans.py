@@ -24,14 +24,14 @@ from traceconv.model.trace import I64, NO_TRACK, TrackId
 
 WRAPPED = repaired(
     "furiosa.wrapped_difference",
-    "a duration of 2^63 or more is a difference that wrapped around in unsigned 64 bits: read as the number that it is",
+    "a duration of 2^63 or more is a negative difference in unsigned 64 bits: it was read as negative",
 )
 LOST_PARENT = absent(
     "furiosa.parent_missing",
     "the parent of a span is not in the file (the exporter drops spans when its channel is full): drawn without it",
 )
 SAME_ID = noted(
-    "furiosa.same_span_id", "two spans of one trace have the same span id: children were given to the first"
+    "furiosa.same_span_id", "two spans of one trace have the same span id: children were assigned to the first"
 )
 
 NPU = "NPU"

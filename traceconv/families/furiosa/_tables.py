@@ -30,15 +30,15 @@ from traceconv.model.diagnostics import absent, lost, skipped
 
 BAD_ROW = lost("furiosa-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
 OTHER_TABLE = skipped(
-    "furiosa-table.other_table", "lines of tables that are none of the profiler's were left out", quiet=True
+    "furiosa-table.other_table", "lines of other tables than the profiler's were left out", quiet=True
 )
 ELIDED_ROWS = absent(
     "furiosa-table.elided_rows",
-    "rows that were left out when the table was printed, or cut off later (print all of them, or use CSV)",
+    "rows were left out when the table was printed, or cut off later (print all of them, or use CSV)",
 )
 ELIDED_COLUMNS = absent(
     "furiosa-table.elided_columns",
-    "columns that were left out when the table was printed (print all of them, or use CSV)",
+    "columns were left out when the table was printed (print all of them, or use CSV)",
 )
 
 COLUMNS = (

@@ -73,15 +73,15 @@ OTHER_LINE = skipped(
 )
 FLOAT_TIMES = noted(
     "furiosa-table.float_times",
-    "times are floats, as pandas makes them of columns with gaps: they are off by up to 256 ns",
+    "times are floats, as pandas writes columns with gaps: they are off by up to 256 ns",
 )
 DURATION_DIFFERS = noted(
     "furiosa-table.duration_differs",
-    "the duration of a row is not its end - start: the latter was taken, the former is in the args",
+    "the duration of a row differs from end - start: the difference is used, the printed duration is in the args",
 )
 WAIT_DIFFERS = noted(
     "furiosa-table.wait_differs",
-    "the wait of a row is not its total - run: the latter was taken, the former is in the args",
+    "the wait of a row differs from total - run: the difference is used, the printed wait is in the args",
 )
 
 _HOST_CLOCK = REALTIME

@@ -49,10 +49,10 @@ from traceconv.model.trace import TrackId
 
 TIMES_DIFFER = noted(
     "furiosa.times_differ",
-    "ts and dur of a span do not agree with start_ts and end_ts in its args to 1 µs: the latter were taken",
+    "ts and dur of a span differ from start_ts and end_ts in its args by more than 1 µs: the latter were used",
 )
 BAD_SPAN_TIME = repaired(
-    "furiosa.bad_span_time", "start_ts or end_ts of a span is not a number: ts and dur were taken instead"
+    "furiosa.bad_span_time", "start_ts or end_ts of a span is not a number: ts and dur were used instead"
 )
 
 _WALL = replace(REALTIME)

@@ -66,14 +66,14 @@ CLOCKS = {"monotonic": MONOTONIC, "monotonic_raw": MONOTONIC_RAW, "boottime": BO
 
 STEP_BACK = noted(
     "timed_log.step_back",
-    "the time goes back by more than a second: several runs in one log, the clock was set, or threads wrote late",
+    "the time steps back by more than a second: several runs in one log, the clock was set, or threads wrote late",
 )
 BAD_TIME = noted(
-    "timed_log.no_such_time", "a time is none (month 13, hour 25): the line was kept with the entry before it"
+    "timed_log.no_such_time", "a time is invalid (month 13, hour 25): the line was added to the entry before it"
 )
 LONG_ENTRY = noted(
     "timed_log.long_entry",
-    "an entry has very many lines without a time: it goes on in further entries at the same time",
+    "an entry has very many lines without a time: it is continued in further entries at the same time",
     quiet=True,
 )
 

@@ -54,11 +54,11 @@ RUN_CLOCK = ClockDomain("MXNet profiler time", Zero.RUN_START, Run.UNKNOWN, 1000
 
 LONE_BEGIN = absent(
     "mxnet.begin_without_end",
-    "a start is not followed by its end, which always is the next record: the file is cut or damaged there",
+    "a start is not followed by its end, which is always the next record: the file is cut or damaged there",
 )
 LONE_END = absent(
     "mxnet.end_without_begin",
-    "an end does not follow its start, which always is the record before: the file is cut or damaged there",
+    "an end does not follow its start, which is always the previous record: the file is cut or damaged there",
 )
 NOT_WANTED = skipped(
     "mxnet.api_counter", "counters of the C API were left out, as the option api_counters=false asks", quiet=True

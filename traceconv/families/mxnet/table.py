@@ -43,7 +43,7 @@ OTHER_LINE = skipped(
 )
 BAD_ROW = lost("mxnet-table.bad_row", "a row does not have the numbers of its heading (a cut or mixed up line)")
 CUT = lost("mxnet-table.cut", "the JSON ends inside an entry: those before it were kept")
-NEVER_SET = absent("mxnet-table.minimum_never_set", "a minimum was never set by MXNet (2147483.647), and was left out")
+NEVER_SET = absent("mxnet-table.minimum_never_set", "MXNet never set a minimum (2147483.647): it was left out")
 
 _BEGIN = re.compile(r"Profile Statistics[.:]")
 _HEADING = re.compile(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")

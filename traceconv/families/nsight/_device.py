@@ -18,18 +18,18 @@ from traceconv.model.trace import TrackId
 EVENT_WITHOUT_TIME = declare(
     "nsys.cuda_event_without_time",
     ProblemKind.ABSENT,
-    "records of CUDA events carry a time only in new versions and if asked for: without one there is nothing to draw",
+    "a record of a CUDA event has no time: only new versions write it, and only on request",
     quiet=True,
 )
 UNMATCHED_FREE = declare(
     "nsys.free_without_allocation",
     ProblemKind.ABSENT,
-    "memory was freed that had been allocated before the recording: the counter of its device does not hold it",
+    "memory was freed that had been allocated before the recording: the counter of its device does not include it",
 )
 SWAPPED = declare(
     "nsys.swapped_memory_operations",
     ProblemKind.REPAIRED,
-    "all memory is freed before it is allocated, by the words of the export: the two words were swapped",
+    "the export says that all memory is freed before it is allocated: the two operations were swapped",
 )
 
 #: So many addresses have to agree before the words of the export are not believed.

@@ -23,13 +23,13 @@ DAMAGED = declare(
 UNKNOWN_STRING = declare(
     "nsys.unknown_string",
     ProblemKind.ABSENT,
-    "a row refers to a string that the export does not hold: the number of the string is shown in its place",
+    "a row refers to a string that the export does not hold: the number of the string is shown instead",
 )
 
 ODD_VALUE = declare(
     "nsys.odd_value",
     ProblemKind.LOST,
-    "a column of numbers holds something else in a row, or a time that no session can have: taken for none, the rest "
+    "a number column holds another value, or a time that no session can have: it was left out, the rest "
     "of the row was read",
 )
 

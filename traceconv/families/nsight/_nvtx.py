@@ -18,7 +18,7 @@ from traceconv.model.trace import TrackId
 UNKNOWN_TYPE = declare(
     "nsys.unknown_nvtx_type",
     ProblemKind.LOST,
-    "an NVTX row is of a type that is not known (none of mark, range, category, domain, thread name): left out",
+    "an NVTX row is of an unknown type (not mark, range, category, domain or thread name): left out",
 )
 
 _TABLE = "NVTX_EVENTS"

@@ -12,14 +12,12 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import NO_CPU, StackId, TrackId
 
-NO_VALUE = declare(
-    "nsys.no_value", ProblemKind.LOST, "a row of a counter has no time or no number: there is nothing to draw"
-)
+NO_VALUE = declare("nsys.no_value", ProblemKind.LOST, "a row of a counter has no time or no number")
 UNPAIRED = declare(
     "nsys.unpaired_schedule",
     ProblemKind.ABSENT,
-    "a thread is scheduled out without having been scheduled in, or the reverse at the end of the recording: its state "
-    "is known on one side only",
+    "a thread is scheduled out but not in, or in but not out before the end of the recording: only one "
+    "side of its state is known",
 )
 
 _RUNNING = "Running"

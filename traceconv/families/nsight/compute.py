@@ -42,14 +42,14 @@ from traceconv.model.marks import CountMarks, FormatMarks
 OTHER_LINE = declare(
     "ncu.other_line",
     ProblemKind.SKIPPED,
-    "lines outside of the table are of ncu itself or of the program, and were left out",
+    "lines outside of the table, printed by ncu itself or by the program, were left out",
     quiet=True,
 )
 BAD_ROW = declare(
     "ncu.bad_row",
     ProblemKind.LOST,
-    "a row has too few fields for a metric or a rule, a quote that is not closed, or no kernel: cut, or mixed with "
-    "other output",
+    "a row has too few fields for a metric or a rule, an unclosed quote, or no kernel: it is cut, or "
+    "mixed with other output",
 )
 
 #: The columns that say which launch a row is about, and how they are called in the args.

@@ -53,7 +53,7 @@ _CORRELATED = ("RUNTIME", "DRIVER", "KERNEL", "MEMCPY", "MEMSET")
 UNTIMED = declare(
     "nsys.untimed_table",
     ProblemKind.SKIPPED,
-    "tables without times that nothing of what is drawn refers to were left out",
+    "tables without times, to which no drawn event refers, were left out",
     quiet=True,
 )
 _EXPORT = "export the report: nsys export --type=sqlite --force-overwrite=true report.nsys-rep"

@@ -26,15 +26,15 @@ from traceconv.model.diagnostics import absent, noted
 from traceconv.model.trace import I64
 
 UNKNOWN_CALL = noted(
-    "nvprof.unknown_call", "a call has a number (cbid) that is newer than the list of names: shown by its number"
+    "nvprof.unknown_call", "a call has a number (cbid) that is newer than the list of names: the number is shown"
 )
 NO_LAUNCH = absent(
     "nvprof.no_launch",
-    "work of a device carries a correlation id that no recorded call has, or calls of several processes: no flow",
+    "the correlation id of device work is in no recorded call, or in calls of several processes: no flow",
 )
 UNMATCHED = absent(
     "nvprof.unmatched_row",
-    "a row describes a call or kernel by a correlation id, or a marker by its id, that no other row has: left out",
+    "a row describes a call, kernel or marker by an id that no other row has: left out",
 )
 
 _API = {

@@ -20,7 +20,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost
 from traceconv.model.trace import TrackId
 
-UNKNOWN_SENSOR = lost("nvprof.unknown_sensor", "a row of ENVIRONMENT is of a kind that is not known: left out")
+UNKNOWN_SENSOR = lost("nvprof.unknown_sensor", "a row of ENVIRONMENT is of an unknown kind: left out")
 
 #: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.
 _UNIFIED = {

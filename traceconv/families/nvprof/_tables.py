@@ -26,17 +26,19 @@ NO_TIME = lost(
 )
 NO_END = absent(
     "nvprof.no_end",
-    "a row ends at 0 although it has a start (still running when the recording stopped): drawn with length 0",
+    "a row has a start, but its end is 0 (still running when the recording stopped): drawn with length 0",
 )
 DAMAGED = lost(
     "nvprof.damaged_table",
     "the database is damaged inside this table (cut, or still being written): the rows before the damage were read",
 )
-NO_STRING = absent("nvprof.no_string", "a row names a string that StringTable does not hold: shown by its number")
+NO_STRING = absent(
+    "nvprof.no_string", "a row refers to a string that StringTable does not hold: its number is shown instead"
+)
 
 ODD_VALUE = lost(
     "nvprof.odd_value",
-    "a column of numbers or bytes holds something else in a row: taken for none, the rest of the row was read",
+    "a column of numbers or bytes holds another value: it was left out, the rest of the row was read",
 )
 
 PREFIX = "CUPTI_ACTIVITY_KIND_"

@@ -46,7 +46,7 @@ SOURCE_LEVEL = declare(
     "rows about instructions, source lines, modules or links have no time: left out (nvvp shows them)",
 )
 UNKNOWN_TABLE = declare(
-    "nvprof.unknown_table", ProblemKind.LOST, "a table of activities is not known: its rows were left out"
+    "nvprof.unknown_table", ProblemKind.LOST, "an activity table is not known: its rows were left out"
 )
 
 #: Rows without any time, about the code or the machine.

@@ -37,18 +37,20 @@ from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
 from traceconv.model.trace import ClockId, Layer, SliceId, TrackId
 
 OTHER_LINE = skipped(
-    "nvprof-text.other_line", "lines that nvprof did not print are the program's own and were left out", quiet=True
+    "nvprof-text.other_line",
+    "lines that nvprof did not print are the program's own output and were left out",
+    quiet=True,
 )
 CUT_ROW = lost(
     "nvprof-text.cut_row",
-    "a row of a table has fewer cells than its header (cut, or text of another process inside it): left out",
+    "a row of a table has fewer cells than its header (cut, or mixed with text of another process): left out",
 )
-BAD_ROW = lost("nvprof-text.bad_row", "a row of a trace has a start but no duration that is a time: left out")
+BAD_ROW = lost("nvprof-text.bad_row", "a row of a trace has a start but no valid duration: left out")
 NO_LINE_END = absent("nvprof-text.no_line_end", "the text ends inside a line: the name in the last row may be cut")
 MOVED_START = repaired(
     "nvprof-text.moved_start",
-    "a start was printed with so few digits that it lies inside the slice before it: moved to the end of that one, "
-    "by no more than the last digit is worth",
+    "a start has so few digits that it lies inside the slice before it: it was moved to the end of that "
+    "slice, by at most one unit of its last digit",
 )
 
 _TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)

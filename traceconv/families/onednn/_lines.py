@@ -37,7 +37,7 @@ BAD_DURATION = lost(
 )
 UNKNOWN_LINE = lost(
     "onednn.unknown_line",
-    "a line has a oneDNN marker but no operation that is known, and ends in no duration: left out",
+    "a line has a oneDNN marker, but no known operation and no duration at its end: left out",
 )
 
 _HEAD = re.compile(

@@ -52,17 +52,16 @@ DECIMAL_COMMA = repaired(
 )
 UNUSABLE_TIMESTAMP = noted(
     "onednn.unusable_timestamp",
-    "a timestamp has too few digits to mean anything (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
+    "a timestamp has too few digits to be useful (gemm calls of 2.7 to 3.1): drawn on a synthetic track instead",
 )
 NO_DURATION = absent(
     "onednn.no_duration", "a call is printed without a duration (GPU in version 1.1): drawn as an instant"
 )
-UNKNOWN_VERSION = noted(
-    "onednn.unknown_version", "the lines state a version of their format that is not known: read like v1"
-)
+UNKNOWN_VERSION = noted("onednn.unknown_version", "the lines state an unknown version of their format: read like v1")
 TIME_STEP = noted(
     "onednn.time_step",
-    "timestamps jump back by more than any slice lasts: the clock was set, or several processes write to one log",
+    "timestamps jump back by more than the duration of any slice: the clock was set, or several "
+    "processes write to one log",
 )
 
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")

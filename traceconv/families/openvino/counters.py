@@ -37,21 +37,21 @@ from traceconv.model.marks import FormatMarks
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
 
-FOREIGN_LINE = skipped("openvino.foreign_line", "a line that is not of OpenVINO: left out", quiet=True)
+FOREIGN_LINE = skipped("openvino.foreign_line", "a line is not of OpenVINO: left out", quiet=True)
 DECIMAL_COMMA = repaired("openvino.decimal_comma", "a decimal comma of the locale was read as a decimal point")
 BAD_ROW = lost("openvino.bad_row", "a row of counters is cut or has a time that is not a number")
 CUT_NAME = absent(
-    "openvino.cut_name", "a printed layer name was cut by OpenVINO; reports in files have it whole", quiet=True
+    "openvino.cut_name", "OpenVINO cut a printed layer name; reports in files hold the whole name", quiet=True
 )
 TOTAL_DIFFERS = noted(
-    "openvino.total_differs", "the total of the report is not the sum of its rows: rows may be missing"
+    "openvino.total_differs", "the total of the report differs from the sum of its rows: rows may be missing"
 )
 
-UNKNOWN_MEMBER = lost("openvino.unknown_member", "a member of a JSON report that is not known: left out")
+UNKNOWN_MEMBER = lost("openvino.unknown_member", "a member of a JSON report is not known: left out")
 FIRST_LAYER_ONLY = absent(
     "openvino.first_layer_only",
-    "an average report in JSON holds one layer: the Python benchmark_app writes the first one only; "
-    "use -report_type detailed_counters, or leave -json_stats away",
+    "an average report in JSON holds one layer, since the Python benchmark_app writes only the first: "
+    "use -report_type detailed_counters, or omit -json_stats",
 )
 _BY_TIME = "OpenVINO layers by time"
 

@@ -98,7 +98,8 @@ SWITCH_IN_UNSEEN = absent(
 )
 SWITCH_OUT_UNSEEN = absent(
     "perf.switch_out_unseen",
-    "a thread stopped running without a record of its switch-out (as without -a): not drawn, since nobody knows when",
+    "a thread stopped running without a record of its switch-out (as without -a): not drawn, since the "
+    "time is not known",
     quiet=True,
 )
 

@@ -57,14 +57,12 @@ from traceconv.model.trace import StackId, TrackId
 
 DAMAGED = lost(
     "perf-data.damaged",
-    "the records make no sense from here on (a cut file, or a disk that was full): what came before was read",
+    "the records are invalid from here on (a cut file, or a full disk): the part before was read",
 )
-BROKEN_RECORD = lost(
-    "perf-data.broken_record", "a record is shorter than what it should hold, or its time is impossible: left out"
-)
-UNKNOWN_RECORD = lost("perf-data.unknown_record", "a record of a type that is not known (a newer perf?): left out")
+BROKEN_RECORD = lost("perf-data.broken_record", "a record is too short, or its time is impossible: left out")
+UNKNOWN_RECORD = lost("perf-data.unknown_record", "a record is of an unknown type (a newer perf?): left out")
 UNKNOWN_EVENT = lost("perf-data.unknown_event", "a sample names an event that the file does not declare: left out")
-NO_TIME = lost("perf-data.no_time", "a sample says no time (perf record without -T): left out")
+NO_TIME = lost("perf-data.no_time", "a sample has no time (perf record without -T): left out")
 LOST = absent(
     "perf-data.lost",
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
@@ -72,18 +70,22 @@ LOST = absent(
 )
 PACKED = lost(
     "perf-data.packed",
-    "records are compressed (perf record -z) and no zstd is at hand: left out; "
-    "install zstandard (pip install zstandard; Python 3.14 has its own), or: perf inject -i perf.data -o plain.data",
+    "records are compressed (perf record -z), and zstd is not available: left out; install zstandard "
+    "(pip install zstandard; Python 3.14 has its own), or: perf inject -i perf.data -o plain.data",
 )
-BAD_PACKED = lost("perf-data.bad_packed", "compressed records cannot be unpacked: these and all later are left out")
+BAD_PACKED = lost(
+    "perf-data.bad_packed", "compressed records cannot be unpacked: these and all later ones were left out"
+)
 HARDWARE_TRACE = lost(
     "perf-data.hardware_trace",
-    "the trace of a hardware unit (Intel PT, ARM SPE) is not decoded: left out; perf script --itrace does it",
+    "the trace of a hardware unit (Intel PT, ARM SPE) is not decoded: left out; perf script --itrace decodes it",
 )
 BAD_PERIOD = repaired(
     "perf-data.period_out_of_range", "a period is too large for 63 bits: the sample counts as one event"
 )
-UNREAD_HEADER = lost("perf-data.unread_header", "a part of the header cannot be read: names or the clock may be absent")
+UNREAD_HEADER = lost(
+    "perf-data.unread_header", "a part of the header cannot be read: names or the clock may be missing"
+)
 
 _HARDWARE_TRACE = {Kind.AUX, Kind.ITRACE_START, Kind.AUXTRACE, Kind.AUXTRACE_ERROR, Kind.AUX_OUTPUT_HW_ID}
 #: Records without content for the trace.

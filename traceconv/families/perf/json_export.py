@@ -34,10 +34,8 @@ from traceconv.model.diagnostics import lost, noted
 from traceconv.model.trace import StackId, TrackId
 
 BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is not a JSON object with a time and a thread: left out")
-CUT = lost("perf-json.cut", "the file ends inside its samples: those that are whole were read")
-NEWER = noted(
-    "perf-json.unknown_version", "the file states a version of its format that is not known: read like version 1"
-)
+CUT = lost("perf-json.cut", "the file ends inside its samples: the complete ones were read")
+NEWER = noted("perf-json.unknown_version", "the file states an unknown version of its format: read like version 1")
 
 _VERSION = re.compile(rb'"linux-perf-json-version"\s*:\s*(\d{1,9})')
 _HEADERS = re.compile(rb'"headers"\s*:\s*(?=\{)')

@@ -33,7 +33,7 @@ from traceconv.model.trace import TrackId
 
 CHAIN_LINE = skipped(
     "perf-report.call_chain",
-    "lines of call chains are not read: convert the text of perf script, which has the stack of each sample",
+    "lines of call chains are not read: convert the output of perf script, which has the stack of each sample",
 )
 
 _SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")

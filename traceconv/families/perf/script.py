@@ -49,8 +49,8 @@ MESSAGE = skipped(
 )
 OTHER_LINE = lost(
     "perf-script.other_line",
-    "lines that are not an event, frame, header or message of perf as far as known: output of another program, or of a "
-    "version or choice of fields that is not read",
+    "a line is not a known event, frame, header or message of perf: it is output of another program, or "
+    "of an unsupported version or choice of fields",
 )
 LONE_FRAME = absent(
     "perf-script.frame_without_event", "a frame of a call stack follows no event: the text was cut before it"
@@ -73,7 +73,7 @@ LOST_EVENTS = absent(
 )
 SECOND_HEADER = noted(
     "perf-script.second_header",
-    "a second recording begins in the file: its events are on the same tracks, and read with the clock of the first",
+    "a second recording starts in the file: its events are on the same tracks, and read with the clock of the first",
 )
 
 _NO_NAME = "samples"

@@ -45,12 +45,15 @@ STAT_CLOCK = ClockDomain("perf stat time", Zero.RUN_START, Run.MONOTONIC)
 OTHER_LINE = skipped(
     "perf-stat.other_line", "lines that are not of perf stat (output of the program) were left out", quiet=True
 )
-BAD_LINE = lost("perf-stat.unreadable", "a line begins as one of perf stat, and cannot be read: cut or mixed")
-METRIC_ONLY = lost("perf-stat.metric_only", "lines of --metric-only hold no counts and are not read: leave it away")
+BAD_LINE = lost(
+    "perf-stat.unreadable",
+    "a line begins like one of perf stat, but cannot be read: it is cut or mixed with other text",
+)
+METRIC_ONLY = lost("perf-stat.metric_only", "lines of --metric-only hold no counts and are not read: record without it")
 WAS_NOT_COUNTED = absent(
     "perf-stat.not_counted",
-    "an event was not counted (its thread did not run, or there was no free counter): there is no value, which the "
-    "args say; its counter is 0 there and the counter `running` is 0 %",
+    "an event was not counted (its thread did not run, or no counter was free): the args say so; its "
+    "counter is 0 there and the counter `running` is 0 %",
 )
 WAS_NOT_SUPPORTED = absent(
     "perf-stat.not_supported", "an event is not supported on that machine (often a virtual one): it is in the args only"

@@ -39,30 +39,32 @@ from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import NO_CPU, Level, StackId
 
 NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is not a protobuf message was skipped")
-TRUNCATED = lost("perfetto.truncated", "the file ends inside a packet, which was dropped; all before it was read")
-CORRUPT = lost("perfetto.corrupt", "no packet where one must begin: the rest of the file was not read")
+TRUNCATED = lost(
+    "perfetto.truncated", "the file ends inside a packet, which was left out; everything before it was read"
+)
+CORRUPT = lost("perfetto.corrupt", "no packet starts where one is expected: the rest of the file was not read")
 BAD_COMPRESSION = lost(
     "perfetto.bad_compression",
-    "compressed packets that cannot be unpacked, or not to their end: what is missing was skipped",
+    "compressed packets cannot be unpacked, or not completely: the missing part was skipped",
 )
 OTHER_SOURCE = lost(
     "perfetto.other_data_source",
-    "packets of data sources that are not read; those that are: track events, perf samples, clocks, names of processes",
+    "packets of other data sources are not read; supported are track events, perf samples, clocks, names of processes",
 )
 ABOUT_ITSELF = skipped(
-    "perfetto.about_recording", "packets about the recording itself hold nothing that could be drawn", quiet=True
+    "perfetto.about_recording", "packets about the recording itself hold nothing to draw", quiet=True
 )
 NO_STATE = absent(
     "perfetto.no_state",
     "a packet relies on texts that its sequence has not sent, or that were lost with an earlier packet: it was skipped",
 )
 DROPPED = absent("perfetto.packets_dropped", "the recording lost packets: its buffer was full or overwritten")
-BAD_TIME = lost("perfetto.bad_time", "an event without a time, or with one beyond 2^63 ns")
-BAD_TYPE = lost("perfetto.unknown_event", "a track event of no type, or of a phase that is not read")
-NO_VALUE = lost("perfetto.counter_without_value", "a counter event without value, or a value without track")
+BAD_TIME = lost("perfetto.bad_time", "an event has no time, or one beyond 2^63 ns")
+BAD_TYPE = lost("perfetto.unknown_event", "a track event has no type, or a phase that is not read")
+NO_VALUE = lost("perfetto.counter_without_value", "a counter event has no value, or its value has no track")
 FLOW_OF_END = lost(
     "perfetto.flow_of_end",
-    "the end of a slice has flow ids of its own, and flows join whole slices: these ids were left out",
+    "the end of a slice has its own flow ids, but flows connect whole slices: these ids were left out",
 )
 TYPED_ARGS = lost(
     "perfetto.typed_args", "args of events that need a schema of their own (extensions, args of Chrome) were left out"

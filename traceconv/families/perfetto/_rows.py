@@ -27,7 +27,7 @@ UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",
     "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
 )
-HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so that it is not drawn")
+HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so it is not drawn")
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20

@@ -19,7 +19,7 @@ from traceconv.model.trace import StackId
 
 NOT_INTERNED = absent(
     "perfetto.not_interned",
-    "an interned text or call stack is used that its sequence has not defined, or that was lost: shown by its number",
+    "an interned text or call stack is not defined in its sequence, or was lost: its number is shown",
 )
 UNREAD_VALUE = lost(
     "perfetto.unread_annotation", "a debug annotation holds a message that needs a schema, or nests too deep"

@@ -22,7 +22,7 @@ from traceconv.model.trace import NO_TRACK, Track, TrackId, TrackKind
 NO_PARENT = absent(
     "perfetto.no_parent", "the parent of a track is not declared, or is the track itself: drawn at the top"
 )
-UNDECLARED = absent("perfetto.undeclared_track", "events stand on a track that nothing declares: it has no name")
+UNDECLARED = absent("perfetto.undeclared_track", "events are on a track that is not declared, so it has no name")
 
 # TrackDescriptor
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER, _STATIC_NAME, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 10, 11

@@ -40,7 +40,7 @@ from traceconv.model.times import LIMIT_NS
 
 BAD_SHIFT = lost(
     "perfetto.bad_shift",
-    "the file says that its times were moved, but not by how many nanoseconds: they were left as they are",
+    "the file says that its times were moved, but not by how many ns: they were not moved back",
 )
 
 #: Wire types of the fields of a packet that are not messages, texts or bytes.

@@ -48,7 +48,8 @@ HALF_FLOW = absent(
     "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: not drawn"
 )
 BACKSLASHES = repaired(
-    "kineto.backslashes", "names of Python functions hold control characters: read as the backslashes of Windows paths"
+    "kineto.backslashes",
+    "names of Python functions hold control characters: they were read as the backslashes of Windows paths",
 )
 
 #: Between the zero of the file and the wall clock. Times are readings of the time stamp counter of the CPU, converted

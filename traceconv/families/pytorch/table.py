@@ -39,10 +39,10 @@ OTHER_LINE = skipped(
     "pytorch-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True
 )
 BAD_ROW = lost("pytorch-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
-BAD_CELL = noted("pytorch-table.bad_cell", "a cell holds something else than its column says: kept as text")
+BAD_CELL = noted("pytorch-table.bad_cell", "a cell does not fit its column: kept as text")
 SHORTENED = absent(
     "pytorch-table.shortened_name",
-    "PyTorch cut a name and put ... behind it (max_name_column_width): several rows may bear the same name",
+    "PyTorch cut a name and appended ... (max_name_column_width): several rows may have the same name",
 )
 CUT = absent("pytorch-table.cut", "a table has no end: the text was cut, or something is mixed in")
 

@@ -19,7 +19,7 @@ from traceconv.model.trace import NO_TRACK, TrackId
 FOREIGN_LINE = skipped("rocprof.foreign_line", "a line before the heading of the table: left out", quiet=True)
 NEVER_SET = absent(
     "rocprof.no_begin",
-    "the start or end of a kernel was never set (0), so nobody knows when it ran: it is a row of a table without times",
+    "the start or end of a kernel was never set (0), so its time is not known: it is a row of a table without times",
 )
 
 _HEADINGS = (

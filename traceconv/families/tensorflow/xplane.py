@@ -50,13 +50,13 @@ from traceconv.model.trace import NO_TRACK, TrackId
 
 ROUNDED = repaired(
     "xplane.rounded",
-    "starts or durations that are not whole nanoseconds were rounded to the nearest one, by less than a nanosecond",
+    "starts or durations that are not whole nanoseconds were rounded to the nearest one, by less than 1 ns",
     quiet=True,
 )
 CUT = lost(
     "xplane.cut",
-    "the file ends inside a plane: its lines and events before the end are shown, what stood behind them is lost; "
-    "names that stood behind the end are shown as numbers",
+    "the file ends inside a plane: lines and events before the end were read, and the rest is lost; "
+    "names that were stored after the end are shown as numbers",
 )
 NOT_A_MESSAGE = lost("xplane.not_a_message", "an event or line that is not a message was skipped")
 NO_NAME = absent("xplane.no_name", "an event or stat refers to a name that its plane does not have")

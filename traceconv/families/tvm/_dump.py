@@ -38,7 +38,7 @@ BAD_DUMP = lost("tvm.bad_dump", "a file of the dump folder cannot be read: the t
 
 UNKNOWN_INPUT = absent(
     "tvm.unknown_input",
-    "an input of a node is not a node before it in the graph: neither in the args nor drawn as a flow",
+    "an input of a node is not an earlier node of the graph: neither in the args nor drawn as a flow",
 )
 
 _FOLDER = re.compile(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")

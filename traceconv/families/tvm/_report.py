@@ -31,9 +31,9 @@ from traceconv.model.diagnostics import lost, repaired
 
 REPAIRED = repaired(
     "tvm.repaired",
-    "TVM does not escape quotes and backslashes in names: places that are not valid JSON were read as what was meant",
+    "TVM does not escape quotes and backslashes in names: invalid JSON was read as TVM meant it",
 )
-CUT_REPORT = lost("tvm.cut_report", "the JSON of a report ends early: the calls that are whole were read")
+CUT_REPORT = lost("tvm.cut_report", "the JSON of a report ends early: the complete calls were read")
 
 NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"
 #: Columns whose cells are text, even if they look like numbers.

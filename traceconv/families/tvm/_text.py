@@ -17,7 +17,7 @@ BAD_DURATION = repaired(
 )
 SUM_DIFFERS = noted(
     "tvm.sum_differs",
-    "the durations do not add up to the total that the table prints: rows are missing, or rows stand for the same node",
+    "the durations do not add up to the printed total: rows are missing, or several rows are of one node",
 )
 
 #: Longer lines belong to no table.

@@ -57,14 +57,14 @@ NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
 REPEATED_TABLE = noted(
     "tvm.repeated_table",
-    "TVM 0.5 prints the rows of the first run again when run() is called again: drawn once; what Time(%) says there, "
-    "of the sum over all runs, is in the arg percent_by_table",
+    "TVM 0.5 prints the rows of the first run again when run() is called again: drawn once; Time(%) of "
+    "the repeated table, a share of all runs, is in the arg percent_by_table",
 )
 CLOCK_STEP = noted("tvm.clock_step", "a Start Time is before that of the row above: the clock was set back")
 OTHER_SHAPE = noted(
     "tvm.other_shape",
-    "the column Shape differs from the graph (TVM before 0.12 takes it from another node): the args have the shape of "
-    "the graph, and that of the table as table_shape",
+    "the column Shape differs from the graph (TVM before 0.12 takes it from another node): the args hold "
+    "the shape of the graph, and that of the table as table_shape",
 )
 
 _DAY_NS = 24 * 3600 * 10**9

@@ -40,7 +40,7 @@ NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 
 PARAMETER = skipped(
     "tvm.parameter",
-    "events without length are parameters and inputs of the graph, which are not executed: left out",
+    "events of length 0 are parameters and inputs of the graph, which are not executed: left out",
     quiet=True,
 )
 

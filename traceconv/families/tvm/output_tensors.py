@@ -22,7 +22,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.diagnostics import lost
 
-CUT_TENSORS = lost("tvm.cut_tensors", "the file ends before all of its tensors: those that are whole were listed")
+CUT_TENSORS = lost("tvm.cut_tensors", "the file ends before all of its tensors: the complete ones were listed")
 
 
 @dataclass(frozen=True)

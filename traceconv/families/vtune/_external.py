@@ -32,9 +32,9 @@ from traceconv.model.trace import NO_TRACK, TrackId
 
 BAD_ROW = lost(
     "vtune.bad_external_row",
-    "a row does not have the fields of the heading, or its times are none: cut, or mixed with other output",
+    "a row does not have the fields of the heading, or its times are invalid: it is cut, or mixed with other output",
 )
-FOREIGN_LINE = skipped("vtune.empty_line", "empty lines, and headings that stand there again", quiet=True)
+FOREIGN_LINE = skipped("vtune.empty_line", "empty lines and repeated headings", quiet=True)
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
 INTERVALS = re.compile(

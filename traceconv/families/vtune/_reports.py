@@ -46,7 +46,7 @@ OTHER_LINE = skipped(
 )
 BAD_ROW = lost(
     "vtune.bad_row",
-    "a row has fewer fields than the heading, or numbers that are none: cut, or mixed with other output",
+    "a row has fewer fields than the heading, or invalid numbers: it is cut, or mixed with other output",
 )
 NO_NUMBER = lost("vtune.no_number", "a value of the timeline is not a number: its counter was not drawn there")
 SHARES_ONLY = (
@@ -55,13 +55,13 @@ SHARES_ONLY = (
 )
 BAD_INDENT = repaired(
     "vtune.bad_indentation",
-    "a row of a call tree is more than one level below the row before it: drawn one level below",
+    "a row of a call tree is more than one level below the previous row: drawn one level below",
 )
 
 ROWS_MISSING = absent(
     "vtune.rows_missing",
-    "the seconds of a function and of all that it called do not make up its share in per cent: rows were left out of "
-    "the report (-limit, -filter), and lengths are those of the rows that are there",
+    "the seconds of a function and its callees do not add up to its percentage: the report omits rows "
+    "(-limit, -filter), and lengths are those of the rows that are there",
 )
 
 #: What the first column of a report can be; the second element of a pair tells that the report is surely VTune's.
