@@ -73,7 +73,7 @@ def test_merge_refuses_unrelated_clocks_and_writes_nothing(tmp_path: Path) -> No
 
 def test_the_hint_of_a_refusal_works(tmp_path: Path) -> None:
     hint = refusal(run("merge", KINETO, UNTIMED, "-o", tmp_path / "out.json")).hint
-    offset = re.search(r"--offset (input\.log=[+-][\d.]+s) lets", hint)
+    offset = re.search(r"--offset (input\.log=[+-][\d.]+s) makes", hint)
     assert offset is not None
     result = run("merge", KINETO, UNTIMED, "--offset", offset[1], "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
@@ -152,8 +152,8 @@ def test_strict_fails_on_losses(tmp_path: Path) -> None:
     ("case", "said"),
     [
         ("pytorch-kineto/cuda-streams", "absent: a flow has only one end"),
-        ("pytorch-kineto/quotes", "repaired: 4 x invalid JSON was read"),
-        ("chrome-trace/begin-end", "absent: an end has no begin"),
+        ("pytorch-kineto/quotes", "repaired: 4 x invalid JSON (quotes"),
+        ("chrome-trace/begin-end", "absent: an end has no start"),
     ],
 )
 def test_strict_takes_what_is_absent_or_repaired(tmp_path: Path, case: str, said: str) -> None:
@@ -453,7 +453,7 @@ def test_inputs_of_one_name_are_told_apart(tmp_path: Path) -> None:
         paths[-1].write_bytes((ONEDNN if name == "one" else UNTIMED).read_bytes())
     error = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
     assert str(paths[0]) in error.message
-    offset = re.search(r"--offset (\S+/two/log.txt=[+-][\d.]+m?s) lets", error.hint)
+    offset = re.search(r"--offset (\S+/two/log.txt=[+-][\d.]+m?s) makes", error.hint)
     assert offset is not None
     result = run("merge", *paths, "--offset", offset[1], "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
