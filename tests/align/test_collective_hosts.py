@@ -372,7 +372,7 @@ def test_hosts_that_no_input_names(tmp_path: Path) -> None:
     assert alignment.receipt[1].verdict == "ok"
     assert "its wall clock and that of rank0.json are" in alignment.receipt[1].method
     assert [(one.host, one.other) for one in alignment.hosts_apart] == [("rank1.json", "rank0.json")]
-    assert all("--same-machine, if all are of one" in line.warnings[0] for line in alignment.receipt)
+    assert all("if all are of one host: --same-machine" in line.warnings[0] for line in alignment.receipt)
 
 
 def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None:
