@@ -467,3 +467,25 @@ def test_the_balance_is_the_same_without_the_kernel(tmp_path: Path) -> None:
         described.append(read_text(tmp_path, text).sources[0].balance.describe())
     assert described[0] == described[1]
     assert described[0].count("skipped") == 3
+
+
+@pytest.mark.parametrize("with_kernel", [True, False])
+def test_ids_of_flows_are_told_apart_by_their_spelling(tmp_path: Path, with_kernel: bool) -> None:
+    """A number and the same in quotes are one id; all else is compared as it is written, however long it is."""
+    ids = ['"0x7"', "7", '"07"', '"-7"', '"seven"', "0", '"00"', '""', "9" * 18, "9" * 19, '"%s8"' % ("9" * 18)]
+    slices = [f'{{"ph":"X","name":"{n}","pid":1,"tid":1,"ts":{10 * n},"dur":5}}' for n in range(2 * len(ids) + 1)]
+    flows = []
+    for n, id in enumerate(ids):
+        other = f'"{id}"' if id == "7" else id
+        for phase, at, text in (("s", n, id), ("f", 2 * len(ids) - n, other)):
+            flows.append(
+                f'{{"ph":"{phase}","bp":"e","cat":"c","name":"f","id":{text},"pid":1,"tid":1,"ts":{10 * at + 1}}}'
+            )
+    alone = '{"ph":"s","cat":"c","name":"f","id":"007","pid":1,"tid":1,"ts":1}'
+    with nullcontext() if with_kernel else without_kernel():
+        trace = read_text(tmp_path, "[" + ",".join([*slices, *flows[::-1], alone]) + "]")
+    found = {(int(one), int(other)) for one, other in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)}
+    assert found == {(n, 2 * len(ids) - n) for n in range(len(ids))}
+    assert len(trace.flows.from_slice) == len(ids)
+    (unpaired,) = [entry for entry in trace.sources[0].diagnostics if entry.code.name == "chrome.flow_unpaired"]
+    assert "s of flow c 007" in unpaired.places[0]

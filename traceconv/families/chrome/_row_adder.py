@@ -98,16 +98,20 @@ class RowAdder:
                 self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
 
     def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
-        texts: Known[int, str] = Known(rows.scanner.name)
-        data = rows.data
-        columns = (rows.category[own], rows.name[own], rows.id_at[own], rows.id_at[own] + rows.id_len[own])
-        keys = [
-            (texts[category], texts[name], data[start:end].strip(b'"'))
-            for category, name, start, end in zip(*(column.tolist() for column in columns), strict=True)
-        ]
+        flows, data, name_of = self._events.flows, rows.data, rows.scanner.name
+        kinds: Known[tuple[int, int], int] = Known(lambda texts: flows.kind(*map(name_of, texts)))
+        texts = zip(rows.category[own].tolist(), rows.name[own].tolist(), strict=True)
+        starts, ends = rows.id_at[own], rows.id_at[own] + rows.id_len[own]
+        ids = [data[start:end].strip(b'"') for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
-        self._events.flows.extend(
-            keys, rows.phase[own], self._stand_tracks[rows.stand[own]], rows.ts[own], origin[own], to_next
+        flows.extend(
+            [kinds[pair] for pair in texts],
+            ids,
+            rows.phase[own],
+            self._stand_tracks[rows.stand[own]],
+            rows.ts[own],
+            origin[own],
+            to_next,
         )
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
-from traceconv.model.trace import I32, I64, occurring
+from traceconv.model.trace import I64, occurring
 
 UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
 UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: not drawn")
@@ -29,8 +29,11 @@ _START, _STEP, _END = 0, 1, 2
 _PHASES = {"s": _START, "t": _STEP, "f": _END}
 _NO_SLICE = -1
 _FIRST_PLACEHOLDER = -2  # the next ones are below
+#: Longer ids are kept as texts: an int64 always holds this many digits.
+_MOST_DIGITS = 18
 _STEP_COLUMNS = {
-    "key": "i",
+    "kind": "i",
+    "id": "q",
     "phase": "b",
     "track": "i",
     "ts": "q",
@@ -54,10 +57,8 @@ class FlowSteps:
         self._settled: list[int] = []  # the track for each placeholder
 
     def _forget(self) -> None:
-        # By category and name: their number, and the number of each id there; a key is all three. There may be
-        # millions.
-        self._kinds: dict[tuple[str, str], tuple[int, dict[bytes, int]]] = {}
-        self._kind_of = array("i")  # the columns of keys
+        self._kinds: dict[tuple[str, str], int] = {}  # the numbers of categories with names
+        self._texts: dict[bytes, int] = {}  # those of ids that are no plain numbers; there may be millions of ids
         self._columns = {name: array(code) for name, code in _STEP_COLUMNS.items()}
 
     def add(
@@ -83,33 +84,38 @@ class FlowSteps:
             row: the slice that it belongs to, if known.
             counts: whether it counts as an event (a flow field of a slice does not).
         """
-        fields = (self._number(key), _PHASES[phase], track, ts, at, to_next, row, counts)
+        category, name, id = key
+        fields = (self.kind(category, name), self._id(id), _PHASES[phase], track, ts, at, to_next, row, counts)
         for column, value in zip(self._columns.values(), fields, strict=True):
             column.append(value)
 
-    def extend(self, keys: Sequence[FlowKey], phase: I64, track: I64, ts: I64, at: I64, to_next: I64) -> None:
-        """Add many flow events at once; the phases are numbers of characters."""
+    def extend(
+        self, kinds: Sequence[int], ids: Sequence[bytes], phase: I64, track: I64, ts: I64, at: I64, to_next: I64
+    ) -> None:
+        """Add many flow events at once; kinds are numbers of `kind`, phases are numbers of characters."""
         columns = {
-            "key": np.array([self._number(key) for key in keys]),
+            "kind": np.array(kinds),
+            "id": np.array([self._id(id) for id in ids]),
             "phase": np.select([phase == ord("s"), phase == ord("t")], [_START, _STEP], _END),
             "track": track,
             "ts": ts,
             "at": at,
             "to_next": to_next,
-            "row": np.full(len(keys), _NO_SLICE),
-            "counts": np.ones(len(keys)),
+            "row": np.full(len(ids), _NO_SLICE),
+            "counts": np.ones(len(ids)),
         }
         for name, values in columns.items():
             self._columns[name].frombytes(values.astype(_STEP_COLUMNS[name]).tobytes())
 
-    def _number(self, key: FlowKey) -> int:
-        """Return the number of a key."""
-        kind, ids = self._kinds.get(key[:2]) or self._kinds.setdefault(key[:2], (len(self._kinds), {}))
-        number = ids.get(key[2])
-        if number is None:
-            number = ids[key[2]] = len(self._kind_of)
-            self._kind_of.append(kind)
-        return number
+    def kind(self, category: str, name: str) -> int:
+        """Return the number of a pair of category and name."""
+        return self._kinds.setdefault((category, name), len(self._kinds))
+
+    def _id(self, text: bytes) -> int:
+        """Return the number of an id: its own if it is a plain number, otherwise one below 0."""
+        if text.isdigit() and len(text) <= _MOST_DIGITS and (text[:1] != b"0" or len(text) == 1):
+            return int(text)
+        return -1 - self._texts.setdefault(text, len(self._texts))
 
     def placeholder(self) -> int:
         """Return a placeholder for a track that is not known yet."""
@@ -122,29 +128,25 @@ class FlowSteps:
 
     def resolve(self, out: Builder) -> None:
         """Add the flows to the builder, which must hold all slices. The steps are consumed."""
-        if self._columns["key"]:
+        if self._columns["id"]:
             _Resolution(self, out).run()
         self._forget()
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of all flow events, with the keys as numbers."""
+        """Return the columns of all flow events, with kinds and ids as numbers."""
         columns = {name: np.frombuffer(values, _STEP_COLUMNS[name]) for name, values in self._columns.items()}
         track = columns["track"]
         pending = track <= _FIRST_PLACEHOLDER
         track[pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - track[pending]]
         return columns
 
-    def kinds(self) -> tuple[list[tuple[str, str]], I32]:
-        """Return the distinct pairs of category and name, and the number of the pair of each key."""
-        return list(self._kinds), np.frombuffer(self._kind_of, np.int32)
+    def kinds(self) -> list[tuple[str, str]]:
+        """Return the distinct pairs of category and name by their numbers."""
+        return list(self._kinds)
 
-    def ids(self) -> list[bytes]:
-        """Return the id the columns of keys."""
-        found = [b""] * len(self._kind_of)
-        for _, ids in self._kinds.values():
-            for name, number in ids.items():
-                found[number] = name
-        return found
+    def texts(self) -> list[bytes]:
+        """Return the ids that are not plain numbers: first the one of -1, then the one of -2."""
+        return list(self._texts)
 
     @property
     def unpaired(self) -> Code:
@@ -162,15 +164,19 @@ class _Resolution:
         columns = steps.columns()
         self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
-        self._kinds, self._kind_of = steps.kinds()
-        self._ids: list[bytes] | None = None
-        # Flows are added in the order of their keys, so keys are renumbered by file order.
-        first = np.full(len(self._kind_of), np.iinfo(np.int64).max)
-        np.minimum.at(first, columns["key"], self.at)
-        self._number = np.argsort(first, kind="stable").astype(np.int32)  # the columns of keys as FlowSteps has it
-        rank = np.empty_like(self._number)
-        rank[self._number] = np.arange(len(rank), dtype=np.int32)
-        self.key = rank[columns["key"]]
+        self._kinds = steps.kinds()
+        self._texts: list[bytes] | None = None
+        kind, id = columns["kind"], columns["id"]
+        by_key = np.lexsort((self.at, id, kind))  # the first step of each key first
+        begins = np.append(True, (np.diff(kind[by_key]) != 0) | (id[by_key[1:]] != id[by_key[:-1]]))
+        first = by_key[begins]
+        # Flows are added in the order of their keys, so keys are numbered by file order.
+        order = np.lexsort((first, self.at[first]))
+        rank = np.empty(len(first), np.int32)
+        rank[order] = np.arange(len(first), dtype=np.int32)
+        self.key = np.empty(len(by_key), np.int32)
+        self.key[by_key] = rank[np.cumsum(begins) - 1]
+        self._kind_of, self._id_of = kind[first[order]], id[first[order]]
 
     def run(self) -> None:
         left = np.arange(len(self.key))
@@ -182,26 +188,32 @@ class _Resolution:
         self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
 
     def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Return the steps of flows with a start and a later event; report the others."""
-        starts = np.bincount(self.key[steps][self.phase[steps] == _START], minlength=len(self._number)) > 0
-        others = np.bincount(self.key[steps][self.phase[steps] != _START], minlength=len(self._number)) > 0
+        """Return the steps of flows that have both a start and something after it; the others are reported."""
+        starts, others = np.zeros((2, len(self._id_of)), bool)
+        is_start = self.phase[steps] == _START
+        starts[self.key[steps[is_start]]] = True
+        others[self.key[steps[~is_start]]] = True
         paired = (starts & others)[self.key[steps]]
         self._skip(self._unpaired, steps[~paired])
         left: npt.NDArray[np.intp] = steps[paired]
         return left
 
     def _skip(self, code: Code, steps: npt.NDArray[np.intp]) -> None:
-        if len(steps) and self._ids is None:
-            self._ids = self._steps.ids()
         for step in steps.tolist():
-            assert self._ids is not None
-            key = int(self._number[self.key[step]])
+            key = self.key[step]
             category, name = self._kinds[self._kind_of[key]]
-            shown = f"{'stf'[self.phase[step]]} of flow {category or name} {self._ids[key].decode('utf-8', 'replace')}"
+            shown = f"{'stf'[self.phase[step]]} of flow {category or name} {self._shown_id(int(self._id_of[key]))}"
             if self.counts[step]:
                 self._out.skip(code, int(self.at[step]), shown)
             else:
                 self._out.problem(code, int(self.at[step]), shown)
+
+    def _shown_id(self, id: int) -> str:
+        if id >= 0:
+            return str(id)
+        if self._texts is None:
+            self._texts = self._steps.texts()
+        return self._texts[-1 - id].decode("utf-8", "replace")
 
     # -- the slices -------------------------------------------------------------------------------------------
 
@@ -272,7 +284,7 @@ class _Resolution:
         self._out.balance.written -= int(self.counts[alone].sum())
 
     def _flows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
-        kinds = self._kind_of[self._number[self.key[sources]]]
+        kinds = self._kind_of[self.key[sources]]
         first = np.full(len(self._kinds), len(kinds))
         np.minimum.at(first, kinds, np.arange(len(kinds)))
         met = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(kinds))].tolist()
