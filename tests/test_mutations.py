@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import kernels
-from tests.golden import Case, cases
+from tests.golden import ROOT, Case, cases, written
 from traceconv import kernel
 from traceconv.align import align
 from traceconv.api import identify, read
@@ -37,6 +37,7 @@ from traceconv.model.validate import validate
 from traceconv.writers import writer_named
 
 CASES = [case for case in cases() if case.format != "merge"]
+MERGES = [case for case in cases() if case.format == "merge"]
 WANTED = int(os.environ.get("TRACECONV_MUTATIONS", "0"))
 DATABASES = [case for case in CASES if case.input.read_bytes().startswith(MAGIC)]
 OTHERS = [case for case in CASES if case not in DATABASES]
@@ -238,15 +239,52 @@ def test_a_changed_database_is_read_or_refused(case: Case, mutations: list[Mutat
     check(case, mutations)
 
 
-def check(case: Case, mutations: list[Any]) -> None:
+@pytest.mark.parametrize("case", MERGES, ids=[case.name for case in MERGES])
+@run(6)
+@given(which=st.integers(0, 5), mutations=st.lists(MUTATIONS, min_size=1, max_size=2))
+def test_a_merge_with_a_damaged_input(case: Case, which: int, mutations: list[Mutation]) -> None:
+    """What belongs to merges: clocks, ranks, samples as args of layers, windows."""
+    parts = [Case(ROOT / name) for name in case.about["inputs"]]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, part in enumerate(parts):
+            path = copied(part, Path(folder) / str(number), mutations if number == which % len(parts) else [])
+            paths.append(path)
+        found = merge_outcome(case, parts, paths)
+        if kernel.COMPILED:
+            with kernels.without():
+                assert merge_outcome(case, parts, paths) == found
+
+
+def merge_outcome(case: Case, parts: list[Case], paths: list[Path]) -> list[Any]:
+    """A refusal, or both outputs."""
+    try:
+        inputs = zip(parts, paths, strict=True)
+        traces = [read(path, format=part.format, options=part.options) for part, path in inputs]
+        merged = case.merged(traces)
+    except TraceconvError as error:
+        check_one_line(error)
+        return [type(error), error.message, error.hint]
+    return [merged.counts(), merged.metadata, *(written(merged, output) for output in ("perfetto", "chrome-json"))]
+
+
+def copied(case: Case, folder: Path, mutations: list[Any]) -> Path:
+    """The input with some changes, in a folder with what lies beside it."""
     data = case.input.read_bytes()
     for mutation in mutations:
         data = mutation.apply(data)
+    folder.mkdir(exist_ok=True)
+    if (case.folder / "beside").is_dir():
+        shutil.copytree(case.folder / "beside", folder, dirs_exist_ok=True)
+    path = folder / case.about.get("file_name", case.input.name)
+    path.write_bytes(data)
+    return path
+
+
+def check(case: Case, mutations: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        if (case.folder / "beside").is_dir():
-            shutil.copytree(case.folder / "beside", folder, dirs_exist_ok=True)
-        path = Path(folder) / case.about.get("file_name", case.input.name)
-        path.write_bytes(data)
+        path = copied(case, Path(folder), mutations)
+        data = path.read_bytes()
         identify_or_refuse(path)
         found = outcome(path, case)
         if kernel.COMPILED:
@@ -255,8 +293,12 @@ def check(case: Case, mutations: list[Any]) -> None:
         assert path.read_bytes() == data
 
 
-def check_refusal(error: TraceconvError, path: Path) -> None:
+def check_one_line(error: TraceconvError) -> None:
     assert "\n" not in error.message + error.hint
+
+
+def check_refusal(error: TraceconvError, path: Path) -> None:
+    check_one_line(error)
     assert path.name in error.message
 
 
