@@ -357,6 +357,22 @@ def test_hosts_that_share_nothing_with_the_first_one_are_placed_beside_each_othe
     assert [check.contradictions for check in checks if check.rule == Rule.COLLECTIVE] == [()]
 
 
+def test_a_contradiction_leaves_other_hosts_where_they_are_placed(tmp_path: Path) -> None:
+    """With `--on-ambiguous best`; else it is refused."""
+    traces = recorded(tmp_path, [0, 3 * MS, -2 * MS, 4 * MS], groups=[[0, 1], [2, 3]])
+    path = tmp_path / "rank3.json"
+    document = json.loads(path.read_text())
+    for event in document["traceEvents"]:
+        event["args"]["Seq"] ^= 1
+    path.write_text(json.dumps(document))
+    traces[3] = read(path)
+    with pytest.raises(InconsistentClocks, match=r"^rank2.json, rank3.json: "):
+        align(traces)
+    found = align(traces, policy=Policy(on_ambiguous="best")).receipt
+    assert [line.two_hosts for line in found] == [False, False, True, True]
+    assert abs(found[1].offset_ns - BASE) <= (found[1].bound_ns or 0)
+
+
 def test_hosts_that_share_few_collectives_are_not_joined_by_these() -> None:
     part = np.repeat(
         np.array([[1, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]], bool), [8, 8, 7, 3], 0

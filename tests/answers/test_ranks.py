@@ -213,8 +213,8 @@ def test_two_ranks_of_gloo() -> None:
     assert [row["caused_ns"] for row in (zero, one)] == [by_rank[0], by_rank[1]]
     assert zero["suffered_ns"] + one["suffered_ns"] == sum(row["waits_ns"] for row in rows)
     (host,) = found["hosts"].records()
-    assert (host["host"], host["ranks"], host["drift_ppm"], host["bound_ns"], host["verdict"]) == (
-        *("vm", "0-1", 0.0, 20_001, "ok"),
+    assert (host["host"], host["ranks"], host["moved_ns"], host["drift_ppm"], host["bound_ns"], host["verdict"]) == (
+        *("vm", "0-1", 0, 0.0, 20_001, "ok"),
     )
 
 
@@ -268,6 +268,18 @@ def test_clocks_of_hosts_are_those_that_their_collectives_tell(tmp_path: Path) -
     found = judged(write_job(tmp_path, Scene(4, 40, skew_ns=MS, clock_ns=0, hosts=4, host_ns=5 * MS), 1))
     assert found.collectives == 40
     assert found.right == found.named
+
+
+def test_how_far_each_host_was_moved(tmp_path: Path) -> None:
+    """Against the first one, and not what turns the times of its profiler into those since 1970."""
+    paths = write(tmp_path, {0: [collective(n * MS, 500 * US, n) for n in range(3)]})
+    paths += write(tmp_path, {1: [collective(n * MS, 500 * US, n) for n in range(3)]}, hosts="node8")
+    document = json.loads(paths[1].read_text())
+    document["baseTimeNanoseconds"] += 40 * US
+    paths[1].write_text(json.dumps(document))
+    hosts = tables(*paths)["hosts"].records()
+    assert [(row["host"], row["moved_ns"]) for row in hosts] == [("node7", 0), ("node8", 40 * US)]
+    assert hosts[1]["offset_ns"] - hosts[0]["offset_ns"] == 40 * US
 
 
 def test_clocks_of_hosts_that_only_seem_to_agree_name_nobody(tmp_path: Path) -> None:

@@ -100,9 +100,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         return inputs
     host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in inputs.stated.walls])
     placed = placed_hosts(seen, host_of, _spans(inputs, hosts))
-    if placed.contradicting and placed.seen is not None:
-        if leave_contradictions:
-            return inputs
+    if placed.contradicting and placed.seen is not None and not leave_contradictions:
         raise _contradiction(inputs, placed.seen, host_of, placed.contradicting)
     if placed.unsettled and not leave_contradictions:
         raise _not_settled(inputs, placed.unsettled)
@@ -167,11 +165,9 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
     part = columns[0][: which.found.number[-1] + 1] < NO_TIME
     part &= part.sum(axis=1, keepdims=True) > 1
     found = [_island(every, which, columns, part, used, host_of, spans) for used in _islands(part)]
-    for one in found:
-        if one.contradicting:
-            return one
     return PlacedHosts(
         {number: host for one in found for number, host in one.hosts.items()},
+        next((one.contradicting for one in found if one.contradicting), ()),
         seen=every,
         intervals=tuple(intervals for one in found for intervals in one.intervals),
         apart=tuple(pair for one in found for pair in one.apart),
@@ -210,7 +206,7 @@ def _island(
     found = host_intervals(lines.apply(came), lines.apply(went), span)
     if found.contradicting:
         wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in found.contradicting)
-        return PlacedHosts(contradicting=wrong, seen=every)
+        return PlacedHosts(contradicting=wrong)
     exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
     hosts: dict[int, PlacedHost] = {}

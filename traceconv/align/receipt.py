@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
+from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, looks_like_unix_time, worse
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
@@ -71,6 +71,25 @@ class ReceiptLine:
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
         absent |= {name: members[name] is None for name in ("rank", "world_size")}
         return {name: value for name, value in members.items() if not absent.get(name)}
+
+
+def moves_of(receipt: Sequence[ReceiptLine]) -> list[int | None]:
+    """Return how far each clock was moved against the first one, ns; None if it cannot be compared with it.
+
+    An offset from a clock to another one that counts from 1970 is not a move: such lines are compared with the first
+    one of the same clock, which has None, and all others with trace time, if the first line is one of them.
+    """
+    moves: list[int | None] = []
+    bases: dict[str, int] = {}  # by clock: its first offset to a clock that counts from 1970
+    for line in receipt:
+        if looks_like_unix_time(abs(line.offset_ns)):
+            known = line.clock in bases
+            base = bases.setdefault(line.clock, line.offset_ns)
+            moves.append(line.offset_ns - base if known else None)
+        else:
+            first = receipt[0].offset_ns
+            moves.append(line.offset_ns - (0 if looks_like_unix_time(abs(first)) else first))
+    return moves
 
 
 @dataclass(frozen=True, slots=True)

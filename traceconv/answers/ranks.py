@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.align.receipt import moves_of
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
@@ -61,7 +62,8 @@ _COLLECTIVES = (
 _HOSTS = (
     Column("host", "host", Unit.TEXT),
     Column("ranks", "ranks", Unit.TEXT),
-    Column("offset_ns", "offset", Unit.NS),
+    Column("moved_ns", "moved", Unit.NS),
+    Column("offset_ns", "offset", Unit.NS, detail=True),
     Column("drift_ppm", "drift, ppm", Unit.RATE),
     Column("bound_ns", "within", Unit.NS),
     Column("verdict", "verdict", Unit.TEXT),
@@ -374,8 +376,9 @@ def _named(names: Sequence[str]) -> str:
 def _add_hosts(section: Section, lines: Sequence[ReceiptLine]) -> None:
     """Add a row for each host, and for each of its clocks if they were placed differently."""
     ranks_of: defaultdict[tuple[Cell, ...], set[int]] = defaultdict(set)
-    for line in lines:
-        placed = (line.host or None, line.offset_ns, line.drift_ppm, line.bound_ns, line.verdict, line.method)
+    for number, (line, moved) in enumerate(zip(lines, moves_of(lines), strict=True)):
+        ahead = moved if number else moved or 0  # the first one is what others are compared with
+        placed = (line.host or None, ahead, line.offset_ns, line.drift_ppm, line.bound_ns, line.verdict, line.method)
         ranks_of[placed].add(line.rank or 0)
     for (host, *rest), own in sorted(ranks_of.items(), key=lambda one: min(one[1])):
         section.rows.append((host, shown_ranks(own), *rest))

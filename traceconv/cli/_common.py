@@ -16,6 +16,7 @@ import click
 from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
+from traceconv.align.receipt import moves_of
 from traceconv.api import Output, Result
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -24,7 +25,6 @@ from traceconv.cli._terminal import say, width_of
 from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.io.spill import parse_size
-from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time
 from traceconv.model.trace import SourceInfo
@@ -244,7 +244,9 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
         files: the names of all inputs.
         verbose: whether to say what was added to the times of each clock, and every digit.
     """
-    moves = _moves(receipt)
+    moves = moves_of(receipt)
+    shown = [_signed(ns) if any(moves) and ns is not None else "" for ns in moves]
+    moved = {id(line): text for line, text in zip(receipt, shown, strict=True)}
     several_hosts = len({line.host for line in receipt if line.host}) > 1
     columns: dict[str, Callable[[ReceiptLine], str]] = {
         "file": lambda line: line.file,
@@ -252,7 +254,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
         "rank": lambda line: "" if line.rank is None else str(line.rank),
         "clock": lambda line: line.clock,
         "placed by": lambda line: line.method,
-        "moved": lambda line: moves[id(line)],
+        "moved": lambda line: moved[id(line)],
         "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}" if verbose else "",
         "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
         "within": lambda line: line.bound_text if verbose else _bound(line),
@@ -293,27 +295,6 @@ def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
         lines.append(file[1])
         lines += [f"  {title:<9}  {text}" for title, text in others if text]
     return lines
-
-
-def _moves(receipt: list[ReceiptLine]) -> dict[int, str]:
-    """Return by id how far each clock was moved against the first one; all empty if none was.
-
-    What turns a clock into another one that counts from 1970 is not a move: such lines are compared with the first one
-    of the same clock, and all others with trace time, if the first line is one of them.
-    """
-    moves: dict[int, int | None] = {}
-    bases: dict[str, int] = {}  # of clocks, what turns them into another one
-    for line in receipt:
-        if looks_like_unix_time(abs(line.offset_ns)):
-            known = line.clock in bases
-            base = bases.setdefault(line.clock, line.offset_ns)
-            moves[id(line)] = line.offset_ns - base if known else None
-        else:
-            first = receipt[0].offset_ns
-            moves[id(line)] = line.offset_ns - (0 if looks_like_unix_time(abs(first)) else first)
-    if not any(moves.values()):
-        return dict.fromkeys(moves, "")
-    return {key: "" if ns is None else _signed(ns) for key, ns in moves.items()}
 
 
 def _signed(ns: int) -> str:
