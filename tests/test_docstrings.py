@@ -8,17 +8,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 _VERBS = """
-Accept Adapt Add Aggregate Allow Anchor Answer Append Apply Ask Assemble Assign Attach Attribute Begin Bind Bring
-Cache Call Change Check Choose Clamp Clear Close Combine Compare Complete Compute Concatenate Connect Convert Copy
-Correct Count Create Cut Decide Declare Decode Define Delete Demangle Describe Detect Discard Divide Do Double Drain
-Draw Drop Dump Encode End Escape Estimate Evaluate Execute Expose Extend Extract Fill Find Finish Fit Fold Follow
-Forget Format Forward Free Give Go Group Guess Hand Handle Have Ignore Infer Insert Intern Interrupt Join Keep Know
-Lay Learn Leave Let Limit Link List Listen Load Look Make Map Mark Match Measure Merge Move Name Normalise Note Number
-Open Order Pair Parse Pass Place Prepare Print Put Query Queue Raise Rank Read Recognise Recover Reduce Refuse
-Register Relate Remove Rename Render Renumber Reorder Repair Replace Report Reserve Reset Resolve Restore Return
-Rewrite Run Save Say Scan Schedule Search See Select Send Separate Serve Set Shift Shorten Show Skip Sort Split Start
-State Stop Store Subtract Sum Swap Take Tell Test Trace Track Trim Truncate Turn Undo Unpack Update Validate Verify
-Visit Wait Walk Warn Weigh Widen Wrap Write Yield
+Accept Adapt Add Advance Aggregate Allow Anchor Answer Append Apply Ask Assemble Assign Attach Attribute Begin Bind
+Bring Cache Call Change Check Choose Clamp Clear Close Collapse Combine Compare Complete Compute Concatenate Connect
+Convert Copy Correct Count Create Cut Decide Declare Decode Define Delete Demangle Describe Detect Discard Divide Do
+Double Drain Draw Drop Dump Encode End Escape Estimate Evaluate Execute Expand Expose Extend Extract Fetch Fill Find
+Finish Fit Fold Follow Forget Format Forward Free Give Go Group Guess Hand Handle Have Identify Ignore Infer
+Initialise Insert Intern Interrupt Join Keep Know Lay Learn Leave Let Limit Link List Listen Load Look Make Map Mark
+Match Measure Merge Move Name Normalise Note Number Open Order Pair Parse Pass Place Point Prepare Print Put Query
+Queue Raise Rank Read Recognise Recover Reduce Refuse Register Relate Remove Rename Render Renumber Reorder Repair
+Replace Report Reserve Reset Resolve Restore Return Rewrite Run Save Say Scan Schedule Search See Select Send Separate
+Serve Set Shift Shorten Show Skip Sort Split Start State Stop Store Subtract Sum Swap Take Tell Test Trace Track Trim
+Truncate Turn Undo Unpack Update Validate Verify Visit Wait Walk Warn Weigh Widen Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 

@@ -137,7 +137,7 @@ class _Builder:
         }
 
     def _column(self, values: Any) -> Any:
-        """Return an Arrow column: arrays unchanged, numpy columns shared, lists of texts converted."""
+        """Return a column: pyarrow arrays unchanged, numpy columns shared, lists of texts converted."""
         pa = self.pa
         if isinstance(values, pa.Array):
             return values

@@ -1,4 +1,4 @@
-"""Which call of a host launched each piece of work of a device."""
+"""Find the host call that launched each slice of device work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from traceconv.model.trace import I64
 
 
 def is_work(table: SliceTable, number: int) -> npt.NDArray[np.bool_]:
-    """Return which slices of an input are work of devices."""
+    """Return a mask of the slices of an input that are device work."""
     marks = table.trace.sources[number].marks
     found = np.zeros(len(table.ends), bool)
     if marks.launches is not None:
@@ -26,10 +26,10 @@ def is_work(table: SliceTable, number: int) -> npt.NDArray[np.bool_]:
 
 
 def launches(table: SliceTable) -> I64:
-    """Return for each slice the row of the call that launched it on a device, NONE if none is recorded.
+    """Return the row of the launch call of each slice, NONE if not recorded.
 
-    Work and its call share an id. Flows tell it where an id is not stated, or several calls have it: flows start at a
-    time, at which several slices can start, and of a graph only one piece of work may have one.
+    Work and its call share an id. Flows are used where no id is stated, or several calls have it. They are less
+    reliable: several slices can start at the time of a flow, and of a graph only one slice may have a flow.
     """
     trace = table.trace
     found = np.full(len(trace.slices.ts), NONE, np.int64)
@@ -51,7 +51,7 @@ def launches(table: SliceTable) -> I64:
 
 
 def _add_by_flows(found: I64, table: SliceTable, marks: FormatMarks, work: I64) -> None:
-    """Add the starts of the flows that end at work and have names of launches."""
+    """Add the starts of flows that end at device work and have the names of launch flows."""
     flows = table.trace.flows
     is_work = np.zeros(len(found), bool)
     is_work[work] = True
