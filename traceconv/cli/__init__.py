@@ -24,18 +24,18 @@ _SECTIONS = {
     "Make a trace": {
         "convert": "Turn one recording into a trace.",
         "merge": "Put several recordings on one time axis.",
-        "demo": "Merge two recordings that come along, to see what it does.",
+        "demo": "Merge two recordings that come with traceconv.",
         "open": "Show a trace in ui.perfetto.dev.",
     },
     "Ask recordings": {
         "report": "Print what was slow, how long steps took, what waited.",
         "export": "Write recordings as tables: Parquet, CSV, Arrow.",
-        "info": "Print what a recording holds.",
+        "info": "Print the content of a recording.",
         "check": "Find everything in a trace that viewers drop, misplace or refuse.",
     },
     "Understand clocks": {
-        "align": "Print how recordings line up, and how sure that is.",
-        "clocks": "Print which clocks recordings have, and how they are related.",
+        "align": "Print how recordings can be aligned, and how certain that is.",
+        "clocks": "Print the clocks of recordings, and how they are related.",
         "anchor": "Read all clocks of this machine, around a command.",
     },
     "Formats": {
@@ -52,13 +52,13 @@ _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 #: Commands that run a programme of the user, which gets the environment as it is.
 _RUN_OTHERS = {"anchor"}
 
-_HELP = """Turn what machine-learning runtimes record about their speed into timelines for ui.perfetto.dev.
+_HELP = """Convert and merge what ML runtimes record about their performance into timelines for ui.perfetto.dev.
 
 \b
   traceconv merge kineto.json onednn.log -o out.pftrace
   traceconv open out.pftrace
 
-Perfetto has a tool of the same name that goes the other way: from Perfetto's format to others.
+Perfetto has a tool of the same name that converts the other way: from Perfetto's format to others.
 """
 
 

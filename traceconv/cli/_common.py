@@ -53,14 +53,14 @@ verbosity_options = grouped(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Print also the exact offset of each file, and every diagnostic.",
+        help="Also print the exact offset of each file, and every diagnostic.",
     ),
 )
 memory_option = click.option(
     "--memory",
     metavar="SIZE",
     callback=lambda _context, _option, text: parse_size(text) if text else None,
-    help="Memory to use, such as 2G or 500M. Beyond it, data goes to temporary files in TMPDIR. By default the size of "
+    help="Memory to use, such as 2G or 500M. Data beyond it goes to temporary files in TMPDIR. Default: the size of "
     "the inputs plus 500 MB, but at most half of the free memory.",
 )
 report_option = click.option(
@@ -68,7 +68,7 @@ report_option = click.option(
     "reports",
     multiple=True,
     metavar="FILE",
-    help="Write how the files were aligned, and why. The ending decides: align.json or align.html. May be repeated.",
+    help="Write a report on how and why the files were aligned, as align.json or align.html. May be repeated.",
 )
 _writing = (
     click.option(
@@ -78,35 +78,35 @@ _writing = (
         shell_complete=_complete.files,
         default="",
         metavar="FILE",
-        help="The file to write, - for standard output. Default: named after the first input, beside it; in a pipe "
-        "standard output.",
+        help="The file to write; - is standard output. Default: a file beside the first input, with its name; in a "
+        "pipe, standard output.",
     ),
     click.option(
         "--to",
         metavar="FORMAT",
         shell_complete=_complete.writers,
-        help="perfetto or chrome-json (json). Default: by the ending of the output.",
+        help="perfetto or chrome-json (json). Default: from the ending of the output.",
     ),
     force_option,
     click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
     click.option(
         "--attribute",
         is_flag=True,
-        help="Give slices of frameworks as args what samples, counts and primitives say that they cost, and show the "
-        "slices as the outermost frames of call stacks, so that flame graphs are split by layer.",
+        help="Add samples, counts and primitives as args to the slices of frameworks (the layers) that caused them. "
+        "Layers become the outermost frames of call stacks, so that flame graphs are split by layer.",
     ),
     click.option(
         "--layer-counters",
         is_flag=True,
-        help="As --attribute, and draw the events of each slice as counters below its thread.",
+        help="Like --attribute, and also draw the events of each layer as counters below its thread.",
     ),
     click.option(
         "--trim",
         default="",
         metavar="WINDOW",
-        help="Write only what happened in a time: that of an input (its FILE name), of a slice, such as "
-        "'ProfilerStep#3', or an interval, such as 'ProfilerStep#2..4' or 1.5ms..20ms from the start. Slices that "
-        "cross its edge stay whole; what is left out is counted.",
+        help="Write only one window of time: that of an input (its FILE name), of a slice ('ProfilerStep#3'), or an "
+        "interval ('ProfilerStep#2..4', or 1.5ms..20ms from the start). Slices that cross its edge stay whole. Events "
+        "outside are counted.",
     ),
 )
 #: What a trace is written to, as `output: Output`; one of several ranks has more to show.
@@ -118,8 +118,8 @@ merged_output_options = grouped(
     click.option(
         "--collective-flows",
         is_flag=True,
-        help="Draw flows between the members of each collective, in order of rank, where the members are certain: by "
-        "sequence numbers (Seq), or by their order on clocks that are related.",
+        help="Draw flows between the members of each collective, in order of rank. The members must be certain: by "
+        "sequence numbers (Seq), or by their order on related clocks.",
     ),
 )
 

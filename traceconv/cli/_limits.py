@@ -22,13 +22,13 @@ limit_options = grouped(
         metavar="SIZE",
         default="16M",
         show_default=True,
-        help="Longest line, name or arg, in bytes. Longer lines and args are left out, longer names are cut.",
+        help="Longest line, name or arg, in bytes. Longer lines and args are left out; longer names are cut.",
     ),
     click.option(
         "--max-ratio",
         type=click.IntRange(0),
         default=DEFAULT_LIMITS.ratio,
         show_default=True,
-        help="Refuse a file that unpacks to more than 256 MB and to more than this many times its size. 0: no limit.",
+        help="Refuse a file that unpacks to more than 256 MB and to more than this many times its size; 0 is no limit.",
     ),
 )

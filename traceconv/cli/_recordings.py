@@ -123,7 +123,7 @@ importer_option = click.option(
     "options",
     multiple=True,
     metavar="[FILE:]KEY=VALUE",
-    help="An option of the importer, see `formats NAME`; of one FILE where there are several.",
+    help="Set an option of the importer (see `formats NAME`), with several inputs for one FILE.",
 )
 #: The zone and the day of local times; the name of a file can be left out where there is only one.
 _local_times = (
@@ -132,15 +132,15 @@ _local_times = (
         "zones",
         multiple=True,
         metavar="[FILE=]ZONE",
-        help="The time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00. FILE= can be "
-        "left out if there is one input.",
+        help="Time zone of the local times in FILE or in its name: onnxruntime_profile.json=+02:00. FILE= can be "
+        "omitted if there is one input.",
     ),
     click.option(
         "--date",
         "dates",
         multiple=True,
         metavar="[FILE=]DAY",
-        help="The day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
+        help="Day of the first time in FILE, if its times have no day: tvm.log=2018-10-26.",
     ),
 )
 from_option = click.option(
@@ -148,7 +148,7 @@ from_option = click.option(
     "format",
     metavar="FORMAT",
     shell_complete=_complete.formats,
-    help="Read the input as this format, instead of the one found.",
+    help="Read the input as this format, instead of detecting it.",
 )
 
 
@@ -179,7 +179,7 @@ recordings_options = grouped(
     click.option(
         "--skip-unknown",
         is_flag=True,
-        help="Leave out files of an unknown format, and list them.",
+        help="Leave out files of unknown formats, and list them.",
     ),
     click.option(
         "--from",
@@ -187,7 +187,7 @@ recordings_options = grouped(
         multiple=True,
         metavar="FILE=FORMAT",
         shell_complete=_complete.files_and_formats,
-        help="Read FILE as this format, instead of the one found.",
+        help="Read FILE as this format, instead of detecting it.",
     ),
     click.option(
         "--offset",
@@ -199,32 +199,33 @@ recordings_options = grouped(
     click.option(
         "--same-machine",
         is_flag=True,
-        help="All inputs are of one machine, whatever name they give (containers have their own). Equal pids are then "
-        "one process, and clocks since boot one clock.",
+        help="All inputs are from one machine, even if their host names differ (as in containers). Equal pids then "
+        "mean one process, and all clocks since boot are one clock.",
     ),
     click.option(
         "--anchor",
         "anchors",
         multiple=True,
         metavar="POINT=POINT[~TIME]",
-        help="Two points of two files are one instant, within TIME. A point is a time on the clock of its file, "
-        "a.json@1.25s=b.log@30ms~5us, or the start or end of an event, 'a.json:Conv#3.start=b.log:gemm#-1.end' (the "
-        "third, the last). Without TIME, the last digit counts: @1s is ±1 s. Two anchors also give the drift.",
+        help="Declare that two points in two files are one instant, within TIME. A point is a time on the clock of its "
+        "file (a.json@1.25s=b.log@30ms~5us), or the start or end of an event: 'a.json:Conv#3.start=b.log:gemm#-1.end' "
+        "names the third Conv and the last gemm. Without TIME, the last digit gives the uncertainty: @1s is ±1 s. Two "
+        "anchors also give the drift.",
     ),
     click.option(
         "--drift",
         "drifts",
         multiple=True,
         metavar="FILE=PPM",
-        help="The clock of FILE runs slow by this rate (negative: fast): b.log=12ppm or b.log=-40ppb.",
+        help="The clock of FILE runs slow by this rate, or fast if negative: b.log=12ppm or b.log=-40ppb.",
     ),
     click.option(
         "--clock",
         "clocks",
         multiple=True,
         metavar="FILE=CLOCK[@HOST]",
-        help="The clock of the times of FILE: realtime, monotonic, monotonic_raw, boottime, perf, or none (unknown). "
-        "HOST is the machine, as other files name it: run.log=monotonic@myhost.",
+        help="Clock of the times in FILE: realtime, monotonic, monotonic_raw, boottime, perf, or none (unknown). "
+        "HOST is the host name in other files: run.log=monotonic@myhost.",
     ),
     *_local_times,
     importer_option,
@@ -238,19 +239,19 @@ policy_options = grouped(
         type=click.Choice(["fail", "separate", "best"]),
         default="fail",
         show_default=True,
-        help="What to do if an alignment is not certain: fail; show the files side by side, under names that say so "
-        "(separate); or take the best one and warn (best).",
+        help="What to do if an alignment is not certain: refuse (fail), show the files side by side and mark their "
+        "tracks (separate), or use the best offset and warn (best).",
     ),
     click.option(
         "--same-run",
         is_flag=True,
-        help="The files are recordings of one run. Otherwise the events must show it.",
+        help="State that all files are of one run. Otherwise their events must show it.",
     ),
     click.option(
         "--map",
         "classes",
         multiple=True,
         metavar="CLASS=PATTERN,...",
-        help="Match slices of different names: convolution=Conv*,*FusedConv*.",
+        help="Match slices with different names: convolution=Conv*,*FusedConv*.",
     ),
 )

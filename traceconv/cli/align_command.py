@@ -37,7 +37,7 @@ def command(
     limits: Limits,
     said: Verbosity,
 ) -> None:
-    """Print how several recordings line up, and how sure that is, without writing a trace.
+    """Print how recordings can be aligned, and how certain that is, without writing a trace.
 
     \b
       traceconv align ort.json perf.data

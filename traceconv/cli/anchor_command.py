@@ -29,9 +29,9 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
       traceconv anchor -o before.json; python run.py; traceconv anchor -o after.json
       traceconv merge profile.json perf.data anchor.json -o out.pftrace
 
-    The file is an input of `merge` like any other. It relates recordings of this machine that are on different clocks,
-    with their drift. With a command, the clocks are read before and after it. The exit code is that of the command,
-    which also gets the signals. The file holds the command line, but not the environment.
+    Give the file to `merge` as one more input. It relates recordings of this machine that are on different clocks, with
+    their drift. With COMMAND, the clocks are read before and after it; signals are passed on to it, and its exit code
+    is returned. The file holds the command line, but not the environment.
     """
     target = output if output is not None else time.strftime("anchor-%Y-%m-%dT%H-%M-%S.json")
     if target == "-":

@@ -29,7 +29,7 @@ _UNLIMITED = 1 << 30
 @json_option
 @limit_options
 def command(named: Named, as_json: bool, limits: Limits) -> None:
-    """Print which clocks recordings have, how they are related, and what would relate the rest.
+    """Print the clocks of recordings, how they are related, and what would relate the rest.
 
     \b
       traceconv clocks perf.data profile.json onednn.log

@@ -35,8 +35,8 @@ def command(
       some-program | traceconv convert - --to chrome-json > trace.json
       TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
-    FILE may be - for standard input; gzip, zip and UTF-16 are seen by content. It may be a folder or an archive with
-    one recording in it.
+    FILE may be - for standard input. gzip, zip and UTF-16 are detected from the content. FILE may also be a folder or
+    an archive with one recording in it.
     """
     output = common.named(output, named.files)
     recording = named.opened(limits, said, output.path, single=True)

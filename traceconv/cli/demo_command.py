@@ -46,8 +46,8 @@ def command(path: str, force: bool, said: Verbosity) -> None:
     \b
       traceconv demo -o demo.pftrace
 
-    A PyTorch profile and the oneDNN log of the same process: the receipt says how they were put on one time axis, the
-    table which layers the time of the primitives belongs to.
+    They are a PyTorch profile and the oneDNN log of the same process. The receipt shows how they were aligned, and the
+    table how the time of the primitives divides over layers.
     """
     output = api.Output(path, force=force)
     with tempfile.TemporaryDirectory(prefix="traceconv-") as folder:

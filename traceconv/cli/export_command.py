@@ -18,9 +18,14 @@ from traceconv.io.shown import quantity
 
 @click.command("export")
 @click.option(
-    "-o", "--output", "path", required=True, metavar="FOLDER", help="A folder that ends in .parquet, .csv or .arrow."
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    metavar="FOLDER",
+    help="Folder to write, with a name ending in .parquet, .csv or .arrow.",
 )
-@click.option("--arg", "args", multiple=True, metavar="KEY", help="Make this arg a column of its own, args.KEY.")
+@click.option("--arg", "args", multiple=True, metavar="KEY", help="Add a column args.KEY for this arg.")
 @common.force_option
 @recordings_options
 @policy_options
@@ -44,8 +49,8 @@ def command(
       traceconv export kineto.json onednn.log -o run.csv
       traceconv export kineto.json --arg device --arg stream -o run.arrow
 
-    Several files are merged first, as by `merge`. The folder gets one file for each table; docs/python-api.md lists
-    their columns. This needs pyarrow: pip install 'traceconv[arrow]'.
+    Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
+    columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
     recordings = named.opened(limits, Verbosity(quiet), path)
     with working(f"reading {len(recordings.paths)} files", quiet, recordings.paths):

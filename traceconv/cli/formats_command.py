@@ -18,7 +18,7 @@ from traceconv.families.registry import Importer, formats_called, importer_class
 @click.argument("name", required=False, shell_complete=_complete.formats)
 @json_option
 def command(name: str | None, as_json: bool) -> None:
-    """List the formats that can be read, or those of a family, or describe one.
+    """List all formats or those of a family, or describe one.
 
     \b
       traceconv formats

@@ -25,7 +25,7 @@ _ABOUT_PERF = (
 @click.command("how")
 @click.argument("format", shell_complete=_complete.formats)
 def command(format: str) -> None:
-    """Print the command that records a file which can be merged with others.
+    """Print how to record a file of a format, so that it can be merged with others.
 
     \b
       traceconv how onednn-verbose

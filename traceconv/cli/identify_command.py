@@ -18,12 +18,12 @@ from traceconv.io.source import Source
 
 @click.command("identify")
 @click.argument("files", nargs=-1, required=True, shell_complete=_complete.files)
-@click.option("--all", "show_all", is_flag=True, help="Print what each importer says about it.")
+@click.option("--all", "show_all", is_flag=True, help="Print the answer of each importer.")
 @json_option
 @limit_options
 @click.pass_context
 def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json: bool, limits: Limits) -> None:
-    """Print the format of a file, found by its content.
+    """Print the format of a file, detected from its content.
 
     \b
       traceconv identify *.json *.log

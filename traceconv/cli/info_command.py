@@ -47,7 +47,7 @@ def command(
     as_json: bool,
     limits: Limits,
 ) -> None:
-    """Print what a recording holds: its clock, its span, what was read, what was lost.
+    """Print the content of a recording: its clock, its time span, what was read, what was lost.
 
     \b
       traceconv info onednn.log

