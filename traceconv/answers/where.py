@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.operations import key_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
-from traceconv.model.arg_values import ABSENT, arg_values
+from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.times import parse_duration
 
 Mask = npt.NDArray[np.bool_]
@@ -258,5 +257,5 @@ def _accepts(one: Comparison, value: Any) -> bool:
         value = _number(value) if isinstance(value, str) else value
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return bool(is_number and _COMPARE[one.sign](value, operand))
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = as_text(value)
     return text == operand if isinstance(operand, str) else operand.search(text) is not None

@@ -7,14 +7,14 @@ formats.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 
+from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.collectives import (
     FROM_ROOT,
     MESSAGES,
@@ -143,10 +143,7 @@ def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int])
     If some slices of a category state their group, the group of those that do not is unknown.
     """
     rows = _rows(trace, declared.kinds)
-    decode = _decoder(declared.args)
-    slices = trace.slices
-    places = zip(slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True)
-    args = [decode(trace.args.get(at, size)) if size else {} for at, size in places]
+    slices, args = trace.slices, _members(trace, rows, declared.args)
     categories = slices.category[rows].tolist()
     telling = {category for category, one in zip(categories, args, strict=True) if _tells(one)}
     names = slices.name[rows].tolist()
@@ -177,12 +174,9 @@ def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:
 
     A call states the number of its root in the group, so the ranks of the group must be listed in order.
     """
-    args, slices = declared.args, trace.slices
-    decode = _decoder(CollectiveArgs(ranks=args.ranks, call=args.call, root=args.root))
-    rows = _rows(trace, declared.calls)
+    args = CollectiveArgs(ranks=declared.args.ranks, call=declared.args.call, root=declared.args.root)
     found: dict[int, int] = {}
-    for at, size in zip(slices.args_at[rows].tolist(), slices.args_len[rows].tolist(), strict=True):
-        one = decode(trace.args.get(at, size)) if size else {}
+    for one in _members(trace, _rows(trace, declared.calls), args):
         ranks, call, root = parse_ranks(one.get("ranks")), _number(one.get("call")), _number(one.get("root"))
         if ranks is not None and str(list(ranks)) == str(one["ranks"]) and call >= 0 and 0 <= root < len(ranks):
             found[call] = ranks[root]
@@ -211,24 +205,16 @@ def _tells(args: Mapping[str, Any]) -> bool:
     return any(part in args for part in ("ranks", "group", "group_size", "kind"))
 
 
-def _decoder(args: CollectiveArgs) -> Callable[[bytes], dict[str, Any]]:
-    """Return a function that decodes args to a dict of the declared members, by their names in `CollectiveArgs`."""
+def _members(trace: Trace, rows: I64, args: CollectiveArgs) -> list[dict[str, Any]]:
+    """Return the args of some slices that matter, by what they are called here."""
     names = {"kind": args.kind, "ranks": args.ranks, "group": args.group, "about": args.about, "seq": args.seq}
     names |= {"source": args.source, "target": args.target, "call": args.call, "root": args.root}
     names |= {"group_size": args.group_size} | {f"size{number}": size for number, size in enumerate(args.sizes)}
     names = {part: name for part, name in names.items() if name}
-    members = [(part, Any, msgspec.UNSET) for part in names]
-    decode = msgspec.json.Decoder(msgspec.defstruct("Args", members, rename=names)).decode
-
-    def members_of(raw: bytes) -> dict[str, Any]:
-        try:
-            one = decode(raw)
-        except (msgspec.MsgspecError, RecursionError):
-            return {}
-        found = ((part, getattr(one, part)) for part in names)
-        return {part: value for part, value in found if value is not msgspec.UNSET}
-
-    return members_of
+    slices = trace.slices
+    numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], tuple(names.values()))
+    each = [{part: one for part, one in zip(names, of, strict=True) if one is not ABSENT} for of in values]
+    return [each[number] for number in numbers.tolist()]
 
 
 def _group(args: Mapping[str, Any], declared: Collectives) -> GroupStated:
