@@ -12,7 +12,7 @@ import importlib.resources
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from traceconv.families.common.wire_reader import BLOB, FIXED32, FIXED64, VARINT, BadWire, unpacked, varint
+from traceconv.families.common.wire_reader import BLOB, FIXED32, FIXED64, VARINT, BadWire, behind, unpacked, varint
 
 #: A decoded message.
 Fields = dict[str, Any]
@@ -216,19 +216,12 @@ def _behind_group(data: bytes, at: int, tag: int, depth: int) -> int:
     opened: list[int] = []
     while True:
         wire = tag & 7
-        if wire == VARINT:
-            _, at = varint(data, at)
-        elif wire == BLOB:
-            size, at = varint(data, at)
-            at += size
-        elif wire in _WIDTHS:
-            at += _WIDTHS[wire]
-        elif wire == _GROUP and len(opened) < depth:
+        if wire == _GROUP and len(opened) < depth:
             opened.append(tag)
         elif wire == _GROUP_END and opened and opened[-1] == tag - 1:
             opened.pop()
         else:
-            raise BadWire(f"wire type {wire}")
+            at = behind(data, at, wire)
         if tag < 8:
             raise BadWire("a field without a number")
         if not opened:

@@ -83,6 +83,18 @@ def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
         raise BadWire("a field longer than its message") from None
 
 
+def behind(data: bytes, at: int, kind: int) -> int:
+    """Return where a value of a wire type ends, which may be beyond the data. Raises BadWire, or IndexError."""
+    if kind == VARINT:
+        return varint(data, at)[1]
+    if kind == BLOB:
+        size, at = varint(data, at)
+        return at + size
+    if kind not in _WIDTHS:
+        raise BadWire(f"wire type {kind}")
+    return at + _WIDTHS[kind]
+
+
 def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
     """Yield number and wire type of each field; if the message is cut, of the complete ones and the last one.
 
@@ -94,15 +106,7 @@ def fields_until_cut(data: bytes, cut: bool) -> Iterator[tuple[int, int]]:
         while at < end:
             tag, at = varint(data, at)
             yield tag >> 3, tag & 7
-            if tag & 7 == VARINT:
-                _, at = varint(data, at)
-            elif tag & 7 == BLOB:
-                size, at = varint(data, at)
-                at += size
-            elif tag & 7 in _WIDTHS:
-                at += _WIDTHS[tag & 7]
-            else:
-                raise BadWire(f"wire type {tag & 7}")
+            at = behind(data, at, tag & 7)
     except IndexError:
         at = end + 1
     if at > end and not cut:
@@ -117,24 +121,20 @@ def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
         path: the number of a field, then of a field in it, and so on: a message there that is cut is kept with its
             complete fields.
     """
-    end = at = 0
+    end = at = begin = tag = 0
     try:
         while at < len(data):
             end = at
-            tag, at = varint(data, at)
-            if tag & 7 == VARINT:
-                _, at = varint(data, at)
-                continue
-            size, at = varint(data, at) if tag & 7 == BLOB else (_WIDTHS[tag & 7], at)
-            begin, at = at, at + size
-            if at > len(data):
-                if tag & 7 == BLOB and path and tag >> 3 == path[0]:
-                    inner = whole_part(data[begin:], path[1:])
-                    return data[:end] + to_varint(tag) + to_varint(len(inner)) + inner
-                return data[:end]
-    except (IndexError, KeyError, BadWire):
+            tag, begin = varint(data, at)
+            at = behind(data, begin, tag & 7)
+    except (IndexError, BadWire):
         return data[:end]
-    return data
+    if at <= len(data):
+        return data
+    if tag & 7 == BLOB and path and tag >> 3 == path[0]:
+        inner = whole_part(data[varint(data, begin)[1] :], path[1:])
+        return data[:end] + to_varint(tag) + to_varint(len(inner)) + inner
+    return data[:end]
 
 
 def to_varint(number: int) -> bytes:

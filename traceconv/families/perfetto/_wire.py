@@ -76,11 +76,6 @@ def double(field: int, value: float) -> bytes:
     return tag(field, 1) + struct.pack("<d", value)
 
 
-def fixed64(field: int, value: int) -> bytes:
-    """Return a fixed64 field."""
-    return tag(field, 1) + struct.pack("<Q", value)
-
-
 def packet(payload: bytes) -> bytes:
     """Return a packet with tag and length."""
     return b"".join((_PACKET, length(len(payload)), payload))
