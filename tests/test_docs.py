@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,11 @@ def command_in(document: Path, beginning: str) -> list[str]:
 
 
 def printed(arguments: list[str]) -> str:
+    return _printed(tuple(arguments))
+
+
+@cache
+def _printed(arguments: tuple[str, ...]) -> str:
     command = [sys.executable, "-m", "traceconv", *arguments]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=180)
     return "\n".join(f"    {line}".rstrip() for line in (result.stdout + result.stderr).splitlines())

@@ -62,6 +62,7 @@ def test_inputs_damaged_inputs_and_odd_lines(case: object) -> None:
     check(Head(coloured, head.complete, "x"), "in colour")
 
 
+@pytest.mark.slow
 def test_chunks_and_noise() -> None:
     for head in heads():
         check(head, head.data[:100])

@@ -158,6 +158,7 @@ def _confusing(draw: st.DrawFn) -> bytes:
     return ("{" + ",".join(f'"{key}":1' for key in keys) + draw(st.sampled_from(["}", " bad}"]))).encode()
 
 
+@pytest.mark.slow
 @settings(QUICK, max_examples=300)
 @given(st.lists(_confusing(), min_size=3, max_size=8))
 @example([b'{"n1":1,"n2":2 bad}', b'{"x\\":1,\\"y":2}', b'{"args":1,"x":1,"y":2}'])

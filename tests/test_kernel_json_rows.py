@@ -128,6 +128,7 @@ def _traces(draw: st.DrawFn) -> Trace:
     return lay_out(out.finish())
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(_traces())
 def test_traces(trace: Trace) -> None:

@@ -83,6 +83,7 @@ def test_cut_at_every_byte() -> None:
         same(data[:end])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.sampled_from(SMALL), st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), min_size=1, max_size=4)
@@ -201,6 +202,7 @@ def _traces(draw: st.DrawFn) -> bytes:
     return data
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(_traces())
 def test_generated(data: bytes) -> None:

@@ -190,6 +190,7 @@ def test_any_value_in_any_column(table: str, tmp_path: Path) -> None:
     assert sums(trace, "kernel")[VECTOR_ADD][0] >= 1
 
 
+@pytest.mark.slow
 def test_a_table_may_lack_any_column(tmp_path: Path) -> None:
     """Other versions: every second column of each table is left out in turn."""
     for table, text in SCHEMA.items():

@@ -731,6 +731,7 @@ def test_no_packet_at_all(tmp_path: Path) -> None:
         read(path, format="perfetto")
 
 
+@pytest.mark.slow
 def test_any_byte_may_be_wrong(tmp_path: Path) -> None:
     """Damage is an error of ours or is read somehow; never anything else."""
     data = whole()
