@@ -20,9 +20,9 @@ import numpy as np
 
 from traceconv.align.estimate import Array
 from traceconv.align.messages import Message, Text
-from traceconv.model.args import join_args
+from traceconv.model.args import AnyArgs, with_more_args
 from traceconv.model.layout import sort_events
-from traceconv.model.trace import I32, I64, NO_TRACK, Args, Trace, Track, TrackId, TrackKind
+from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackId, TrackKind
 
 _SYNTHETIC = " (synthetic)"
 
@@ -332,7 +332,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         guest, host: the two traces, on trace time.
         placement: the matched slices.
     """
-    said: dict[int, dict[str, object]] = {}
+    said: dict[int, AnyArgs] = {}
     around = str(Text.PLACED_AROUND())
     times = {name: table.ts.copy() for name, table in guest.timed_tables()}
     apart = {name: np.zeros(len(ts), bool) for name, ts in times.items()}
@@ -350,7 +350,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         said |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
     moved: dict[str, Any] = {name: replace(table, ts=times[name]) for name, table in guest.timed_tables()}
     moved["slices"] = replace(moved["slices"], dur=dur)
-    laid = _with_words(guest.with_tables(**moved), said)
+    laid = with_more_args(guest.with_tables(**moved), said)
     return sort_events(_set_apart(laid, apart))
 
 
@@ -419,16 +419,3 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
         for name, table in tables.items()
     }
     return trace.with_tables(tracks=tracks, **changed)
-
-
-def _with_words(trace: Trace, said: dict[int, dict[str, object]]) -> Trace:
-    """Return the trace with args added to slices, by row."""
-    slices = trace.slices
-    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
-    more = bytearray()
-    for row, words in said.items():
-        new = join_args(trace.args.get(int(args_at[row]), int(args_len[row])), words)
-        args_at[row], args_len[row] = len(trace.args) + len(more), len(new)
-        more += new
-    joined = replace(slices, args_at=args_at, args_len=args_len)
-    return trace.with_tables(slices=joined, args=Args([*trace.args.parts, more]))

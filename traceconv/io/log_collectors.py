@@ -19,16 +19,15 @@ prefixes are removed, and all lines are one stream.
 
 from __future__ import annotations
 
-import io
 import re
 import weakref
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, NamedTuple, cast
+from typing import IO, NamedTuple
 
-from traceconv.io.source import BATCH_BYTES, Line, Source
+from traceconv.io.source import BATCH_BYTES, Line, Source, joined
 from traceconv.io.spill import close, failures, spooled_file
 
 _COLOUR = rb"(?:\x1b\[[0-9;:]*m)*"
@@ -187,7 +186,7 @@ class Stream(Source):
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """Yield a binary file object with the lines as one text."""
-        yield io.BufferedReader(cast(io.RawIOBase, _Chunks(text for _, text in self._own())), buffer_size=1 << 18)
+        yield joined(text for _, text in self._own())
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """Yield the lines, with their numbers in the log."""
@@ -214,28 +213,6 @@ class Stream(Source):
         else:
             yield from self._parted.chunks(self._writer)
         self.damage = self._whole.damage
-
-
-class _Chunks(io.RawIOBase):
-    """A readable file that concatenates texts."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._chunks = chunks
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(cast(bytearray, buffer))
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = chunk
-        chunk, self._rest = self._rest[: len(view)], self._rest[len(view) :]
-        view[: len(chunk)] = chunk
-        return len(chunk)
 
 
 def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Stream]:

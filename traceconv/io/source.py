@@ -199,8 +199,7 @@ class Source:
             return plain
         plain.read(2)
         self.recoded = True
-        recoded = _Recoded(plain, encoding)
-        return io.BufferedReader(cast(io.RawIOBase, recoded), buffer_size=1 << 18)
+        return joined(_recoded(plain, encoding))
 
     def _open_raw(self, stack: contextlib.ExitStack) -> IO[bytes]:
         if self._spooled is not None:
@@ -390,12 +389,14 @@ class _Plain(io.RawIOBase):
         return len(data)
 
 
-class _Recoded(io.RawIOBase):
-    """Converts UTF-16 to UTF-8."""
+def joined(chunks: Iterator[bytes]) -> io.BufferedReader:
+    """Return a readable file of texts, one behind the other."""
+    return io.BufferedReader(cast(io.RawIOBase, _Joined(chunks)), buffer_size=1 << 18)
 
-    def __init__(self, inner: IO[bytes], encoding: str) -> None:
-        self._inner = inner
-        self._decode = codecs.getincrementaldecoder(encoding)("replace").decode
+
+class _Joined(io.RawIOBase):
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = filter(None, chunks)
         self._rest = b""
 
     def readable(self) -> bool:
@@ -403,14 +404,18 @@ class _Recoded(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(cast(bytearray, buffer))
-        while not self._rest:
-            data = self._inner.read(1 << 16)
-            self._rest = self._decode(data, not data).encode("utf-8", "replace")
-            if not data:
-                break
-        chunk, self._rest = self._rest[: len(view)], self._rest[len(view) :]
+        rest = self._rest or next(self._chunks, b"")
+        chunk, self._rest = rest[: len(view)], rest[len(view) :]
         view[: len(chunk)] = chunk
         return len(chunk)
+
+
+def _recoded(inner: IO[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield the UTF-8 of a file in UTF-16."""
+    decode = codecs.getincrementaldecoder(encoding)("replace").decode
+    while data := inner.read(1 << 16):
+        yield decode(data).encode("utf-8", "replace")
+    yield decode(b"", True).encode("utf-8", "replace")
 
 
 def _magic(raw: IO[bytes], display: str) -> bytes:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.model.args import join_args
+from traceconv.model.args import with_more_args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import renumbered, sort_events
-from traceconv.model.trace import NO_TRACK, Args, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take
+from traceconv.model.trace import NO_TRACK, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take
 
 COUNTS_DIFFER = declare(
     "merge.rows_and_slices_differ",
@@ -130,7 +130,9 @@ def _join(totals: Trace, host: Trace, category: str) -> tuple[Trace, Trace]:
         else:
             source = totals.sources[0]
             source.diagnostics.add(COUNTS_DIFFER, f"{name}: {len(own)} rows, {len(others)} slices", len(own))
-    return _without(totals, [row for row, _ in pairs], host), _with_args(totals, host, pairs)
+    table, args = totals.instants, totals.args
+    more = {at: args.get(int(table.args_at[row]), int(table.args_len[row])) for row, at in pairs}
+    return _without(totals, [row for row, _ in pairs], host), with_more_args(host, more)
 
 
 def _string(trace: Trace, text: str) -> int:
@@ -161,17 +163,3 @@ def _without(totals: Trace, rows: list[int], host: Trace) -> Trace:
     kept[rows] = False
     instants = take(totals.instants, np.flatnonzero(kept))
     return totals.with_tables(sources=[replace(source, balance=balance)], instants=instants)
-
-
-def _with_args(totals: Trace, host: Trace, pairs: list[tuple[int, int]]) -> Trace:
-    slices = host.slices
-    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
-    more = bytearray()
-    for row, at in pairs:
-        old = host.args.get(int(slices.args_at[at]), int(slices.args_len[at]))
-        table = totals.instants
-        new = join_args(old, totals.args.get(int(table.args_at[row]), int(table.args_len[row])))
-        args_at[at], args_len[at] = len(host.args) + len(more), len(new)
-        more += new
-    joined = replace(slices, args_at=args_at, args_len=args_len)
-    return host.with_tables(slices=joined, args=Args([*host.args.parts, more]))

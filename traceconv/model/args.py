@@ -1,11 +1,15 @@
-"""The args of an event as a JSON object."""
+"""The args of an event as a JSON object, and more of them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+
+from traceconv.model.trace import Args, Trace
 
 #: A JSON object as bytes, or a dict; None for none.
 AnyArgs = bytes | dict[str, Any] | None
@@ -38,3 +42,15 @@ def join_args(first: AnyArgs, second: AnyArgs) -> bytes:
     if len(two) <= 2 or not two[1:-1].strip():
         return one
     return one[:-1] + b"," + two[1:]
+
+
+def with_more_args(trace: Trace, more: Mapping[int, AnyArgs]) -> Trace:
+    """Return the trace with more args of some slices, by row."""
+    slices = trace.slices
+    args_at, args_len, added = slices.args_at.copy(), slices.args_len.copy(), bytearray()
+    for row, args in more.items():
+        new = join_args(trace.args.get(int(args_at[row]), int(args_len[row])), args)
+        args_at[row], args_len[row] = len(trace.args) + len(added), len(new)
+        added += new
+    changed = replace(slices, args_at=args_at, args_len=args_len)
+    return trace.with_tables(slices=changed, args=Args([*trace.args.parts, added]))
