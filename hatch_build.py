@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 import tempfile
 import zlib
 from pathlib import Path
@@ -28,17 +29,31 @@ class KernelHook(BuildHookInterface):
         """Called before the wheel is put together, also for an editable installation."""
         del version
         root = Path(self.root)
-        for old in (*root.joinpath(_PACKAGE).rglob("*.so"), *root.joinpath(_PACKAGE).rglob("*.pyd")):
-            if f".{sys.implementation.cache_tag}-" in old.name or old.suffix == ".pyd":
-                old.unlink()
-        try:
-            built = _compile(root)
-        except Exception as error:  # whatever goes wrong with a compiler, the package works without
-            self.app.display_warning(f"traceconv's kernel was not compiled, so conversions will be slower: {error}")
-            return
+        built = _still_good(root)
+        if not built:
+            for old in (*root.joinpath(_PACKAGE).rglob("*.so"), *root.joinpath(_PACKAGE).rglob("*.pyd")):
+                if f".{sys.implementation.cache_tag}-" in old.name or old.suffix == ".pyd":
+                    old.unlink()
+            try:
+                built = _compile(root)
+            except Exception as error:  # whatever goes wrong with a compiler, the package works without
+                self.app.display_warning(f"traceconv's kernel was not compiled, so conversions will be slower: {error}")
+                return
         build_data["artifacts"] += [path.relative_to(root).as_posix() for path in built]
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
+
+
+def _still_good(root: Path) -> list[Path]:
+    """Return what was compiled for this Python before; nothing where a module is missing or older than a source."""
+    package = root / _PACKAGE
+    sources = [*package.rglob("*.pyx"), *package.rglob("*.pxi")]
+    modules = [root.joinpath(*_SHARED.split(".")), *(path for path in sources if path.suffix == ".pyx")]
+    built = [path.with_name(path.stem + sysconfig.get_config_var("EXT_SUFFIX")) for path in modules]
+    if not all(path.exists() for path in built):
+        return []
+    newest = max(path.stat().st_mtime for path in (*sources, Path(__file__)))
+    return built if min(path.stat().st_mtime for path in built) > newest else []
 
 
 def _compile(root: Path) -> list[Path]:

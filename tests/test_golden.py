@@ -93,6 +93,7 @@ def shapes(output: bytes) -> set[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.slow
 def test_each_shape_of_the_json_output_is_pinned(tmp_path: Path) -> None:
     pinned: set[tuple[Any, ...]] = set()
     others: set[tuple[Any, ...]] = set()

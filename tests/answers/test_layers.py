@@ -384,6 +384,7 @@ def recorded_by(runtime: str, **options: str) -> dict[str, dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 def test_layers_of_onnx_runtime_cost_what_they_compute() -> None:
     rows = recorded_by("onnxruntime", start_ns=(RECORDED / "onnxruntime" / "start_ns.txt").read_text(encoding="utf-8"))
     equal = [rows[name]["samples"] for name in ("conv_a", "conv_b", "conv_c")]
@@ -396,6 +397,7 @@ def test_layers_of_onnx_runtime_cost_what_they_compute() -> None:
     assert rows["model_run"]["samples_total"] > 0.85 * sum(row["samples"] for row in rows.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runtime", "convolution", "product"),
     [("torch", "aten::mkldnn_convolution", "aten::mm"), ("mxnet", "Convolution", "dot")],

@@ -114,6 +114,7 @@ def test_size_follows_the_rows_that_are_shown() -> None:
     assert "19500 more rows: --top 20000" in page([many], 500)
 
 
+@pytest.mark.slow
 def test_output_by_ending(tmp_path: Path) -> None:
     target = tmp_path / "report.HTML"
     assert run(CUDA, "-o", target).returncode == 0

@@ -223,6 +223,7 @@ def printed(*arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
+@pytest.mark.slow
 def test_all_ways_to_print() -> None:
     text = printed("--section", "ranks", "--top", 3)
     assert max(len(line) for line in text.splitlines() if line.startswith("   ")) <= 80  # of the tables
