@@ -86,6 +86,8 @@ def _compile(root: Path) -> list[Path]:
             include_path=[str(root)],
             shared_utility_qualified_name=_SHARED,
             language_level=3,
+            # Nobody pickles what is compiled, or asks for signatures: a fifth of the size.
+            compiler_directives={"auto_pickle": False, "binding": False},
             quiet=True,
         )
         distribution = Distribution({"name": _PACKAGE, "ext_modules": modules})
