@@ -125,6 +125,7 @@ def test_the_picture_has_whole_slices_and_their_flows(tmp_path: Path, trace_proc
         ("1us..5xs", "--trim: '5xs' is not a time with a unit"),
         ("no such slice", "--trim: no slice is named 'no such slice'"),
         ("5us..5us", "--trim: nothing lies between"),
+        ("ProfilerStep#2..4", "--trim: no slice is named 'ProfilerStep#4'"),
         ("900s..901s", "--trim '900s..901s': nothing happened from"),
     ],
 )

@@ -132,11 +132,13 @@ def _ends(text: str, option: str) -> list[_End]:
 
 
 def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
-    """Return the last end of an interval; for `step 2..4` it is `step 4`, if there are such slices."""
+    """Return the last end of an interval; of `step 2..4` it is `step 4`, if that is a slice or 4 ns lies before."""
     found = _BEFORE_NUMBER.fullmatch(first.text)
-    if found and last.text.isdecimal() and len(first.rows(table)) and not len(last.rows(table)):
+    if found and last.text.isdecimal() and len(rows := first.rows(table)) and not len(last.rows(table)):
         named = replace(last, text=found[1] + last.text)
-        return named if len(named.rows(table)) else last
+        is_time = _CLOCK_TIME.fullmatch(last.text) and int(last.text) > table.trace.slices.ts[rows[0]]
+        if len(named.rows(table)) or not is_time:
+            return named
     return last
 
 
