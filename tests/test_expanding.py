@@ -414,6 +414,16 @@ def test_a_folder_without_recordings(tmp_path: Path) -> None:
         traceconv.expand([tmp_path / "empty"])
 
 
+def test_a_folder_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # the tests may run as root, who reads all
+    with pytest.raises(InputError, match="Permission denied") as error:
+        traceconv.expand([tmp_path])
+    assert error.value.hint.startswith("ask for read permission")
+
+
 def test_the_reason_is_told_without_the_name_whatever_that_is(tmp_path: Path) -> None:
     runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "b\x1b.txt": b"nothing that is known\n"})
     assert traceconv.expand([runs]).left_out == {f"{runs}/b\x1b.txt": REASONS["notes.txt"]}

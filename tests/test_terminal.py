@@ -23,6 +23,7 @@ from traceconv.cli._terminal import folded
             "  clock  a time whose words go below it",
             ["  clock  a time whose", "         words go", "         below it"],
         ),
+        ("  a note stays below its own start", ["  a note stays below", "    its own start"]),
         ("# a comment stays a comment in each", ["# a comment stays a", "# comment in each"]),
         ("#   and keeps its indentation there", ["#   and keeps its", "#   indentation there"]),
         ("see https://a.example/long/address for more", ["see", "  https://a.example/long/address", "  for more"]),

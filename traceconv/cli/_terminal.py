@@ -51,7 +51,9 @@ def folded(line: str, width: int) -> list[str]:
         return [line]
     found = _BEFORE.match(line, 0, width // 2)
     before = found[0] if found else ""
-    later = f"# {' ' * (len(before) - 2)}" if before.startswith("#") else " " * (len(before) or 2)
+    later = " " * (len(before) if before.strip(" #") else len(before) + 2)
+    if before.startswith("#"):
+        later = f"# {' ' * (len(before) - 2)}"
     parts = wrap(
         line[len(before) :],
         width,

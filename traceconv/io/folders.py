@@ -22,7 +22,7 @@ from typing import IO, Literal
 
 from traceconv.errors import InputError
 from traceconv.io.limits import Limits, Unpacked
-from traceconv.io.source import DAMAGED, GZIP, ZIP, Source
+from traceconv.io.source import DAMAGED, GZIP, ZIP, Source, unreadable
 from traceconv.io.spill import failures
 
 AnyPath = str | os.PathLike[str]
@@ -115,6 +115,10 @@ def _walk(root: str, limits: Limits, files: Files) -> None:
     """Add the files below a folder, and those of archives in it."""
     top = os.path.realpath(root)
     seen: set[str] = set()
+    try:
+        os.scandir(root).close()  # os.walk says nothing of a folder that cannot be read
+    except OSError as error:
+        raise unreadable(root, error) from None
     for folder, folders, names in os.walk(root):
         for name in sorted(folders):
             path = os.path.join(folder, name)

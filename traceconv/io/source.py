@@ -210,7 +210,7 @@ class Source:
             progress.note(self.display, raw)
             return raw
         except OSError as error:
-            raise _unreadable(self.display, error) from None
+            raise unreadable(self.display, error) from None
 
     def _zip_member(self, raw: IO[bytes], stack: contextlib.ExitStack) -> IO[bytes]:
         try:
@@ -423,7 +423,7 @@ def _magic(raw: IO[bytes], display: str) -> bytes:
     try:
         magic = raw.read(4)
     except OSError as error:
-        raise _unreadable(display, error) from None
+        raise unreadable(display, error) from None
     raw.seek(0)
     return magic
 
@@ -470,12 +470,13 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
         with path.open("rb") as stream:
             return _spool(stream)
     except OSError as error:
-        raise _unreadable(display, error) from None
+        raise unreadable(display, error) from None
     except ValueError as error:  # a path with a NUL character
         raise InputError(error, at=repr(display)) from None
 
 
-def _unreadable(display: str, error: OSError) -> InputError:
+def unreadable(display: str, error: OSError) -> InputError:
+    """Return what is said of a path that cannot be opened."""
     hint = {
         FileNotFoundError: "check the spelling and the current folder",
         PermissionError: "ask for read permission, or run as the user that owns the file",
