@@ -1,10 +1,10 @@
-"""The grammar of the lines that a DeepSparse engine writes; no state, no times.
+"""Parse the lines of a DeepSparse engine, without state and times.
 
     [nm_ort 7f5a271fab80 >DIAGNOSE< operator() /home/ubuntu/build/nyann/src/x/nm_execution_provider.cc:294] message
     [7f9d40413b80 >DIAGNOSE< get_elastic_profile src/lib/parallel/scheduler_profile.cpp:129] message
 
-On a terminal, escape sequences stand inside of the brackets (0.3.0). Threads are pthread handles, not ids of the
-operating system.
+On a terminal, the brackets contain escape sequences (0.3.0). Threads are pthread handles, not ids of the operating
+system.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BANNER = re.compile(
     rb"(?:DeepSparse(?: Engine)?, Copyright|NeuralMagic WAND version).*?"
     rb"(?:version:? *(?P<version>\d[\w.+-]*)(?P<rest>.*))?$"
 )
-#: What the lines of a crash report look like, below the banner that it begins with.
+#: The lines of a crash report below its banner.
 CRASH_BEGIN = re.compile(rb"Date: \d\d-\d\d-\d{4} @ ")
 CRASH_LINE = re.compile(rb"\s*$|[A-Z][\w /,]*: |Assertion at |Backtrace:| *\d+# |Please email ")
 GRAPH = re.compile(r"Printing GraphViewer (?P<name>.*):$")
@@ -51,7 +51,7 @@ class Record(NamedTuple):
 
     Attributes:
         thread: the pthread handle in hex.
-        args: module, function and file, as far as stated.
+        args: module, function and file, if stated.
     """
 
     thread: str
@@ -62,7 +62,7 @@ class Record(NamedTuple):
 
 
 def plain(line: bytes) -> bytes:
-    """Return the line without line end, colours and the HTML entities of a pasted log."""
+    """Return a line without line end, colours, and HTML entities of a pasted log."""
     line = without_colours(line.rstrip(b"\r\n"))
     if b"&gt;" in line and b"&lt; " in line:
         for entity, character in _ENTITIES.items():
@@ -71,7 +71,7 @@ def plain(line: bytes) -> bytes:
 
 
 def records(line: bytes) -> tuple[bytes, list[Record]]:
-    """Return the text before the first prefix, and the messages of the line: threads may glue two of them."""
+    """Return the text before the first prefix, and the messages of a line, which may hold those of two threads."""
     if b" >" not in line or b"< " not in line:
         return line, []
     prefixes = list(_PREFIX.finditer(line))
@@ -97,7 +97,7 @@ def text_of(data: bytes) -> str:
 
 
 def level_of(text: str) -> Level:
-    """Return how grave a line of the program seems to be."""
+    """Return the probable level of a line of the program."""
     grave = _GRAVE.match(text)
     if grave is None:
         return Level.INFO
@@ -120,5 +120,5 @@ def banner_info(match: re.Match[bytes]) -> dict[str, Any]:
 
 
 def starts_engine(line: bytes) -> bool:
-    """Return whether a process begins with this line, when a banner follows it (1.x)."""
+    """Return whether a line, if followed by a banner, starts a process (1.x)."""
     return b"/deepsparse_engine.cpp:" in line

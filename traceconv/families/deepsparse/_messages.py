@@ -1,4 +1,4 @@
-"""What the messages of DeepSparse engines mean."""
+"""Read the messages of DeepSparse engines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAILED = "FAILED TO COMPILE"
 
 
 class Engine(msgspec.Struct):
-    """What one banner stands for: a process."""
+    """An engine: the process of one banner."""
 
     process: TrackId
     info: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -53,10 +53,10 @@ class Messages:
     """Reads messages.
 
     Args:
-        out: where events go.
-        at: where the message at hand stands.
-        blocks: what threads are printing.
-        engine: the engine at hand.
+        out: the builder.
+        at: the position of the current message.
+        blocks: the blocks that threads are printing.
+        engine: the current engine.
     """
 
     def __init__(self, out: Builder, at: Position, blocks: Blocks, engine: Callable[[], Engine]) -> None:
@@ -66,7 +66,7 @@ class Messages:
         self._engine = engine
 
     def read(self, thread: Thread, number: int, text: str) -> None:
-        """Do what a message of a thread says: it begins, ends or states something."""
+        """Read a message of a thread: the start or end of a slice, or a statement."""
         phase = _PHASE.match(text)
         if phase:
             self._phase(thread, number, phase["name"], ended=bool(phase["end"]))
@@ -112,7 +112,7 @@ class Messages:
         return bool(translate or compile_)
 
     def _statement(self, thread: Thread, number: int, text: str) -> None:
-        """Read a statement about what is open, about the graph, or about the engine."""
+        """Read a statement about an open slice, the graph, or the engine."""
         unsupported, supports, created = _UNSUPPORTED.match(text), _SUPPORTS.match(text), _CREATED.match(text)
         inputs = _INPUT.match(text)
         inner = thread.open[-1] if thread.open else None
@@ -149,7 +149,7 @@ class Messages:
         self._out.instant(thread.track, self._at.now, f"unsupported {op}", "unsupported", args, number)
 
     def _of_subgraph(self, thread: Thread, name: str) -> None:
-        """Note on the nodes of the whole graph that they are in this subgraph."""
+        """Note the subgraph on the nodes of the whole graph."""
         inside = {node.partition(":")[0] for node in thread.open[-1].args.get("nodes", ())}
         for node in thread.nodes:
             if str(node.args["node"]) in inside:
@@ -170,6 +170,6 @@ class Messages:
 
 
 def number_in(text: str) -> int | float | str:
-    """Return a number as the log prints it; the text if it is none that JSON can hold."""
+    """Return a number of the log; its text if JSON cannot hold it."""
     number = number_of(text)
     return text if number is None else number

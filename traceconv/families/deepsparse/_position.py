@@ -1,4 +1,4 @@
-"""Where the lines of a DeepSparse log stand, and the blocks of lines without prefix between them."""
+"""The times of the lines of a DeepSparse log, and the blocks of lines without prefix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from traceconv.io.source import Source
 
 
 class Stamps:
-    """Times that a collector of logs put before each line."""
+    """The times that a log collector put before each line."""
 
     def __init__(self, form: log_times.Form, first: bytes) -> None:
         self.name = form.name
@@ -32,7 +32,7 @@ class Stamps:
 
 
 def stamps_of(source: Source) -> Stamps | None:
-    """Return the form of the times before the prefixes, if nearly all lines of the engine at the start have one."""
+    """Return the form of the times before the prefixes, if nearly all lines of the engine at the start have a time."""
     before, count = [], 0
     for line in source.head().data.splitlines():
         text, records = lines.records(lines.plain(line))
@@ -46,12 +46,12 @@ def stamps_of(source: Source) -> Stamps | None:
 
 
 class Position:
-    """Where the reading is.
+    """The current position.
 
     Attributes:
         stamps: the times before the lines; None if there are none.
-        now: where the line at hand stands, ns.
-        floor: where the last line stands before which no thread can begin.
+        now: the time of the current line, ns.
+        floor: the time of the last line before which no thread can start, ns.
     """
 
     def __init__(self, stamps: Stamps | None) -> None:
@@ -60,10 +60,10 @@ class Position:
 
 
 class Blocks:
-    """What threads are printing in lines without prefix: the graph, a subgraph, a dump, patterns.
+    """The blocks that threads are printing in lines without prefix: the graph, a subgraph, a dump, patterns.
 
     Attributes:
-        waiting: the threads that have begun a block, the first one first.
+        waiting: the threads with an open block, the first one first.
     """
 
     def __init__(self, at: Position) -> None:
@@ -71,12 +71,12 @@ class Blocks:
         self._at = at
 
     def enter(self, thread: Thread, block: str) -> None:
-        """Let a thread begin to print a block."""
+        """Open a block of a thread."""
         thread.block = block
         self.waiting.append(thread)
 
     def leave(self, thread: Thread) -> None:
-        """End the block that a thread prints, if any."""
+        """Close the block of a thread, if any."""
         if not thread.block:
             return
         self.waiting.remove(thread)
@@ -86,7 +86,7 @@ class Blocks:
         thread.block = ""
 
     def take(self, thread: Thread, number: int, text: str) -> bool:
-        """Return whether a line belongs to what a thread is printing; if so it is taken there."""
+        """Add a line to the block of a thread; return whether it belongs to it."""
         node = lines.NODE.match(text)
         if thread.block in ("graph", "subgraph"):
             if node is None and text.strip():

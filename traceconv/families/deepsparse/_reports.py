@@ -1,9 +1,8 @@
 """Reports of DeepSparse: times per layer (`deepsparse.analyze`, `deepsparse.debug_analysis`) and benchmark statistics.
 
-Layers stand in the order in which the compiled plan runs them, each with its average time in ms; the sum of the top
-level is the average of an iteration. Where they begin is not stated: they are laid end to end. Sub-layers are parts of
-their parent. A layer that runs in ONNX Runtime ("Naive Subgraph 0") has dimensions of -1 and a throughput that means
-nothing.
+Layers are in the order of the compiled plan, each with its average time in ms; the sum of the top level is the average
+of an iteration. Starts are not stated: layers are laid end to end. Sub-layers are parts of their parent. A layer that
+runs in ONNX Runtime ("Naive Subgraph 0") has dimensions of -1 and a meaningless throughput.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ OUTSIDE_PARENT = noted(
 )
 
 TIME = "average_run_time_in_ms"
-#: What the header of a CSV report holds, in any order.
+#: Columns in the header of a CSV report, in any order.
 CSV_COLUMNS = (b"average_run_time_in_ms", b"canonical_name")
-#: What the header of a text report begins with.
+#: The start of the header of a text report.
 TEXT_HEADER = re.compile(rb"^ *Name *\| *OutDims *\| *KerDims *\| *Strides *\| *ActSpars *\| *Time\(ms\)", re.MULTILINE)
 _HELP = (
     "The report has no timestamps: the order and the average durations of layers are real, positions are not; layers "
@@ -62,7 +61,7 @@ _UNITS = ("mean", "median", "std")
 
 
 def read_json(source: Source, out: Builder) -> None:
-    """Read a report in JSON. Raises MalformedInput when it is none."""
+    """Read a report in JSON. Raises MalformedInput if the file is not a report."""
     report = _decode(source)
     out.info.unit = "row"
     if isinstance(report, dict) and isinstance(report.get("layer_info"), list):
@@ -109,7 +108,7 @@ class _Layers:
         self._apart: TrackId | None = None
         self._row = 0
         self.lines = IdleRows(out)
-        self.timeless = b""  # the expression of lines of a CSV that end before the time
+        self.timeless = b""  # the pattern of CSV lines that end before the time
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
@@ -119,7 +118,7 @@ class _Layers:
             start += self._layer(layer, start, self._track)
 
     def _layer(self, layer: Any, start: int, track: TrackId) -> int:
-        """Draw a layer; its length in ns."""
+        """Draw a layer; return its duration, ns."""
         balance = self._out.balance
         balance.read += 1
         self._row += 1
@@ -141,7 +140,7 @@ class _Layers:
         return dur
 
     def _without_time(self, row: int, count: int) -> None:
-        """Count further layers like one that has no time."""
+        """Count further layers without a time."""
         self._out.balance.read += count
         self._row += count
         self._out.skip(NO_TIME, row, count=count)
@@ -186,7 +185,7 @@ class _Layers:
             start += dur
 
     def describe(self, info: dict[str, Any]) -> None:
-        """Keep what the report says about the whole."""
+        """Keep the statements of the report about the whole."""
         self._out.metadata["deepsparse_analysis"] = info
         labels = {"batch_size": "batch size", "num_threads": "threads", "items_per_second": "items/s"}
         self._out.tracks[self._process].labels = tuple(
@@ -240,7 +239,7 @@ def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
 
 
 def _timeless(header: list[str]) -> bytes:
-    """Return the expression of rows without a number as the time of their layer."""
+    """Return the pattern of rows without a number as the time of the layer."""
     if header.count(TIME) > 1:
         return b""
     time = rb"(?:[^,\n]*,){%d}[^,\n]*%b" % (header.index(TIME), DIGIT) if TIME in header else b"(?!)"
@@ -299,7 +298,7 @@ def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:
 
 
 def milliseconds(value: Any) -> int | None:
-    """Return a number of ms in ns; None for what is none, below 0 or beyond all limits."""
+    """Return the ns of a number of ms; None for other values, negative ones and ones out of range."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
     try:
@@ -310,7 +309,7 @@ def milliseconds(value: Any) -> int | None:
 
 
 def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str, Any]:
-    """Return the args with their numbers as JSON can hold them; what is none is counted and left out."""
+    """Return the args with numbers that JSON can hold; count and drop invalid ones."""
     found = {}
     for key, value in args.items():
         plain = _finite(value, out, row) if isinstance(value, dict) else _plain(value)
@@ -322,7 +321,7 @@ def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of the decoder as one of JSON; None for a number without a value."""
+    """Return a decoded value for JSON; None for NaN."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     if not isinstance(value, Decimal):

@@ -1,8 +1,7 @@
 """Reads the log of DeepSparse engines into a builder.
 
-The log has no timestamps, unless whatever collected it put one before each line. Without them positions are synthetic
-so that three things hold: lines keep their order, a call ends where its line stands, and calls of one thread do not
-overlap. A line takes LINE_NS. With them a line stands at its timestamp.
+The log has no timestamps, unless a log collector put one before each line. Without them, times are synthetic: lines
+keep their order and take LINE_NS each, a call ends at its line, and calls of one thread do not overlap.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class LogReader:
     """Reads one log.
 
     Args:
-        out: where the events go.
+        out: the builder.
         source: the log.
     """
 
@@ -67,7 +66,7 @@ class LogReader:
 
     @property
     def found(self) -> bool:
-        """Whether the log holds anything of an engine."""
+        """Whether the log holds any line of an engine."""
         return self._message_count > 0 or any(engine.info for engine in self._engines)
 
     def read(self) -> None:
@@ -106,7 +105,7 @@ class LogReader:
         self._out.balance.written += 1
 
     def _take_stamp(self, before: bytes) -> bytes:
-        """Move to the time that stands before a line; the rest of the text there."""
+        """Move to the time before a line; return the rest of the text."""
         assert self._at.stamps is not None
         ts, rest = self._at.stamps.take(before)
         self._at.now = self._at.now if ts is None else ts
@@ -130,13 +129,13 @@ class LogReader:
             self._messages.read(thread, number, record.text)
 
     def _place(self, thread: Thread, dur: int = 0) -> None:
-        """Move to where the next line of a thread stands."""
+        """Move to the time of the next line of a thread."""
         if self._at.stamps is None:
             self._at.now = max(self._at.now + LINE_NS, thread.end + dur)
         thread.end = self._at.now
 
     def _unprefixed(self, line: Line, text: bytes) -> None:
-        """Read a line of the engine that goes on with a message, or something that the program printed."""
+        """Read a line without prefix: a further line of a message, or output of the program."""
         banner = lines.BANNER.match(text)
         if banner:
             crash = lines.CRASH_BEGIN.match(lines.plain(self._lines.after))
@@ -182,7 +181,7 @@ class LogReader:
     # -- blocks of lines without prefix -----------------------------------------------------------------------
 
     def _graph(self, thread: Thread, number: int, text: str, name: str) -> None:
-        """Begin the whole graph, which has an entry of its own."""
+        """Start the block of the whole graph, which has a log entry of its own."""
         self._blocks.leave(thread)
         thread.flush()
         self._place(thread)

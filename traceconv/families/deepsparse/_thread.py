@@ -1,4 +1,4 @@
-"""A thread of a DeepSparse engine: what has begun on it, and what is written when it ends."""
+"""A thread of a DeepSparse engine: its open slices, and the writing of slices and log entries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent
 from traceconv.model.trace import TrackId
 
-#: What a line takes on the synthetic clock.
+#: The duration of a line on the synthetic clock, ns.
 LINE_NS = 1000
 
 UNENDED_PHASE = absent(
@@ -21,7 +21,7 @@ UNENDED_PHASE = absent(
 
 
 class Open(msgspec.Struct):
-    """A slice that has begun."""
+    """An open slice."""
 
     name: str
     category: str
@@ -31,7 +31,7 @@ class Open(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """A log entry that further lines may belong to."""
+    """A log entry that may get further lines."""
 
     ts: int
     record: Record
@@ -40,7 +40,7 @@ class Entry(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """A node of the whole graph, and where its line stands."""
+    """A node of the whole graph, and the time of its line."""
 
     ts: int
     at: int
@@ -48,7 +48,7 @@ class Node(msgspec.Struct):
 
 
 class Call(msgspec.Struct):
-    """A run of a subgraph, in ns; `end` is where its line stands."""
+    """A run of a subgraph, in ns; `end` is the time of its line."""
 
     end: int
     dur: int
@@ -60,11 +60,11 @@ class Thread(msgspec.Struct):
     """A thread of an engine.
 
     Attributes:
-        end: where its last line stands.
-        open: the phases that have begun, outermost first.
-        block: what the unprefixed lines that follow are: "graph", "subgraph", "dump", "patterns" or nothing.
-        nodes: those of the last whole graph that was printed.
-        calls: the last ones, each of which overlaps the next by its stamp.
+        end: the time of its last line, ns.
+        open: the open phases, outermost first.
+        block: the kind of the following lines without prefix: "graph", "subgraph", "dump", "patterns" or "".
+        nodes: the nodes of the last whole graph printed.
+        calls: the last calls, each of which overlaps the next one by its timestamp.
     """
 
     out: Builder
@@ -86,7 +86,7 @@ class Thread(msgspec.Struct):
         self.out.slice(self.track, done.start, dur, done.name, done.category, done.args, done.at)
 
     def close_down_to(self, category: str) -> None:
-        """End what cannot enclose the next slice of a category."""
+        """End open slices that cannot contain the next slice of a category."""
         order = ["phase", "subgraph", "translate", "compile", "graph"]
         while self.open and order.index(self.open[-1].category) >= order.index(category):
             self.close(unfinished=self.open[-1].category == "phase")
@@ -104,7 +104,7 @@ class Thread(msgspec.Struct):
         self.out.log(self.track, entry.ts, text, record.level, record.source, record.args, entry.at)
 
     def write_calls(self) -> None:
-        """Draw the calls that are waiting: a line that arrived late was printed before the next call began."""
+        """Draw the waiting calls: a line that arrived late was printed before the next call started."""
         latest = self.calls[-1].end if self.calls else 0
         for call in reversed(self.calls):
             end = min(call.end, latest)
@@ -113,7 +113,7 @@ class Thread(msgspec.Struct):
         self.calls = []
 
     def write_nodes(self, *, synthetic: bool) -> None:
-        """Draw the nodes of the graph that was printed last: for the length of a line where times are synthetic."""
+        """Draw the nodes of the last graph; with synthetic times, each as long as a line."""
         for node in self.nodes:
             name = f"{node.args['op']} {node.args['name']}".rstrip()
             if synthetic:

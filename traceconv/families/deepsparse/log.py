@@ -30,7 +30,7 @@ from traceconv.model.clocks import ClockDomain
 from traceconv.model.marks import FormatMarks
 
 _BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
-#: The text before the layers; the times of all iterations are among it, and can be many.
+#: The text before the layers, which includes the times of all iterations.
 _ANALYSIS = {"average_total_time", "items_per_second", "iteration_times"}
 _JSON = re.compile(rb"\{\s*\"")
 

@@ -1,4 +1,4 @@
-"""Spans of the Furiosa profiler, of any of its outputs: what runs where, who called whom, how long an NPU waited.
+"""Spans of the Furiosa profiler, from any of its outputs: their tracks, callers, and the waits of an NPU.
 
 Source: the SDK's documentation and Python sources (0.5 to 0.10); runs without an NPU confirmed those of the host.
 
@@ -38,9 +38,9 @@ NPU = "NPU"
 EXECUTION = "Execution"
 #: Spans of an NPU that are not computation.
 TRANSFERS = (EXECUTION, "Load", "Store")
-#: Spans of an NPU that the host waits for.
+#: Spans of an NPU that the host sent.
 _SENT_NAMES = ("Task", EXECUTION)
-#: What a span is: of the host; of an NPU: sent by the host, a transfer, a computation.
+#: The kind of a span: of the host; of an NPU: sent by the host, a transfer, a computation.
 _HOST, _SENT, _TRANSFER, _WORK = range(4)
 _WIDTH = 8
 _SHORTENED = ("…", "...")  # a printed id whose end is missing stands for several traces
@@ -55,7 +55,7 @@ _MISSING_BEGIN = "nN< "
 
 
 def unwrapped(value: int) -> int:
-    """Return the signed number that an unsigned one of 64 bits stands for.
+    """Return an unsigned 64-bit number as a signed one.
 
     >>> unwrapped(18446744073709540605)
     -11011
@@ -71,7 +71,7 @@ def is_missing(value: object) -> bool:
 
 
 def whole_number(value: object) -> int | str:
-    """Return the whole number that a value is, also as text or with .0 behind it; else its text."""
+    """Return an integer, also from text or with .0 behind it; else the text."""
     text = value if isinstance(value, str) else str(value)
     if text.isdecimal() and len(text) < 24:  # nearly all
         return int(text)
@@ -81,7 +81,7 @@ def whole_number(value: object) -> int | str:
 
 
 def id_number(text: str) -> int:
-    """Return a span id as a number; 0 for none and for what is not a hex number of 64 bits."""
+    """Return a span id as a number; 0 without one, and for other than 64-bit hex numbers."""
     try:
         value = int(text, 16)
     except ValueError:
@@ -96,7 +96,7 @@ class Span(Struct):
         start, end: ns.
         thread: the thread number of the output, of a host span.
         trace, span, parent: the ids as text; empty if the output does not have them.
-        args: what else it says.
+        args: its other fields.
         at: its event, line or row.
     """
 
@@ -126,7 +126,7 @@ class Tracks:
         self._threads: dict[tuple[TrackId, int | str], TrackId] = {}
 
     def process(self, pid: int | None) -> TrackId:
-        """Return the process that was recorded; None if the output does not say its pid."""
+        """Return the recorded process; `pid` is None if not stated."""
         if pid not in self.processes:
             self.processes[pid] = self._out.tracks.process("furiosa host", pid=pid)
         return self.processes[pid]
@@ -134,7 +134,7 @@ class Tracks:
     def thread(self, pid: int | None, thread: int | str) -> TrackId:
         """Return a thread of the host.
 
-        Its number counts the threads of the process, it is none of the operating system.
+        Its number is local to the process, not a tid of the operating system.
         """
         process = self.process(pid)
         if (process, thread) not in self._threads:
@@ -143,13 +143,13 @@ class Tracks:
         return self._threads[process, thread]
 
     def device(self, pid: int | None) -> TrackId:
-        """Return an NPU, known by the pid that was invented for it; None if there is none."""
+        """Return an NPU by its invented pid; `pid` is None if there is none."""
         if pid not in self.devices:
             self.devices[pid] = self._out.tracks.add("NPU")
         return self.devices[pid]
 
     def element(self, pid: int | None, index: int | str | None) -> TrackId:
-        """Return a processing element of an NPU; None for what concerns all of it."""
+        """Return a processing element of an NPU; an index of None is the whole NPU."""
         device = self.device(pid)
         if index is None:
             return device
@@ -166,7 +166,7 @@ class Tracks:
 
 
 class Spans:
-    """Writes spans, and at the end the connections: waits of executions, flows from callers to what they called."""
+    """Writes spans, and at the end waits of executions, and flows from callers to callees."""
 
     def __init__(self, out: Builder) -> None:
         self._out = out
@@ -199,7 +199,7 @@ class Spans:
         self._out.balance.written += 1
 
     def finish(self) -> None:
-        """Join the spans by their ids. All of them must be there."""
+        """Connect the spans by their ids, after all of them were added."""
         if not len(self):
             return
         fields = np.array(self._fields, np.int64).reshape(-1, _WIDTH).T
@@ -211,7 +211,7 @@ class Spans:
         self._draw(row[np.concatenate([parent[called], roots])], row[np.concatenate([called, launched])])
 
     def _parents(self, trace: I64, span: I64, parent: I64) -> I64:
-        """Return for each span the number of its parent among the spans, or -1."""
+        """Return the number of the parent of each span, or -1."""
         known, place = np.unique(span, return_inverse=True)
         keys, first = np.unique(trace * len(known) + place, return_index=True)
         named = np.flatnonzero(span != NO_PARENT)
@@ -229,7 +229,7 @@ class Spans:
             self._out.problem(code, int(self._at[number]))
 
     def _write_executions(self, row: I64, parent: I64, dur: I64, kind: I64) -> None:
-        """Draw executions with the time that their operators ran, and the rest, which is what they waited."""
+        """Draw executions with run time (of their operators) and wait time (the rest)."""
         work = np.flatnonzero((kind == _WORK) & (parent >= 0))
         run = np.zeros(len(parent), np.int64)
         np.add.at(run, parent[work], np.maximum(dur[work], 0))
@@ -243,7 +243,7 @@ class Spans:
     def _launches(
         self, trace: I64, begins: npt.NDArray[np.bool_], sent: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """Return what was sent to the NPU without a parent, each with the one host span that begins its trace."""
+        """Return the spans sent to the NPU without a parent, each with the only host span that starts its trace."""
         whole = np.array([bool(text) and not text.endswith(_SHORTENED) for text in self._traces])
         roots = np.flatnonzero(begins & whole[trace])
         counts = np.bincount(trace[roots], minlength=len(self._traces))

@@ -51,7 +51,7 @@ _TELLING = {"trace_id", "thread.id", "pe_index", TOTAL, WAIT, AVERAGE}
 #: Cells that can be empty.
 _MAY_BE_EMPTY = ("cat", "name", "")
 _ELLIPSES = ("…", "...", "..")
-#: A row that came out of a table: its cells by column, its line, the number of its table.
+#: Takes a row: its cells by column, its line, the number of its table.
 RowHandler = Callable[[dict[str, str], int, int], bool]
 
 _SHAPE = re.compile(r"shape: \((\d[\d_,]*), (\d+)\)\s*")
@@ -71,7 +71,7 @@ def _canonical(name: str) -> str:
 
 _LAST_WORDS = {name.rpartition(" ")[2] for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAGE, COUNT, "(ns)", "...")}
 _LONGEST_HEADING = 1000
-#: What the other lines of tables hold: shapes, boxes, headings.
+#: Patterns in the other lines of tables: shapes, boxes, headings.
 _KNOWN_BYTES = b"|".join(
     (
         holds(b"(?:shape: |parent_span_id|\xe2[\x94\x95])"),
@@ -129,12 +129,12 @@ def box_columns(lines: list[list[str]]) -> list[str]:
 
 
 class _Table(msgspec.Struct):
-    """What all kinds of tables have.
+    """The common part of all kinds of tables.
 
     Attributes:
         number: of the table in the log.
         columns: "" for those that were left out.
-        shape: the rows and columns that there are, as far as the text says.
+        shape: the numbers of rows and columns, as far as stated.
         shown: the rows so far.
     """
 
@@ -178,14 +178,14 @@ class _Csv(_Table):
 
 
 class TextTables:
-    """Reads the lines of a log, and hands over the rows of the tables in it.
+    """Reads the lines of a log, and passes on the rows of its tables.
 
     Args:
-        out: where problems and the balance go.
-        row: takes a row; whether it could be read.
+        out: the builder, for problems and the balance.
+        row: takes a row, and returns whether it could be read.
 
     Attributes:
-        changed: whether the last line has ended or changed a table, though it belongs to none.
+        changed: whether the last line ended or changed a table, though it belongs to none.
     """
 
     def __init__(self, out: Builder, row: RowHandler) -> None:
@@ -221,7 +221,7 @@ class TextTables:
         return any(isinstance(table, _Pandas) for table in self._open.all())
 
     def known(self) -> tuple[bytes, ...]:
-        """Return the expressions of what lines of tables begin with as these are now, none if that cannot be told."""
+        """Return the patterns of the starts of lines of the open tables; empty if not known."""
         opened = self._open.all()
         if len(opened) > 1:
             return ()
@@ -267,7 +267,7 @@ class TextTables:
         return False
 
     def _close(self, table: _Table) -> None:
-        """Hand over what is left of a table, and count what was not printed."""
+        """Pass on the remaining rows of a table, and count rows and columns that were not printed."""
         gaps = 0
         if isinstance(table, _Box):
             self._flush(table)

@@ -22,7 +22,7 @@ Missing integers turn a column of pandas into floats, which lose up to 256 ns of
 The last form is that of RNGD devices (EDF_PROFILER_OUTPUT_PATH): a row for each stage that ran, with cycles of a clock
 that the file does not name. It has no times, and cycles stay cycles.
 
-How tables are printed is in `_furiosa_tables`, what the spans mean in `_furiosa_spans`.
+`_tables` reads the printed tables, `_spans` writes the spans.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _EXTERNAL, _INFERENCES, _SPANS = "Furiosa CPU operators", "Furiosa inferences", 
 
 
 def wait_of(total: int | None, run: int | None, printed: int | None) -> tuple[int | None, Code | None]:
-    """Return what an NPU waited in ns, and what was wrong with the printed number.
+    """Return the wait of an NPU in ns, and the problem with the printed number, if any.
 
     >>> wait_of(119145, 108134, 18446744073709540605)[0]
     11011
@@ -122,13 +122,13 @@ def wait_of(total: int | None, run: int | None, printed: int | None) -> tuple[in
 
 
 def _nanoseconds(value: object) -> int:
-    """Return a number of ns as a table holds it. Raises ValueError if it is none."""
+    """Return a number of ns from a cell. Raises ValueError for other values."""
     text = str(value).strip()
     return int(text) if text.isdecimal() and len(text) <= 20 else parse_ns(text.encode(), NS)
 
 
 def _integer(value: object) -> int | None:
-    """Return a number of ns, also one that wrapped around or became a float; None if the cell is empty or none."""
+    """Return a number of ns, also if it wrapped around or became a float; None for an empty or other cell."""
     if is_missing(value):
         return None
     try:

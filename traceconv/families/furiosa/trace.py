@@ -14,7 +14,7 @@ last. The file is written when the program ends, so a killed program leaves it e
 `export_chrome_trace` writes less: microseconds from the first span, no ids, one pid for all, and an NPU as threads from
 10000000 on.
 
-The connections of spans are in `_furiosa_spans`.
+`_spans` connects the spans.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ class FuriosaEvents(ChromeEvents):
         return bool(self._offset)
 
     def add(self, batch: list[Event]) -> None:
-        """Add all events of a batch. The first span with both of its times tells how they are related."""
+        """Add the events of a batch. The first span with both of its times gives their offset."""
         if self._offset is None and batch:
             self._offset = self._find_offset(batch)
         super().add(batch)
 
     def _find_offset(self, batch: list[Event]) -> int:
-        """Return what is to be added to `ts` for the time since 1970, ns; 0 if no event tells."""
+        """Return the offset of `ts` to the time since 1970, ns; 0 if no event states both."""
         for event in batch:
             times = _own_times(members_of(event)) if event.ph == "X" else None
             try:

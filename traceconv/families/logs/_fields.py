@@ -1,4 +1,4 @@
-"""The fields beside the time in a log line: level, thread, process, place in the source; and durations in its text.
+"""Parse the fields beside the time in a log line (level, thread, process, source), and durations in its text.
 
 2024-01-02 03:04:05,678 - package.module - INFO - step 3 took 6.4 ms
 2024-01-02 03:04:05.678901: W tensorflow/core/x.cc:77] text
@@ -93,7 +93,7 @@ _DURATION = re.compile(
     rf"(?:(?:,? and|,)? ?\d[\d.,]*\s?(?:{_UNIT})(?![\w/]))*)",
     re.IGNORECASE,
 )
-#: "retry in 5 s" tells of what is to come.
+#: "retry in 5 s" is about the future.
 _FUTURE = re.compile(
     r"(?:retry|retrying|again|expires?|expiring|starts?|starting|timeout|sleeping|reconnect(?:ing)?|scheduled) *$", re.I
 )
@@ -101,10 +101,10 @@ _NAME_ENDS = " \t:,;=-|([{'\"."
 
 
 class Fields(msgspec.Struct):
-    """What a line says beside its time and text.
+    """The fields of a line beside its time and text.
 
     Attributes:
-        args: what has no column of its own.
+        args: the fields without a column of their own.
     """
 
     level: Level = Level.INFO
@@ -123,14 +123,14 @@ class Fields(msgspec.Struct):
 
 
 class Duration(NamedTuple):
-    """A duration in a text: what lasted, and how long in ns."""
+    """A duration in a text: the name of the operation, and its duration in ns."""
 
     name: str
     ns: int
 
 
 def level_of(word: str) -> Level:
-    """Return the level that a word or letter means; INFO for what is none."""
+    """Return the level of a word or letter; INFO for others."""
     return _LEVEL_OF.get(word.upper(), Level.INFO)
 
 
@@ -146,7 +146,7 @@ def _any_field(known: frozenset[str]) -> re.Pattern[str]:
 
 
 def read_fields(text: str, fields: Fields) -> str:
-    """Take the fields that a text begins with, each once; the rest."""
+    """Read the fields at the start of a text, each once; return the rest of the text."""
     known: frozenset[str] = frozenset()
     position = 0
     while match := _any_field(known).match(text, position):
@@ -159,7 +159,7 @@ def read_fields(text: str, fields: Fields) -> str:
 
 
 def durations(text: str) -> tuple[list[Duration], list[str]]:
-    """Return the durations in a text, and those texts of numbers that can be read in two ways or not at all."""
+    """Return the durations in a text, and the texts of ambiguous or invalid numbers."""
     found: list[Duration] = []
     unclear: list[str] = []
     start = 0
@@ -184,7 +184,7 @@ def durations(text: str) -> tuple[list[Duration], list[str]]:
 
 
 def _amount_ns(match: re.Match[str]) -> int:
-    """Raise ValueError for a number that can be read in two ways, or that is none."""
+    """Return the ns of a match. Raises ValueError for an ambiguous or invalid number."""
     number = match["number"].rstrip(".,")
     if "," in number:
         whole, *groups = number.split(",")

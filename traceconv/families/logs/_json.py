@@ -22,7 +22,7 @@ from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.times import parse_ns
 
 _EXPONENTS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "sec": 9, "seconds": 9}
-#: Names of the field with the time, the most usual first; then whatever else holds a time since 1970.
+#: Names of the field with the time, the most usual first; then any other field with a time since 1970.
 _TIME_KEYS = ("@timestamp", "timestamp", "time", "ts", "datetime", "asctime", "date", "created", "t")
 _KEYS = {
     "text": ("msg", "message", "text", "event", "log", "body", "name"),
@@ -41,7 +41,7 @@ _LEVEL_NUMBERS = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR",
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """Return the object of a line, its decimals as Decimal; None if there is none."""
+    """Return the JSON object of a line, with decimals as Decimal; None if it is not one."""
     if not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -52,11 +52,11 @@ def decode(line: bytes) -> dict[str, Any] | None:
 
 
 class TimeField(Struct, frozen=True):
-    """Where the objects of a log hold their time.
+    """The field of JSON objects that holds the time.
 
     Attributes:
         key: the name of the field.
-        kind: what it counts.
+        kind: the kind of time.
         form: how it is written, if it is text.
         exponent: the unit of a number that does not count from 1970, as a power of ten of ns.
     """
@@ -81,7 +81,7 @@ class TimeField(Struct, frozen=True):
         raise ValueError(f"{self.key} is not a time")
 
     def step_ns(self, record: dict[str, Any]) -> int:
-        """Return the smallest step of the time of an object, as it is written; 1 where that cannot be seen."""
+        """Return the resolution of the time of an object, as written, ns; 1 if not known."""
         text = str(record[self.key])
         if self.form is not None:
             return log_times.step_ns(self.form, text.encode())
@@ -89,7 +89,7 @@ class TimeField(Struct, frozen=True):
 
     @property
     def reader(self) -> TimeReader | None:
-        """What reads the texts of the field."""
+        """The reader of texts of the field."""
         return TimeReader(self.form) if self.form is not None else None
 
 
@@ -116,9 +116,9 @@ def _candidates(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _readings(key: str, value: Any, named: bool) -> list[TimeField]:
-    """Return the ways in which a field can be read.
+    """Return the possible readings of a field as a time.
 
-    A number that does not count from 1970 only if the user named it.
+    A number that does not count from 1970 is one only if the user named the field.
     """
     if isinstance(value, str) and not re.fullmatch(r"\d+(\.\d+)?", value):
         found = [form for form in _TEXT_FORMS if form.pattern.match(value.encode())]

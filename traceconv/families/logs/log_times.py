@@ -1,4 +1,4 @@
-"""The forms in which log lines state their time, how one is recognised, and the pattern language for all others.
+"""The forms of times in log lines, their recognition, and the pattern language for other forms.
 
     2024-01-02T03:04:05.678901Z text            iso
     2024-01-02 03:04:05,678 INFO text           iso-local    (Python logging)
@@ -40,11 +40,11 @@ DAY_NS = 86_400 * 10**9
 _MIDNIGHT_NS = DAY_NS // 2
 #: A date without a year that goes back by more than this is of the next year.
 _NEW_YEAR_NS = 183 * DAY_NS
-#: Any leap year: the calendar of dates whose year nobody knows.
+#: Any leap year: the calendar for dates of unknown year.
 _SOME_LEAP_YEAR = 2000
-#: The time stands in this many bytes of a line, or nowhere.
+#: A time is within this many bytes of the start of a line.
 REACH = 200
-#: What glog writes above its lines, with a time of another form.
+#: The header of glog, with a time of another form.
 _FILE_HEADER = (b"Log file created at:", b"Running on machine:", b"Running duration", b"Log line format:")
 #: Steps back of less than this happen when several threads write one log.
 _JITTER_NS = 10**9
@@ -59,7 +59,7 @@ FIELDS = frozenset(("level", "thread", "pid", "source"))
 
 
 class Kind(enum.Enum):
-    """What the time of a form counts."""
+    """The kind of time of a form."""
 
     UNIX = "wall clock with its zone, or seconds since 1970"
     LOCAL = "local wall clock, zone not stated"
@@ -68,7 +68,7 @@ class Kind(enum.Enum):
     TIME_OF_DAY = "local time of day, date and zone not stated"
 
 
-#: What local times of a kind state; the others are none.
+#: The parts that local times of a kind state; other kinds are not local.
 LOCAL_FORMS = {
     Kind.LOCAL: LocalForm.DATED,
     Kind.YEARLESS: LocalForm.YEARLESS,
@@ -81,7 +81,7 @@ class Form(Struct, frozen=True):
 
     Attributes:
         name: as given to an option.
-        kind: what the numbers count.
+        kind: the kind of time.
         pattern: finds the time in a line; the names of its groups are those of `time_ns` and of fields.
     """
 
@@ -126,7 +126,7 @@ _BASIC = (
     rb"(?P<hour>\d\d)(?P<minute>\d\d)(?P<second>\d\d)(?>(?:[.,](?P<frac>\d{1,9})\d*)?)(?!\d)"
 )
 
-#: In the order in which they are preferred when they fit equally well.
+#: The forms, in order of preference if several fit equally well.
 FORMS = (
     _form("iso", Kind.UNIX, _DATE + _CLOCK + _ZONE),
     _form("iso-local", Kind.LOCAL, _DATE + _CLOCK + _NO_ZONE),
@@ -213,7 +213,7 @@ def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
 
 @lru_cache(maxsize=64)
 def _zone_ns(zone: bytes) -> int:
-    """Return how far ahead of UTC a zone is, such as "+02:00", "Z". Raises ValueError for anything else."""
+    """Return the offset from UTC (ns) of a zone such as "+02:00" or "Z". Raises ValueError for others."""
     return ahead_minutes(zone.decode("ascii")) * 60 * 10**9
 
 
@@ -228,7 +228,7 @@ def _of_day_ns(groups: dict[str, bytes]) -> int:
 
 
 def epoch_ns(number: bytes) -> int:
-    """Return the ns of a number whose count of digits tells its unit. Raises ValueError outside of 2001 to 2096."""
+    """Return the ns of a number whose unit follows from its digits. Raises ValueError outside of 2001 to 2096."""
     whole = re.split(rb"[.,]", number, maxsplit=1)[0]
     if len(whole) not in _EPOCH_EXPONENTS:
         raise ValueError("no time since 1970")
@@ -256,7 +256,7 @@ def _elapsed_ns(groups: dict[str, bytes]) -> int:
 
 
 def time_ns(groups: dict[str, bytes]) -> int:
-    """Return the time that the groups of a form hold, in ns of what its kind counts.
+    """Return the time in the groups of a form, ns on the clock of its kind.
 
     Raises:
         ValueError: there is no such day, hour or zone.
@@ -276,12 +276,12 @@ def time_ns(groups: dict[str, bytes]) -> int:
 
 
 class TimeReader:
-    """Reads the times of one log in its order: counts the midnights and new years that its form does not state.
+    """Reads the times of one log in order, and counts midnights and new years that its form does not state.
 
     Args:
         form: the form of the log.
         year: the year of the first line, if it is known and the form does not state it.
-        ahead_ns: how far a clock whose zone the form does not state is ahead of UTC.
+        ahead_ns: the offset from UTC of times without a zone, ns.
     """
 
     def __init__(self, form: Form, year: int | None = None, ahead_ns: int = 0) -> None:
@@ -314,7 +314,7 @@ class TimeReader:
 
 
 def step_ns(form: Form, line: bytes) -> int:
-    """Return the smallest step of the times of a form, as a line prints it."""
+    """Return the resolution of the time in a line, ns."""
     match = form.pattern.search(line)
     if match is None:
         return 1
@@ -328,7 +328,7 @@ def step_ns(form: Form, line: bytes) -> int:
 
 
 def number_step_ns(text: bytes, exponent: int | None) -> int:
-    """Return the smallest step of a number of times, as it is written.
+    """Return the resolution of a written number, ns.
 
     Args:
         text: the number.
@@ -357,15 +357,15 @@ def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
 
 
 class Fit(Struct, frozen=True):
-    """How well a form fits some lines.
+    """The fit of a form to lines.
 
     Attributes:
         form: the form.
         fits: lines that hold such a time.
         of: lines that could begin an entry: neither empty nor indented.
-        steps: how often the time could go back: between any two lines; for numbers that need not be times, between
-            different ones, since those of a sorted table are often equal.
-        back: how often it does, wall clocks by more than a second.
+        steps: the number of pairs of consecutive times; for numbers that need not be times only of different ones,
+            since those of a sorted table are often equal.
+        back: the number of pairs in which the time goes back, for wall clocks by more than a second.
     """
 
     form: Form
@@ -417,10 +417,10 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
     return Fit(form, len(times), max(candidates, len(times)), steps, back)
 
 
-#: Whether the month or the day comes first, of dates that are written both ways.
+#: The forms of dates with month or day first.
 ORDERS = {form.name: form for form in FORMS if form.name in ("month/day/year", "day/month/year")}
 _SLASHED_DATE = ORDERS["month/day/year"].pattern
-#: What a date ends and begins with, next to a time of day.
+#: The end and the start of a date next to a time of day.
 _DATE_BEFORE = re.compile(
     rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:"
     + _NO_NAMES.sub(b"(?:", _MONTH_NAME)
@@ -431,9 +431,9 @@ _DATE_AFTER = re.compile(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\
 
 
 def date_order(lines: Iterable[bytes]) -> Form | None:
-    """Return the form of dates such as 1/13/2024, told by numbers above 12.
+    """Return the form of dates such as 1/13/2024, from numbers above 12.
 
-    None if no number tells or they contradict.
+    Return None without such numbers, or if they contradict each other.
     """
     first, second = 0, 0
     for line in lines:
@@ -447,7 +447,7 @@ def date_order(lines: Iterable[bytes]) -> Form | None:
 
 
 def date_beside(form: Form, lines: Sequence[bytes]) -> str:
-    """Return a date with its time of day, if most times of a form without dates stand beside a date; "" if not."""
+    """Return a date with its time of day, if most times of a form without dates are beside a date; else ""."""
     found, of = [], 0
     for line in lines:
         match = form.pattern.search(line, 0, REACH)
@@ -490,7 +490,7 @@ _NAMED |= {
     "skip": rb".*?",
 }
 _TOKEN = re.compile(r"%(?:\{(?P<name>\w+)\}|(?P<directive>.))|(?P<blank>\s+)|(?P<other>.)", re.DOTALL)
-#: What the option may hold, for messages.
+#: The possible values of the option, for messages.
 PATTERN_HELP = (
     "a pattern of %Y %y %m %b %d %H %I %p %M %S %f %z %s and %{epoch_s} %{epoch_ms} %{epoch_us} %{epoch_ns} "
     "%{s} %{ms} %{us} %{ns} %{level} %{thread} %{pid} %{source} %{skip}, or a name: "

@@ -5,9 +5,9 @@
     [ 3267.536384] run 0 starts
     {"time": "2024-01-02T03:04:05.678Z", "level": "info", "msg": "text", "duration_ms": 6.4}
 
-Which form the times have is decided from the lines as a whole (`_log_times` lists the forms): the one that fits most
-lines and runs forward. It is never guessed in silence: a note says what was recognised. Lines without a time go with
-the entry before them (stack traces). A duration in a line becomes a slice that ends at the time of its line.
+The form of the times is the one that fits most lines and runs forward (`log_times` lists the forms); a note states it.
+Lines without a time belong to the entry before them (stack traces). A duration in a line becomes a slice that ends at
+the time of its line.
 
 The language of `-O time=PATTERN` is that of strptime, for the first place in a line where the pattern fits: %Y %y %m %b
 %d %H %I %p %M %S %f (any number of decimals) %z %a, %s for seconds since 1970, %% for a percent sign; beyond strptime
@@ -77,13 +77,13 @@ LONG_ENTRY = noted(
     quiet=True,
 )
 
-#: As many lines as are read to find out what form the times have.
+#: The lines that are read to recognise the form of times.
 _SAMPLE = 2000
 _ENTRY_LINES = 500
-#: Lines without a time that are kept in mind: how many, and how long they may be.
+#: The most lines without a time that are cached, and their greatest length.
 _MOST_KNOWN, _SHORT = 1 << 12, 512
 _BACK_NS = 10**9
-#: What may stand between the start of a line and its time, besides fields.
+#: The text allowed before the time of a line, besides fields.
 _OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
 #: A message in the style of logfmt, with nothing after it.
 _QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
@@ -94,7 +94,7 @@ _WITH_TIDS = ("glog", "glog-year")
 
 
 class _Entry(msgspec.Struct):
-    """An entry of the log whose further lines may come."""
+    """A log entry that may get further lines."""
 
     ts: int
     track: TrackId
@@ -117,7 +117,7 @@ class _Tracks(msgspec.Struct):
     threads: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
 
     def thread(self, fields: Fields) -> TrackId:
-        """Return the thread that a line is of; "log" if the line does not say."""
+        """Return the thread of a line; "log" if not stated."""
         key = (fields.pid, fields.thread)
         track = self.threads.get(key)
         if track is None:
@@ -168,7 +168,7 @@ class _Writer:
 
         Args:
             source: the log.
-            read: reads a line, whose number it is told; False if neither this one nor any like it has a time.
+            read: gets the number and the text of a line; returns False if neither this line nor equal ones have a time.
         """
         timeless: dict[bytes, str] = {}
         for numbers, lines in source.batches():
@@ -191,7 +191,7 @@ class _Writer:
         self.flush()
 
     def more(self, texts: list[str], numbers: Sequence[int]) -> None:
-        """Add lines without a time, which follow each other."""
+        """Add consecutive lines without a time."""
         self._out.balance.merged["lines without a time, in the entry that they belong to"] += len(texts)
         if self._entry is None:
             self._before += texts
@@ -208,7 +208,7 @@ class _Writer:
             at = end
 
     def _entry_before(self, ts: int) -> None:
-        """Add the lines above the first one with a time as an entry at that time, which says so."""
+        """Add the lines above the first time as an entry at that time, with a note in its args."""
         text = "\n".join(self._before).strip("\n")
         self._before = []
         if text:
@@ -230,7 +230,7 @@ class _TextReader:
     Args:
         out: where the entries go.
         times: reads their times.
-        keep_time: whether the time as written goes into the args, because the trace shows another one.
+        keep_time: whether to keep the written time in the args, since the trace shows another one.
         real_tids: whether the numbers of threads are those of the operating system.
     """
 
@@ -474,7 +474,7 @@ class TimedLog:
     def _clock(
         self, source: Source, out: Builder, kind: Kind, year: int | None, step_ns: int, host: str
     ) -> tuple[ClockDomain, int]:
-        """Return what the times count, and what is taken off them in ns. Raises when an option does not fit."""
+        """Return the clock of the times, and the ns to subtract from them. Raises an error if options do not fit."""
         self._check_options(source, kind, year)
         if kind is Kind.UNIX:
             return replace(REALTIME, resolution_ns=step_ns, machine=host, exact_durations=True), 0
@@ -525,7 +525,7 @@ class TimedLog:
             raise source.malformed(found, hint=f"--date {shlex.quote(source.name)}=2024-01-31, the day of the first")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
-        """Say what would make the times comparable with those of other files."""
+        """Add a note on the options that relate the times to those of other files."""
         file = shlex.quote(out.info.name)
         if kind is Kind.SINCE_START and not self.clockid:
             out.note(f"if the times are those of CLOCK_MONOTONIC: --clock {file}=monotonic")

@@ -73,7 +73,7 @@ _HASHES = 1 << 32
 
 #: pids below this are indices of devices, all others are 64-bit hashes.
 _DEVICES = 10**6
-#: How far apart the starts of an operator and of its copy can be: 1 us as seen, 2 with rounding.
+#: The largest distance of the starts of an operator and its copy: 1 µs as observed, 2 with rounding.
 _COPY_SLACK_NS = 2000
 _BEGINS = {"B": "E", "b": "e", "(": ")"}
 _ENDS = frozenset(_BEGINS.values())
@@ -108,8 +108,8 @@ class MxnetEvents(ChromeEvents):
     """Turns the events of one MXNet profile into rows.
 
     Args:
-        out: where they go.
-        pid: of the process that everything is put under, by whatever pids it names its parts; None if it is not known.
+        out: the builder.
+        pid: the pid of the process, since those in the file are not; None if not known.
         api_counters: whether the counters of the C API are wanted.
 
     Attributes:
@@ -322,7 +322,7 @@ def _belong_together(begin: Event, end: Event) -> bool:
 
 
 def operator_name(text: str) -> tuple[str, dict[str, Any]]:
-    """Return the name of an operator without the attributes that some versions put behind it, and what else it says.
+    """Return the name of an operator without the attributes behind it, and these as args.
 
     >>> operator_name("[dot,Activa")
     ('[dot,Activa', {'operators': ['dot', 'Activa'], 'operators_cut': True})
@@ -392,7 +392,7 @@ class Mxnet:
     def read(self, source: Source, out: Builder) -> None:
         """Read all events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
-        out.info.real_ids = True  # there is none but that which the user says
+        out.info.real_ids = True  # the only process is the one that the user states
         events = MxnetEvents(out, self.pid, self.api_counters)
         for batch in reader.batches():
             events.add(batch)
@@ -423,7 +423,7 @@ def _is_record(event: dict[str, Any]) -> bool:
 
 
 def _set_clock(out: Builder, is_old: bool) -> None:
-    """Say what the times count from, by their size and by the kind of records."""
+    """Set the clock, by the size of the times and the kind of records."""
     first = out.tables.first_ts()
     if out.tables.last_ts() == 0:
         return  # no events: nothing to tell a clock by

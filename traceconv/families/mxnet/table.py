@@ -67,7 +67,7 @@ _JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER}
 _JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
 _JSON_CLOSE = re.compile(r"[\s},]*")
 
-#: What begins a table or a JSON dump; what is something in each table; and what is else within one.
+#: The starts of tables and JSON dumps; the starts of their rows; and their other lines.
 _BEGINS = holds(rb'(?:"(?:Time|Memory)"|Profile Statistics)')
 _FRAMES = rb"[=-]|Name  |" + SPACE + b"*Note|" + holds(b"counter items")
 _OTHERS, _OUTSIDE = lines_but(_BEGINS, or_blank=True), lines_but(_BEGINS, _FRAMES)
@@ -115,7 +115,7 @@ def _counted(printed: float) -> float:
 
 
 def row_of(section: str, name: str, count: int, printed: Sequence[float | None], is_memory: bool) -> Row:
-    """Return a row with the meaning of its numbers found out.
+    """Return a row, with the kind of its numbers.
 
     Args:
         printed: total, min, max, avg; or min, max, avg.
@@ -179,7 +179,7 @@ class _Json(msgspec.Struct):
 
 
 def _others_in_json(prefix: str) -> bytes:
-    """Return the expression of lines within a JSON dump that are none of it."""
+    """Return the pattern of lines inside a JSON dump that do not belong to it."""
     begin = b"(?:" + literal(prefix) + b")?" + SPACE + b"*+"
     return lines_but(_BEGINS, begin + rb'(?:"|[},])')
 
@@ -242,7 +242,7 @@ class _Reader:
         return self._table_line(number, found[2], found[1], found[0] == "" and len(self._tables.all()) == 1)
 
     def _other(self, like: bytes) -> bool:
-        """Count a line that belongs to no table, and changes none."""
+        """Count a line that belongs to no table."""
         self._lines.other(like)
         return True
 

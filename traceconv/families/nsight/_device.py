@@ -1,4 +1,4 @@
-"""What Nsight Systems says about devices: work on streams, synchronization, page faults, CUDA events, memory in use."""
+"""Read the tables of Nsight Systems about devices: work, synchronization, page faults, CUDA events, memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SWAPPED = declare(
     "the export says that all memory is freed before it is allocated: the two operations were swapped",
 )
 
-#: So many addresses have to agree before the words of the export are not believed.
+#: The fewest addresses that show that two words of the export are swapped.
 _ADDRESSES = 3
 _KERNEL_SIZES = ("grid", "block", "cluster")
 _KERNEL = schema.words(
@@ -49,7 +49,7 @@ _UNIFIED_HELP = "Transfers and page faults of unified (managed) memory."
 
 
 class DeviceWork:
-    """Reads the tables of what ran on devices."""
+    """Reads the tables of device work."""
 
     def __init__(self, export: Export, out: Builder, tracks: Tracks, timeline: Timeline) -> None:
         self._export = export
@@ -203,7 +203,7 @@ class DeviceWork:
 
 
 class Memory:
-    """Reads allocations and frees, which become the running sum of each device and kind of memory."""
+    """Reads allocations and frees, which become a counter of bytes in use for each device and kind of memory."""
 
     def __init__(self, export: Export, out: Builder, tracks: Tracks) -> None:
         self._export = export
@@ -254,7 +254,7 @@ class Memory:
 
 
 def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
-    """Return whether each address that is both allocated and freed is freed first: then the two words are mixed up."""
+    """Return whether each address that is both allocated and freed is freed first: then the two words are swapped."""
     first: dict[tuple[Any, Any, Any], bool] = {}
     both: set[tuple[Any, Any, Any]] = set()
     for _, _, (process, device, address, _, _, operation) in found:

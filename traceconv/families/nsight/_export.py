@@ -61,7 +61,7 @@ class Export(Tables):
     def _possible(
         self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
     ) -> Sequence[Row]:
-        """Return the rows with None in the place of times that no session can have."""
+        """Return the rows with None for impossible times."""
         for place, column in enumerate(columns):
             if column in schema.TIMES:
                 rows = _in_a_session(rows, place, report)
@@ -80,9 +80,9 @@ class Export(Tables):
         return found
 
     def enum(self, column: str, value: Any) -> Any:
-        """Return the word for the number in such a column, as the export itself says, or a known one.
+        """Return the name of a number in a column, from the export, else from the known names.
 
-        Else the number.
+        Return the number if it has no name.
         """
         if not isinstance(value, int):
             return value
@@ -129,7 +129,7 @@ class Export(Tables):
     # -- args -------------------------------------------------------------------------------------------------
 
     def args(self, table: str, values: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of a row for the args: numbers of known meaning as words, what is not there left out."""
+        """Return the columns of a row for the args, with names for enumerations, without missing values."""
         result: dict[str, Any] = {}
         for column, value in values.items():
             if value is None or value == "" or column in schema.NOT_ARGS:
@@ -146,7 +146,7 @@ class Export(Tables):
 
 
 def _in_a_session(rows: Sequence[Row], place: int, report: Callable[[int, int, object], None]) -> Sequence[Row]:
-    """Return the same rows with None in the place of times that no session can have."""
+    """Return the rows with None for impossible times."""
     limit = schema.SESSION_LIMIT_NS
     times = [row[place] for row in rows]
     numbers = whole(times)
@@ -161,7 +161,7 @@ def _in_a_session(rows: Sequence[Row], place: int, report: Callable[[int, int, o
 
 
 class Tracks:
-    """The processes, threads, devices and streams of an export, each declared when it is first needed."""
+    """The tracks of an export: processes, threads, devices and streams, each declared on first use."""
 
     def __init__(self, export: Export, out: Builder) -> None:
         self._export = export
@@ -239,7 +239,7 @@ class Tracks:
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def only_process(self) -> int | None:
-        """Return the process of an export that knows one only: old tables of devices do not say whose they are."""
+        """Return the only process of an export, since old tables of devices state none; None if there are several."""
         known = {key[1] for key in self._found if key[0] == "process"} | set(self._process_names)
         return known.pop() if len(known) == 1 else None
 
@@ -277,7 +277,7 @@ class Tracks:
     def metrics_of(self, number: Any) -> TrackId:
         """Return the parent of the metrics of a GPU, which are measured beside all processes.
 
-        All GPUs have one group, since groups beside processes are shown before these.
+        All GPUs share a group, since groups outside of processes are shown before processes.
         """
         name = self.gpus.get(number, "")
         return self.part_of(self.group("GPU metrics"), f"GPU {_shown(number)} {name}".strip())

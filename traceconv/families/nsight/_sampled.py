@@ -1,4 +1,4 @@
-"""What Nsight Systems samples and counts: call stacks, thread states, metrics of GPU, SoC, network and CPU."""
+"""Read the samples and counters of Nsight Systems: call stacks, thread states, metrics."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Sampled:
     # -- thread states ----------------------------------------------------------------------------------------------
 
     def _schedules(self) -> None:
-        """Draw a slice for the time on a CPU, and one for the time off it where the export says why."""
+        """Draw slices for the time on a CPU, and for the time off it with the reason that the export states."""
         table, out = "SCHED_EVENTS", self._out
         columns = ("start", "cpu", "isSchedIn", "globalTid", "threadState", "threadBlock")
         last: dict[Any, tuple[int, Row]] = {}
@@ -138,7 +138,7 @@ class Sampled:
         self._out.balance.written += 1
 
     def _state_to_the_end(self, number: int, row: Row) -> None:
-        """Draw the last state of a thread, which lasts for an unknown time, as a point."""
+        """Draw the last state of a thread, of unknown duration, as an instant."""
         name = _RUNNING if row[2] else "Not running"
         self._out.instant(self._states_of(row[3]), row[0], name, "thread_state", {"cpu": row[1]}, number)
         self._out.balance.written += 1

@@ -1,4 +1,4 @@
-"""What the importer of Nsight Systems takes for granted about an export: every number and name, in this one place.
+"""All numbers and names that the importer of Nsight Systems assumes about exports.
 
 Sources: the vendor's "SQLite Schema Reference" and "SQLite Schema Event Values" (schema 3.28.1 of release 2026.4, and
 the texts of 2020 and 2021.5), the enumerations that exports of 2024.4 to 2025.3 carry in their ENUM tables. Public
@@ -38,7 +38,7 @@ MARKS: Final = (
     "CUPTI_ACTIVITY_KIND_RUNTIME",
     "CUPTI_ACTIVITY_KIND_KERNEL",
 )
-#: What tables about the export were called before.
+#: Old names of tables about the export.
 META_DATA: Final = {"EXPORT_META_DATA": "META_DATA_EXPORT"}
 #: Tables of others that hold strings and kernels as well: nvprof, AMD rocpd, Ascend msprof.
 NOT_MARKS: Final = ("StringTable", "STRING_IDS")
@@ -68,7 +68,7 @@ def process_of(global_id: int) -> int:
 
 #: Which GPU a sampled metric is of: the vendor's text says the lowest 8 bits of typeId.
 GPU_OF_TYPE_MASK: Final = 0xFF
-#: The id of a stream or event that is none: synchronization with a whole context.
+#: Ids of streams and events that mean none: synchronization with a whole context.
 NO_STREAM: Final = (2**32 - 1, 2**64 - 1, -1)
 
 # -- times --------------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ NO_STREAM: Final = (2**32 - 1, 2**64 - 1, -1)
 
 #: Columns of times.
 TIMES: Final = frozenset(("start", "end", "timestamp", "startedAt", "endedAt"))
-#: A session does not last that long: such a number is a time since 1970 (seen of diagnostics with host times).
+#: No session is that long: larger numbers are times since 1970 (observed in diagnostics with host times).
 SESSION_LIMIT_NS: Final = 10**17
 
 # -- NVTX ---------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ NOT_ARGS: Final = frozenset(
         "deviceId contextId greenContextId streamId"
     )
 )
-#: How columns are called in the args, where the unit is known or the tools have a shorter word.
+#: The names of columns in the args, with the unit if known, or a shorter name of the tools.
 ARG_NAMES: Final = {
     "correlationId": "correlation",
     "returnValue": "return_value",
@@ -265,7 +265,7 @@ PROPERTIES: Final = frozenset(
         "SAMPLING_CALLCHAINS OSRT_CALLCHAINS CUDA_CALLCHAINS SYSCALL_CALLCHAINS"
     )
 )
-#: Values that count for an interval: table, column of the value, columns that tell whose they are.
+#: Counters by table: the column of the value, and the columns of its owner.
 COUNTERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "GPU_METRICS": ("value", ("typeId", "metricId")),
     "SOC_METRICS": ("value", ("typeId", "metricId")),

@@ -1,7 +1,7 @@
-"""Rows of a table of Nsight Systems become slices, a portion at a time, and launches are joined to what they launched.
+"""Turn rows of tables of Nsight Systems into slices, in batches, and connect launches with their work.
 
-A row is the times, the columns that choose the track, those that describe the event, and those that differ from row to
-row. Tracks and descriptions are made once for each combination of values.
+A row has times, columns that select the track, columns that describe the event, and columns that differ in each row.
+Tracks and descriptions are created once for each combination of values.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 class Described(NamedTuple):
-    """What an event is called, its category and its args."""
+    """The name, category and args of an event."""
 
     name: str
     category: str
@@ -46,7 +46,7 @@ class Described(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How the rows of a table are read.
+    """The mapping of a table to slices.
 
     Attributes:
         table: its name.
@@ -140,7 +140,7 @@ class Slices:
         return kept_numbers, kept
 
     def write(self, spans: Spans, more: bytes = b"") -> None:
-        """Write rows that have times; `more` stands at the end of their args."""
+        """Write rows with times; `more` is appended to their args."""
         if not spans.rows:
             return
         keys = [row[2 : self._varying_at] for row in spans.rows]
@@ -179,7 +179,7 @@ class Slices:
 
 
 class Timeline:
-    """What the slices of all tables have in common: those that are still open, and what launched what."""
+    """The state shared by the slices of all tables: open slices, and launches."""
 
     def __init__(self, out: Builder) -> None:
         self.out = out
@@ -197,7 +197,7 @@ class Timeline:
         add(processes[joinable], numbers[joinable], slices[joinable])
 
     def close(self) -> None:
-        """Write the slices that have no end, up to the last instant of all that is there."""
+        """Write the slices without an end, up to the last time of the recording."""
         last = max([self.out.tables.last_ts(), *(row[0] for _, _, row in self.open)], default=0)
         for slices, number, row in self.open:
             self.out.problem(OPEN_END, f"{slices.shape.table} row {number}")
@@ -205,7 +205,7 @@ class Timeline:
         self.open.clear()
 
     def join(self) -> None:
-        """Add flows from the calls to what they started."""
+        """Add flows from calls to the work that they launched."""
         calls, works, _, _ = self._launches.pairs()
         name, category = self.out.tables.string("launch"), self.out.tables.string(LAUNCH_FLOW)
         (origins,) = self.out.tables.slice_columns("origin")

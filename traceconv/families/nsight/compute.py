@@ -52,7 +52,7 @@ BAD_ROW = declare(
     "mixed with other output",
 )
 
-#: The columns that say which launch a row is about, and how they are called in the args.
+#: The columns that identify a launch, and their names in the args.
 _LAUNCH = {
     "ID": "id",
     "Process ID": "process",
@@ -100,7 +100,7 @@ _HELP = "Metrics of kernels that were replayed one after the other, not a timeli
 
 
 class _Heading(msgspec.Struct, dict=True):
-    """A heading that was seen: what its lines begin with, and what its columns are."""
+    """A heading: the prefix of its lines, and its columns."""
 
     prefix: str
     delimiter: str
@@ -118,7 +118,7 @@ class _Heading(msgspec.Struct, dict=True):
         return not self.is_info(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
 
     def is_info(self, column: str) -> bool:
-        """Return whether a column says something about the launch itself."""
+        """Return whether a column is about the launch itself."""
         if self.is_raw:
             return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
         return column not in (*_DETAIL, *_RULE, *_SUMMARY)
@@ -159,7 +159,7 @@ class _Kernel(msgspec.Struct):
     rules: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     def args(self) -> dict[str, Any]:
-        """Return all that is known of it, under one key, since it may be put beside other args."""
+        """Return the args under one key, since they may be added to other args."""
         args = dict(self.launch)
         for key, value in self.metrics.items():
             _put(args, key, value)
@@ -359,7 +359,7 @@ def _others(headings: Sequence[_Heading]) -> bytes:
 
 
 def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:
-    """Return what is wrong with a row, "" if nothing is."""
+    """Return the problem of a row, "" if there is none."""
     if text.count('"') % 2:
         return "a quote is not closed"
     columns = heading.columns

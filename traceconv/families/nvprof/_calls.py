@@ -1,8 +1,8 @@
 """Calls of the CUDA runtime and driver, what they launched, and the flows between both.
 
-A call and the kernels, copies and memsets that it launched carry the same correlation id, which is unique within a
-process. If a runtime call has led to a driver call, both carry it: the flow begins at the runtime call, which is the
-one that the program made.
+A call and the kernels, copies and memsets that it launched have the same correlation id, which is unique within a
+process. If a runtime call made a driver call, both have it: the flow starts at the runtime call, which the program
+made.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def correlation(number: Any) -> int:
-    """Return a correlation id as stored, 0 for what is none."""
+    """Return a stored correlation id, 0 for other values."""
     if not isinstance(number, int):
         return 0
     return number if number in IDS else number & 0xFFFFFFFF if number < 0 else 0
 
 
 def correlations(numbers: Sequence[Any]) -> I64:
-    """Return correlation ids as stored, 0 for what is none."""
+    """Return stored correlation ids, 0 for other values."""
     found = whole(numbers)
     found = np.array([number or 0 for number in numbers], np.int64) if found is None else found
     return np.where(found < IDS.stop, np.where(found < 0, found & 0xFFFFFFFF, found), 0)
 
 
 class Extras:
-    """Rows that belong to another one, by its id, until that one is read; each is counted where it went."""
+    """Rows that belong to another one, kept by its id until that one is read; each is counted in the balance."""
 
     def __init__(self, out: Builder) -> None:
         self._out = out
@@ -73,7 +73,7 @@ class Extras:
         return len(self._args)
 
     def add(self, number: int, table: str, args: dict[str, Any]) -> None:
-        """Keep what a row says about another one; of several values of one key all stay."""
+        """Keep the args of a row for another one; all values of one key are kept."""
         kept = self._args.setdefault(number, {})
         for key, value in args.items():
             before = kept.get(key)
@@ -89,7 +89,7 @@ class Extras:
         return args
 
     def report_left(self, place: str) -> None:
-        """Count what nobody took."""
+        """Count the rows that were not used."""
         left: Counter[str] = Counter()
         for tables in self._tables.values():
             left.update(tables)

@@ -1,4 +1,4 @@
-"""What ran on the devices: kernels, copies and memsets, each on the stream that it was put into.
+"""Read device work: kernels, copies and memsets, on their streams.
 
 Copies have no name in the file; they get the one that nvprof prints.
 
@@ -104,7 +104,7 @@ class DeviceWork:
         return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
 
     def _put(self, spans: Spans, kinds: Sequence[Described], ids: I64, args: Sequence[bytes]) -> I64:
-        """Draw some rows; their slices."""
+        """Draw rows; return their slices."""
         if len(self._tracks.pids()) > 1:
             places = map(self._track, spans.rows, ids.tolist())
             kinds = [kind._replace(track=at[0], process=at[1]) for kind, at in zip(kinds, places, strict=True)]
@@ -128,7 +128,7 @@ class DeviceWork:
                 self._grids_of.append(([row[_SHAPE_TO + 1] for row in rows], slices))
 
     def _kind(self, table: str, row: Row) -> Described:
-        """Return what all launches of a kernel of one shape have in common."""
+        """Return the properties that launches of a kernel of one shape share."""
         category, name = self._out.tables.string(_cupti.KERNEL), self._kernel_name(table, row)
         mangled = self._mangled.get(row[_SHAPE_FROM])
         args = _shape_args(row[_SHAPE_FROM:_SHAPE_TO]) | ({"mangled": mangled} if mangled else {})
@@ -160,7 +160,7 @@ class DeviceWork:
         return name
 
     def _join_to_parents(self, spans: Spans, slices: I64) -> None:
-        """Join a kernel that was launched by another one on the device to it."""
+        """Add flows to kernels from the kernels that launched them on the device."""
         for grids, of_grids in self._grids_of:
             self._grids.update((grid, one) for grid, one in zip(grids, of_grids.tolist(), strict=True) if grid)
         self._grids_of.clear()
@@ -264,7 +264,7 @@ _UNSIGNED, _DOUBLE, _SIGNED = struct.Struct("<Q"), struct.Struct("<d"), struct.S
 
 
 def metric_value(value: Any) -> Any:
-    """Return the number in the union CUpti_MetricValue, whose type the file does not tell.
+    """Return the number in the union CUpti_MetricValue, whose type the file does not state.
 
     The exponent of a double decides: 0 there is an integer below 2**52 (or 0.0), all ones is a negative integer, and
     anything else would be an integer above 2**52, which nothing counts in a kernel.

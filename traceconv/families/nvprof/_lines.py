@@ -1,4 +1,4 @@
-"""The grammar of what nvprof prints: lines with a prefix, header rows, rows of tables in columns or as CSV, values.
+"""Parse the output of nvprof: lines with a prefix, header rows, rows in columns or as CSV, values.
 
     ==4711== Profiling result:
        Start  Duration            Grid Size      Block Size     Regs*  ...        Device   Context  Name
@@ -69,7 +69,7 @@ class Header:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether the rows have a place in time."""
+        """Whether the rows have times."""
         return self.columns[:2] == ("Start", "Duration")
 
     @cached_property
@@ -87,7 +87,7 @@ class Header:
 
 
 def header_of(line: str) -> Header | None:
-    """Return the header row that a line is."""
+    """Return a line as a header row; None if it is not one."""
     text = line.strip()
     if not text.lstrip('"').startswith(_FIRST):
         return None
@@ -141,7 +141,7 @@ def cells_of_csv(line: str) -> list[str]:
 
 
 def cells_of(line: str, header: Header) -> list[str] | None:
-    """Return the cells of a row, as many as there are columns; None for what has fewer."""
+    """Return the cells of a row, one for each column; None if there are fewer."""
     wanted = len(header.columns)
     if not header.csv:
         cells = _GAP.split(line.strip(), maxsplit=wanted - 1 if header.name_at == wanted - 1 else 0)
@@ -150,7 +150,7 @@ def cells_of(line: str, header: Header) -> list[str] | None:
 
 
 def joined(cells: list[str], header: Header) -> list[str] | None:
-    """Return the cells of a row of CSV, as many as there are columns; None for what has fewer."""
+    """Return the cells of a CSV row, one for each column; None if there are fewer."""
     wanted = len(header.columns)
     spare = len(cells) - wanted
     if spare > 0:  # the name has commas between quotes
@@ -167,7 +167,7 @@ def split_value(text: str, unit: str = "") -> tuple[str, str] | None:
 
 @lru_cache(maxsize=1 << 12)
 def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
-    """Return a time and the step of its last digit, both ns; None for what is none."""
+    """Return a time and its resolution, both ns; None for other texts."""
     found = _VALUE.fullmatch(text)
     exponent = _TIMES.get(found[2] or unit) if found else None
     if found is None or exponent is None:
@@ -182,7 +182,7 @@ def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
 
 @lru_cache(maxsize=1 << 12)
 def value_of(text: str, unit: str = "") -> tuple[str, Any]:
-    """Return a value for the args, and what its key ends in: ("_ns", 1678200), ("_bytes", 4096), ("", "Low (2)")."""
+    """Return the suffix of the key and the value for the args: ("_ns", 1678200), ("_bytes", 4096), ("", "Low (2)")."""
     found = split_value(text, unit)
     if found is None:
         return "", text

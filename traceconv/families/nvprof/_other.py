@@ -1,4 +1,4 @@
-"""What else a database of nvprof may hold: synchronisation, overhead, unified memory, allocations, sensors, OpenACC.
+"""Read other tables of nvprof: synchronisation, overhead, unified memory, allocations, sensors, OpenACC.
 
 Of unified memory, migrations and throttling have a length, faults and mappings are points. Sensors of the device and
 sampled events are counters. Allocations would overlap for the whole run as slices: they are instants and a counter of
@@ -102,7 +102,7 @@ _PREEMPTION = {1: "preempted: saved", 2: "preempted: restored"}
 
 
 class Others:
-    """Reads the tables that few recordings fill."""
+    """Reads the tables that few recordings have."""
 
     def __init__(self, activities: Activities, tracks: Tracks, out: Builder) -> None:
         self._activities = activities

@@ -93,7 +93,7 @@ class Activities(Tables):
         return found
 
     def unread(self) -> dict[str, int]:
-        """Return the number of rows of each table that nobody asked for."""
+        """Return the number of rows of each table that was not read."""
         counts = {name: self.count(name) for name in self.tables if name not in self._is_read}
         return {name: count for name, count in counts.items() if count}
 

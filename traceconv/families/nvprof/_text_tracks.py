@@ -1,4 +1,4 @@
-"""The tables of what nvprof prints, and the tracks that their rows go to."""
+"""The tables in the output of nvprof, and the tracks of their rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
 _DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
 UNIFIED = "[Unified Memory"
 NONE = ("", "-")
-#: What lines begin with that are not rows and yet something: prefixes, headings, titles, legends.
+#: The starts of lines with a meaning other than rows: prefixes, headings, titles, legends.
 _KNOWN = (
     holds(b"==")
     + (rb'|[ \t\r\f\v"]*+(?:Start|Time|Type|Invocations|Device|Count|Critical|Thread|Domain|Range|Kernel)')
@@ -27,7 +27,7 @@ OTHERS = lines_but(_KNOWN)
 
 
 class Shape(NamedTuple):
-    """What rows have in common that differ in their times and names only."""
+    """The properties of rows that differ only in their times and names."""
 
     args: dict[str, Any]
     row: dict[str, str]
@@ -70,7 +70,7 @@ def others_within(header: Header, *, has_units: bool) -> bytes:
 
 
 class TextTracks:
-    """Makes tracks as rows come that need them.
+    """Creates tracks on first use.
 
     Attributes:
         commands: what the processes were started with.
@@ -130,7 +130,7 @@ class TextTracks:
         return self._tracks[key]
 
     def totals(self, table: Table) -> TrackId:
-        """Return a track, below the process only if that has traces: tables alone move to their recording later."""
+        """Return a track for totals, below the process only if it has traces: tables alone are attached later."""
         if table.totals == NO_TRACK:
             title = table.title or "nvprof"
             key = ("totals", table.pid, title)

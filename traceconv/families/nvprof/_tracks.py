@@ -43,7 +43,7 @@ _DEVICE_COLUMNS = (
 
 
 class ObjectId(NamedTuple):
-    """What a row is about.
+    """The object of a row.
 
     Of a process or thread the first two count (pid, thread), of a device, context or stream all three (device, context,
     stream).
@@ -62,7 +62,7 @@ class ObjectId(NamedTuple):
 
 
 def unsigned(number: Any) -> Any:
-    """Return a 32-bit number that was stored as a signed one: thread ids are the lower half of pthread handles."""
+    """Return a 32-bit number, stored as signed, as unsigned: thread ids are the lower half of pthread handles."""
     return number & _NONE if isinstance(number, int) else number
 
 

@@ -1,4 +1,4 @@
-"""What nvprof prints: GPU trace, API trace, summary, events, metrics; in columns or as CSV, amid the program's output.
+"""Importer of the output of nvprof: GPU trace, API trace, summary, events, metrics; in columns or as CSV.
 
     ==4711== NVPROF is profiling process 4711, command: ./a.out
     Success!==4711== Profiling application: ./a.out
@@ -195,7 +195,7 @@ class _Reader:
             self._table = Table(pid, title["title"].strip(), group=group)
 
     def _is_context(self, text: str) -> bool:
-        """Return whether a line says what the following rows are about."""
+        """Read a line with the context of the following rows; return whether it is one."""
         found = _CONTEXT.match(text)
         if found is not None:
             inner = ("Thread", "Domain", "Range")
@@ -305,7 +305,7 @@ class _Reader:
                 self._calls[key] = launch
 
     def _shape(self, header: Header, cells: list[str]) -> Shape:
-        """Return what the cells other than times and name say; mostly that of a row before."""
+        """Return the shape of the cells other than times and name, mostly a cached one."""
         table = self._table
         key = (*cells[2 : header.name_at], *cells[header.name_at + 1 : -1 if header.correlated else None])
         shape = table.shapes.get(key)
@@ -426,7 +426,7 @@ class _Reader:
                 self._out.flow(call.row, work.row, _cupti.LAUNCH_FLOW, _cupti.LAUNCH_FLOW, work.at)
 
     def _relate_clocks(self) -> None:
-        """Relate each zero to the first one: by the launches that both tables know, else as if they were one."""
+        """Relate each clock to the first one: by common launches, else as if they were one."""
         clocks = self._tracks.clocks
         known = list(clocks)
         for clock in known[1:]:
@@ -447,7 +447,7 @@ class _Reader:
     def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
         """Return the launch with the least time to its kernel, if one table has the calls and the other the kernels.
 
-        The result is when it was, on each of the two clocks, as if that time were 0.
+        The result is its time on each of the two clocks, if the time to its kernel were 0.
         """
         pairs = [(self._calls[key].clock, self._calls[key].ts, work) for key, work in self._work if key in self._calls]
         if any(call == clock and work.clock == other for call, _, work in pairs):

@@ -47,8 +47,8 @@ class Part(NamedTuple):
 
     Attributes:
         nodes: None for one that cannot be read.
-        total: of their times, in ms; b"" if it is not said.
-        is_sorted: whether they stand in order of their times.
+        total: the sum of their times in ms, b"" if not stated.
+        is_sorted: whether they are sorted by time.
         is_average: whether they are means.
     """
 
@@ -87,7 +87,7 @@ def parts_of(report: dict[str, Any]) -> Iterator[Part]:
 
 
 def settings_of(report: dict[str, Any]) -> Iterator[Setting]:
-    """Yield what a report of a run says."""
+    """Yield the settings and results of a report of a run."""
     for key, section in SECTIONS.items():
         members = report.get(key)
         for name, value in members.items() if isinstance(members, dict) else ():
@@ -95,7 +95,7 @@ def settings_of(report: dict[str, Any]) -> Iterator[Setting]:
 
 
 def unknown_keys(report: dict[str, Any]) -> list[str]:
-    """Return members that are none of those above."""
+    """Return the unknown members."""
     return [key for key in report if key not in {*SECTIONS, "report_type", "detailed_performance", "avg_performance"}]
 
 

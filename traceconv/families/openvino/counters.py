@@ -228,7 +228,7 @@ class _Reader(msgspec.Struct):
         self._sorted_layer(number, as_json.Node(*texts, real, cpu, _text(share)))
 
     def _sorted_layer(self, number: int, node: as_json.Node) -> None:
-        """Add a layer of which only the time is known: it stands in order of that."""
+        """Add a layer of a sorted report, of which only the time is known."""
         if self.block is None or self.block.track != NO_TRACK:
             self.block = _Block(NO_TRACK, 0)
         try:
@@ -274,7 +274,7 @@ class _Reader(msgspec.Struct):
         self.now = max(self.now, block.end)
 
     def _new_block(self) -> _Block:
-        """Draw requests, which run side by side: all blocks begin at one place."""
+        """Return a new block; all blocks start at one time, since requests run in parallel."""
         if not self.blocks:
             self.blocks_at = self.now
         number = len(self.blocks) if self.number_of_request is None else self.number_of_request

@@ -81,7 +81,7 @@ class _Counter(msgspec.Struct):
 
 
 class _Counted(msgspec.Struct):
-    """What was counted in one pass of a kernel: each counter, or each of its instances, which are added up."""
+    """The counts of one pass of a kernel: each counter, or its instances, which are added up."""
 
     dispatch_data: _Record
     records: list[_Count] = []
@@ -167,7 +167,7 @@ class _Sdk:
         self._tracks.flows()
 
     def _count(self, counted: _Counted, number: int) -> None:
-        """Take note of what was counted in a kernel; of a counter of several passes the first one holds."""
+        """Keep the counts of a kernel; of a counter in several passes the first one is used."""
         kernel = counted.dispatch_data
         if kernel.dispatch_info is None:
             self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")

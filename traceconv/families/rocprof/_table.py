@@ -72,7 +72,7 @@ _ARGS = {
 
 
 def _plain(name: str) -> str:
-    """Return the name of a column in one spelling: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
+    """Return the canonical name of a column: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).replace("-", "_").lower()
 
 
@@ -187,9 +187,9 @@ class Table:
         out.balance.written += 1
 
     def _place(self, row: dict[str, str]) -> TrackId:
-        """Return the track of what is neither a kernel nor a copy.
+        """Return the track of a record that is neither a kernel nor a copy.
 
-        Its thread, or that of an agent where there is no thread.
+        It is the thread, or the agent without a thread.
         """
         pid, tid = (_int(row.pop(new, None) or row.pop(old, None)) for new, old in _IDS)
         if tid is None and row.get("agent_id"):
@@ -197,7 +197,7 @@ class Table:
         return self._tracks.thread(pid, tid)
 
     def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
-        """Add a dispatch; the further rows of one with several counters add to the first."""
+        """Add a dispatch; further rows with other counters are added to the first one."""
         name = row.pop("kernel_name")
         place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
         counter, value = row.pop("counter_name", None), row.pop("counter_value", "")
@@ -220,7 +220,7 @@ class Table:
         self._kernels.append(kernel)
 
     def _draw(self, kernel: _Kernel) -> None:
-        """Draw a slice on its queue, or a row of a table if nobody knows when it ran."""
+        """Draw a slice on its queue, or a row of a table if its time is not known."""
         out = self._out
         if kernel.times is None:
             if self._has_times:
@@ -235,7 +235,7 @@ class Table:
         out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
 
     def _args(self, row: dict[str, str]) -> dict[str, Any]:
-        """Return what is left of a row after its times, name and place were taken."""
+        """Return the args of a row: the columns without another use."""
         return {self._keys[key]: number_in(value) for key, value in row.items() if value}
 
 

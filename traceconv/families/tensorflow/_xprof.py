@@ -1,4 +1,4 @@
-"""What the two outputs of the profiler of TensorFlow and JAX have in common: names of steps, flows, kinds of tracks.
+"""Helpers for both outputs of the profiler of TensorFlow and JAX: names of steps, flows, kinds of tracks.
 
 Source: tsl/profiler/utils/xplane_schema.h in github.com/openxla/xla and from recordings. A flow is told in one of
 two ways. In a raw XSpace an event has the stats `_p` and `_pt` (it is the producer of a context: its id and type), or
@@ -20,7 +20,7 @@ HALF_FLOW = absent("xprof.half_flow", "an event starts or ends a flow whose othe
 
 #: What is a process; other planes are devices.
 HOST = "/host:"
-#: How a recording can be told: all planes with events have such names.
+#: The names of all planes with events, by which a recording is recognised.
 PLANES = (HOST, "/device:", "Task Environment", "#Chip")
 _IN, _OUT = 1, 2
 _PRODUCER, _CONSUMER = ("_p", "_pt"), ("_c", "_ct")
@@ -39,7 +39,7 @@ def step_name(name: str, args: Mapping[str, Any]) -> str:
 def ends_of_flows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     """Return the flows that an event takes part in.
 
-    "s" for their start or "f" for their end, and what they are known by.
+    Each is "s" for a start or "f" for an end, and the key of the flow.
     """
     found = []
     for phase, (id, kind) in (("s", _PRODUCER), ("f", _CONSUMER)):
@@ -53,10 +53,10 @@ def ends_of_flows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
 
 
 class Timeline:
-    """Puts events on tracks: intervals as slices, what has no length as instants unless a flow begins or ends there.
+    """Puts events on tracks: as slices, or as instants if they have neither a duration nor a flow.
 
     Args:
-        out: where they go.
+        out: the builder.
     """
 
     def __init__(self, out: Builder) -> None:
@@ -69,7 +69,7 @@ class Timeline:
         """Add an event.
 
         Args:
-            stats: those of flows; it may be more than the args.
+            stats: the stats, with those of flows.
         """
         flows = ends_of_flows(stats)
         name = step_name(name, args)

@@ -137,7 +137,7 @@ class Xplane:
 
 
 def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
-    """Return the fields of the space that are whole, and what is wrong behind them."""
+    """Return the complete fields of the space, and the damage behind them."""
     found: list[tuple[int, Value]] = []
     problem = ""
     try:
@@ -347,7 +347,7 @@ def _entries(values: Iterable[Value]) -> dict[int, Message]:
 
 
 def _to_ns(ps: int) -> int:
-    """Return the nearest nanosecond; halves away from zero, as everywhere in traceconv."""
+    """Return the nearest ns; halves are rounded away from zero, as everywhere in traceconv."""
     return (ps + _PS // 2) // _PS if ps >= 0 else -((-ps + _PS // 2) // _PS)
 
 

@@ -51,7 +51,7 @@ _LISTED_TENSORS = 256
 
 
 class _NodeFile(msgspec.Struct):
-    """A node as it stands in the file."""
+    """A node of the file."""
 
     op: str = ""
     name: str = ""
@@ -61,7 +61,7 @@ class _NodeFile(msgspec.Struct):
 
 
 class _GraphFile(msgspec.Struct):
-    """The graph as it stands in the file."""
+    """The graph of the file."""
 
     nodes: list[_NodeFile]
     node_row_ptr: list[int] = []
@@ -86,7 +86,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class Wanted(NamedTuple):
-    """What is known of a node; an empty function or shape fits all."""
+    """The known properties of a node to search; an empty function or shape fits all."""
 
     name: str
     op: str = ""
@@ -119,14 +119,14 @@ class Graph(msgspec.Struct):
     """The nodes in order of execution.
 
     Attributes:
-        strangers: how many inputs name no node before their own.
+        strangers: the number of inputs that refer to no earlier node.
     """
 
     nodes: list[Node]
     strangers: int = 0
 
     def args_of(self, node: Node) -> dict[str, Any]:
-        """Return what the graph says about a node, for args."""
+        """Return the args of a node from the graph."""
         info: dict[str, Any] = {}
         if not node.is_parameter:
             info = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
@@ -142,7 +142,7 @@ class Graph(msgspec.Struct):
         return f"{producer.name} {tensor}".rstrip()
 
     def assign(self, wanted: Sequence[Wanted], *, parameters: bool = False) -> list[Node] | str:
-        """Return the nodes that are wanted, each used once and in order of the graph; or the first that is not there.
+        """Return the wanted nodes, each once and in graph order; or the name of the first missing one.
 
         Args:
             parameters: whether parameters may be among them.
@@ -231,7 +231,7 @@ def _shape_text(shape: object) -> str:
 
 
 class Dump(msgspec.Struct):
-    """What a dump folder says about the nodes of one input.
+    """The content of a dump folder about the nodes of one input.
 
     Attributes:
         nodes: the node of each row that was asked for.
@@ -266,7 +266,7 @@ def find_dump(
 ) -> Dump | None:
     """Return the dump whose graph has the wanted nodes (see Graph.assign).
 
-    What was found is said in notes and metadata.
+    The result is stated in notes and metadata.
 
     Args:
         option: a folder or a graph file that the user named; or an empty text to look beside the input.
@@ -376,7 +376,7 @@ def node_of(name: str) -> tuple[int | str, str]:
 
 
 def mark_of_graph(head: Head) -> str:
-    """Return what shows that a file is a TVM graph; empty for graphs of other tools, and anything else."""
+    """Return the reason why a file is a TVM graph; "" for graphs of other tools, and other files."""
     text = head.text.replace(b'\\"', b'"')
     if not _GRAPH_START.match(text):
         return ""

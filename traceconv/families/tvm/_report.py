@@ -46,7 +46,7 @@ _SUMS_ROW = re.compile(
     rb"\s*(?P<name>\S.*?)\s+(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
 )
 _SUMS_TOTAL = re.compile(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
-#: What frames tables.
+#: The starts of lines around tables.
 _KNOWN = (holds(rb"(?:Duration \(us\)|#OpName)"), rb"\s*Configuration")
 _TITLE = re.compile(rb"\S+(?: \S+)*")
 _JSON = re.compile(rb'\{\s*"(?:calls"\s*:\s*\[|device_metrics"\s*:|configuration"\s*:)')
@@ -130,7 +130,7 @@ def is_header(line: bytes) -> bool:
 
 
 class _File(msgspec.Struct):
-    """A report as it stands in the file."""
+    """A report of the file."""
 
     calls: list[dict[str, Raw]] = []
     device_metrics: dict[str, dict[str, Raw]] = {}
@@ -394,7 +394,7 @@ class TextReader:
 
 
 def _sums_row(number: int, line: bytes, report: Report) -> bool:
-    """Take a row of a table before 0.8; False if it is none."""
+    """Read a row of a table before 0.8; return False for another line."""
     row, total = _SUMS_ROW.fullmatch(line), _SUMS_TOTAL.fullmatch(line)
     if row is not None:
         cells = {

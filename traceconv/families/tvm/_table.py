@@ -80,11 +80,11 @@ class Row(msgspec.Struct, eq=False):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What rows of one node have in common."""
+        """The key that rows of one node share."""
         return self.name, self.op, self.time, self.times, self.inputs, self.outputs, tuple(self.measured)
 
     def args(self) -> dict[str, Any]:
-        """Return what the file says, under the names of its columns."""
+        """Return the args, under the names of the columns."""
         args: dict[str, Any] = {"op": self.op} if self.op else {}
         if self.time:
             args["time_us"] = as_json(self.time)
@@ -154,7 +154,7 @@ def as_json(number: bytes) -> msgspec.Raw | str:
 
 
 def length_ns(number: bytes) -> int | None:
-    """Return nanoseconds of microseconds as text; None for what is not a length."""
+    """Return the ns of a text in microseconds; None for an invalid duration."""
     try:
         found = parse_ns(number, US)
     except ValueError:
@@ -216,7 +216,7 @@ class TableReader:
         return self._row(number, line, table, ended)
 
     def known(self) -> bytes:
-        """Return the expression of what only lines hold that belong to the open table, b"" if it cannot be told."""
+        """Return a pattern that matches only lines of the open table, b"" if there is none."""
         if len(self._open) > 1:
             return b""
         if not self._open:

@@ -1,4 +1,4 @@
-"""What the text outputs of TVM have in common: lines of a log with colours, prefixes and other output between them."""
+"""Helpers for the text outputs of TVM: lines of a log with colours, prefixes and other output between them."""
 
 from __future__ import annotations
 

@@ -82,11 +82,11 @@ _CLOCK_HELP = (
 
 
 class _Drawing(Struct):
-    """What a table is drawn with.
+    """The state of drawing a table.
 
     Attributes:
         order: the rows in the order in which they are drawn.
-        ordered_by: what that order is, in words.
+        ordered_by: a description of that order.
     """
 
     table: Table
@@ -230,7 +230,7 @@ class _Writer:
         self._out.instant(track, ts, row.name, "node", args, row.at)
 
     def _args(self, row: Row, drawing: _Drawing, index: int) -> dict[str, Any]:
-        """Return what the table says about a node, and the graph."""
+        """Return the args of a node, from the table and the graph."""
         args = row.args()
         if drawing.dump is None:
             return args

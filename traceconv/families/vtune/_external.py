@@ -53,7 +53,7 @@ class External(Struct, frozen=True):
     """A heading, taken apart.
 
     Attributes:
-        clock: what the times count: one of QPC, CLOCK_MONOTONIC_RAW, RDTSC, TSC, UTC.
+        clock: the clock of the times: QPC, CLOCK_MONOTONIC_RAW, RDTSC, TSC or UTC.
         counters: name and kind of each counter; empty for intervals.
     """
 
@@ -65,12 +65,12 @@ class External(Struct, frozen=True):
 
     @property
     def ids(self) -> int:
-        """How many fields at the end of a row say whose it is."""
+        """The number of fields with pid and tid at the end of a row."""
         return self.has_pid + self.has_tid
 
 
 def heading_of(line: str) -> External | None:
-    """Return what a heading says, None if it is none."""
+    """Parse a heading; return None for another line."""
     intervals, counters = INTERVALS.fullmatch(line), COUNTERS.fullmatch(line)
     match = intervals or counters
     if match is None:

@@ -135,7 +135,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def heading_of(line: str) -> Report | None:
-    """Return what a heading says, None if it is none."""
+    """Parse a heading; return None for another line."""
     text = line.strip().lstrip("\ufeff")
     if not text.strip('"').startswith(_FIRST):
         return None
@@ -150,7 +150,7 @@ def heading_of(line: str) -> Report | None:
 
 
 def heading_above(lines: Sequence[str], rule: str) -> Report | None:
-    """Return what the lines above a line of dashes say as a heading of aligned columns, None if they are none.
+    """Parse the lines above a line of dashes as a heading of aligned columns; return None if they are not one.
 
     A title that is too wide goes on in the next line.
     """
@@ -206,7 +206,7 @@ def read_report(source: Source, out: Builder) -> None:
 
 
 class _Node(msgspec.Struct):
-    """A function of a call tree; times in ns, `length` with all that it called."""
+    """A function of a call tree; times in ns, `length` includes its callees."""
 
     name: str
     line: int
@@ -217,7 +217,7 @@ class _Node(msgspec.Struct):
     length: int = 0
 
     def measure(self) -> None:
-        """Set its length: that of all that it called, whose rounded sum may be longer than its own says."""
+        """Set its length to at least the sum of its callees, which may exceed its own rounded one."""
         inner = sum(child.length for child in self.children)
         self.length = max(self.total if self.total is not None else self.own + inner, inner, 0)
 
@@ -418,7 +418,7 @@ class _Reader:
         out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")
 
     def _check_shares(self, report: Report, roots: list[_Node]) -> None:
-        """Say where the shares and the lengths contradict each other."""
+        """Report contradictions between shares and lengths."""
         total, _ = _time_columns(report)
         key = f"{report.columns[total or 0]} (%)"
         whole = sum(root.length for root in roots)
