@@ -95,6 +95,32 @@ def test_operations_by_an_arg(tmp_path: Path) -> None:
         operations(table, ("nmae",))
 
 
+@pytest.mark.parametrize(
+    ("case", "name", "shape"),
+    [
+        (
+            "tvm-profile/graph-csv",
+            "tvmgen_default_fused_split_sigmoid_tanh_concatenate_layout_transform",
+            "float32[1, ",
+        ),
+        ("onednn-verbose/torch-convnet-process", "convolution", "mb8_ic3oc16_ih32"),
+        ("pytorch-kineto/torch-convnet-process", "aten::convolution_backward", "[[8,32,12,12],[8,16,14,14],"),
+    ],
+)
+def test_operations_by_shape(case: str, name: str, shape: str, tmp_path: Path) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    rows = operations(SliceTable(read(path)), ("name", "shape")).records()
+    assert any(row["name"].startswith(name) and row["shape"].startswith(shape) for row in rows)
+    convert(path, tmp_path / "own.pftrace")
+    own = operations(SliceTable(read(tmp_path / "own.pftrace")), ("name", "shape")).records()
+    assert [row["self_ns"] for row in own] == [row["self_ns"] for row in rows]
+
+
+def test_formats_without_shapes_are_said_to_have_none() -> None:
+    section = operations(SliceTable(read(ROOT / "mxnet" / "copies" / "input.json")), ("shape",))
+    assert "no format of the inputs tells shapes" in section.notes
+
+
 def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
     events = []
     for number in range(8):

@@ -62,7 +62,7 @@ OURS = """
 import json, sys, time, traceconv.answers, traceconv.api
 start = time.perf_counter()
 asked = traceconv.Questions(["operations", "device"], by=("name", "category"))
-operations, device = traceconv.report([sys.argv[1]], asked)
+operations, device, *_ = traceconv.report([sys.argv[1]], asked)
 seconds = time.perf_counter() - start
 row = next((one for one in device.records() if not one["queue"]), {})
 us = lambda name: None if row.get(name) is None else row[name] / 1000

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from traceconv.answers.idle import Gaps, gaps_of, host_late
 from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
-from traceconv.answers.launches import is_work, launches
+from traceconv.answers.launches import is_work
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.times import format_short
@@ -157,7 +157,7 @@ def _work(table: SliceTable) -> _Work:
             if marks is not None and marks.communication:
                 communication |= work & table.naming(marks.communication)
     rows = np.flatnonzero(found & (slices.dur >= 0))
-    return _Work(rows, copies[rows], communication[rows], launches(table)[rows])
+    return _Work(rows, copies[rows], communication[rows], table.launches[rows])
 
 
 def _latency(table: SliceTable, work: _Work) -> I64:

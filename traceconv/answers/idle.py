@@ -99,16 +99,15 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
     """
     section = Section("host_late", _HOST_LATE)
     slices, thread_of = table.trace.slices, table.row_of_track
-    calls = np.concatenate([found.call[found.known] for _, found, _ in devices])
-    # A step alone says nothing about what ran in it.
-    seen = np.setdiff1d(table.recorded, step_rows(table))
-    seen = seen[np.isin(thread_of[slices.track[seen]], thread_of[slices.track[calls]]) & (slices.dur[seen] > 0)]
-    threads, line = np.unique(thread_of[slices.track[seen]], return_inverse=True)
-    line_of = np.full(len(table.trace.tracks), NONE, np.int64)
-    line_of[slices.track[seen]] = line
-    ran = timelines(slices, seen, line_of)
-    of_thread = np.full(len(table.trace.tracks), NONE, np.int64)
-    of_thread[threads] = np.arange(len(threads))
+    launching, running = np.zeros((2, len(table.trace.tracks)), bool)
+    for _, found, _ in devices:
+        launching[thread_of[slices.track[found.call[found.known]]]] = True
+    lasting = slices.dur > 0
+    lasting[step_rows(table)] = False  # a step alone says nothing about what ran in it
+    seen = table.recorded[(lasting & launching[thread_of[slices.track]])[table.recorded]]
+    running[thread_of[slices.track[seen]]] = True
+    of_thread = np.where(running, np.cumsum(running) - 1, NONE)
+    ran = timelines(slices, seen, of_thread[thread_of])
     names = [*table.trace.strings, _NOTHING]
     for device, found, idle in devices:
         late = found.known & (found.late > found.starts)

@@ -19,7 +19,7 @@ from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval
 from traceconv.answers.operations import combined, in_order, key_of, sorted_by
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
-from traceconv.answers.slice_counts import NO_CALL, counts_of, rows_of
+from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
 from traceconv.answers.tables import SliceTable
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import Severity
@@ -69,15 +69,20 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
         UsageError: a key or the column is not known.
     """
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
-    sums, names = layers_of(table, by)
-    sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
-    calls = Calls(sums)
     section.notes += [
         f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"
         for source in table.trace.sources
         for problem in source.diagnostics
         if problem.code.severity > Severity.INFO
     ]
+    in_slices = counts_of(table)
+    marks = [source.marks for source in table.trace.sources]
+    if not (in_slices or len(table.trace.samples.ts) or any(one.primitives or one.interval_counts for one in marks)):
+        section.notes.append(NOTHING)
+        return section
+    sums, names = layers_of(table, by, in_slices)
+    sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
+    calls = Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append(NOTHING)
         return section
@@ -108,9 +113,17 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     return section
 
 
-def layers_of(table: SliceTable, by: Sequence[str]) -> tuple[Layers, list[tuple[str, ...]]]:
-    """Return the layers of a trace grouped by keys, and the texts of each row; the last row is for no layer."""
-    owners, counts = Owners(table), counts_of(table)
+def layers_of(
+    table: SliceTable, by: Sequence[str], counts: dict[tuple[str, int], Counts]
+) -> tuple[Layers, list[tuple[str, ...]]]:
+    """Return the layers of a trace grouped by keys, and the texts of each row; the last row is for no layer.
+
+    Args:
+        table: the slices.
+        by: what layers are grouped by, as in `operations`.
+        counts: what inputs counted in slices.
+    """
+    owners = Owners(table)
     codes, texts_of = combined([key_of(table, key) for key in by])
     rows = np.setdiff1d(rows_of(list(counts.values())), owners.rows)
     used, group = np.unique(codes[np.concatenate([owners.rows, rows])], return_inverse=True)

@@ -26,7 +26,7 @@ _MEASURES = (
     Column("busy_share", "of busy", Unit.SHARE),
 )
 #: The keys that operations can be grouped by, besides `arg:KEY`.
-KEYS = ("name", "category", "track", "thread", "process", "rank")
+KEYS = ("name", "category", "track", "thread", "process", "rank", "shape")
 _ARG = "arg:"
 
 
@@ -81,6 +81,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         section.notes.append(f"left out: {quantity(left_out, 'slices')} (copies of others, or about the recording)")
     if not all(table.drawn_in_time[slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
+    if "shape" in by and not any(info.marks.shapes for info in table.trace.sources):
+        section.notes.append("no format of the inputs tells shapes")
     if table.chosen is None and table.window is None:
         section.notes += compared(table)
     section.notes.append(
@@ -167,7 +169,9 @@ def key_of(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     if key == "category":
         return trace.slices.category.astype(np.int64), trace.strings
     if key.startswith(_ARG):
-        return _args(table, key.removeprefix(_ARG))
+        return _args(table, (key.removeprefix(_ARG),))
+    if key == "shape":
+        return _args(table, tuple(dict.fromkeys(arg for info in trace.sources for arg in info.marks.shapes)))
     tracks = table.row_of_track
     if key in ("track", "thread"):
         texts = [table.path(int(track)) for track in tracks]
@@ -186,10 +190,10 @@ def _numbered(texts: Sequence[str]) -> tuple[I64, list[str]]:
     return numbers, list(known)
 
 
-def _args(table: SliceTable, key: str) -> tuple[I64, list[str]]:
-    """Return an arg of each slice as the number of a text, and the texts; "" for slices without the arg."""
+def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I64, list[str]]:
+    """Return the first arg that each slice has as the number of a text, and the texts; "" for slices without any."""
     slices = table.trace.slices
-    numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, [key])
-    texts = ["" if value is ABSENT else as_text(value) for (value,) in values]
+    numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, keys)
+    texts = [as_text(next((value for value in some if value is not ABSENT), "")) for some in values]
     of_text, texts = _numbered(texts)
     return of_text[numbers], texts

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
-from traceconv.answers.launches import is_work, launches
+from traceconv.answers.launches import is_work
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
@@ -170,7 +170,9 @@ class Owners:
     def launched_in(self, rows: Rows) -> I64:
         """Return the segment in which each slice was launched, or lies; the number of segments for none."""
         trace, lines = self.table.trace, self.timelines
-        calls = launches(self.table)[rows]
+        if not len(rows):
+            return np.empty(0, np.int64)
+        calls = self.table.launches[rows]
         at = np.where(calls == NONE, rows, calls)
         line_of = self._lines[0]
         line = np.full(len(rows), NONE, np.int64)

@@ -12,7 +12,7 @@ from textwrap import TextWrapper, wrap
 import msgspec
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.io.shown import one_line, shortened, widths_within
+from traceconv.io.shown import one_line, quantity, shortened, widths_within
 from traceconv.model.times import format_short
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.
@@ -53,7 +53,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
             line = "  ".join(f"{cell:<{room}}" if left else f"{cell:>{room}}" for cell, room, left in parts)
             lines.append(f"  {line}".rstrip())
     hidden = len(section.rows) - len(rows)
-    lines += [f"  {hidden} more rows: --top {len(section.rows)}"] if hidden else []
+    lines += [f"  {quantity(hidden, 'more rows')}: --top {len(section.rows)}"] if hidden else []
     notes = [f"  {one_line(note)}" for note in section.notes]
     if omitted:
         notes.insert(0, f"  too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns")

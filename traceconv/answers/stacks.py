@@ -8,6 +8,7 @@ import numpy as np
 
 from traceconv.answers.layers import layers_of
 from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.slice_counts import counts_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 
@@ -36,7 +37,7 @@ def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Sect
         UsageError: there is no such layer.
     """
     section = Section("stacks", _COLUMNS)
-    sums, names = layers_of(table, by)
+    sums, names = layers_of(table, by, counts_of(table))
     groups = [at for at, texts in enumerate(names) if texts[0] == layer]
     if not groups:
         known = ", ".join(dict.fromkeys(texts[0] for texts in names[:_SHOWN_NAMES]))

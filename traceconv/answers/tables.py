@@ -80,6 +80,13 @@ class SliceTable:
         rows = self.recorded[self.in_window(self.trace.slices.ts[self.recorded])]
         return rows if self.chosen is None else rows[self.chosen(self)[rows]]
 
+    @cached_property
+    def launches(self) -> I64:
+        """Return for each slice the row of the call that launched it on a device, -1 if none is recorded."""
+        from traceconv.answers.launches import launches  # needs this module
+
+        return launches(self)
+
     def in_window(self, instants: I64) -> npt.NDArray[np.bool_]:
         """Return a mask of the times (ns) in the window."""
         return np.ones(len(instants), bool) if self.window is None else self.window.holds(instants)

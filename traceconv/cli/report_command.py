@@ -91,7 +91,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         default="name",
         show_default=True,
         metavar="KEY,...",
-        help="Group operations and layers by name, category, track, thread, process, rank, arg:KEY, or several.",
+        help="Group operations and layers by name, category, track, thread, process, rank, shape, arg:KEY, or several.",
     ),
     click.option(
         "--sort",

@@ -128,6 +128,7 @@ class OnnxRuntime:
             r"(?:.* / )?GPU(?: / stream .*)?", copies="(?i:^mem(?:cpy|set))", communication="(?i:nccl)"
         ),
         libraries="onnxruntime",
+        shapes=("input_type_shape",),
         steps="model_run",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
         # Every other number among the args is a counter of the fork.

@@ -113,6 +113,7 @@ class FormatMarks(Struct, frozen=True):
 
     Attributes:
         launches: how to recognise launches of device work; None if there are none.
+        shapes: the args that hold the shapes of what a slice works on; the first one that it has counts.
         devices: how to recognise work of devices by its tracks; None if `launches` suffices, or there is none.
         launch_flows: a pattern of the names or categories of flows from a call to the work that it launched.
         receive_flows: a pattern of the names or categories of flows from a send to its receive.
@@ -152,6 +153,7 @@ class FormatMarks(Struct, frozen=True):
     counts: CountMarks | None = None
     is_output: bool = False
     devices: DeviceMarks | None = None
+    shapes: tuple[str, ...] = ()
 
 
 NO_MARKS: Final = FormatMarks()

@@ -357,7 +357,9 @@ class OnednnVerbose:
     versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
     clock: ClassVar[ClockDomain] = WALL_CLOCK
     layer: ClassVar[Layer] = Layer.LIBRARY
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES)
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES, shapes=("problem",)
+    )
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "

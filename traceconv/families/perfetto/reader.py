@@ -145,6 +145,7 @@ def _own_marks(sources: Any) -> FormatMarks:
         memory="|".join(dict.fromkeys(one.memory for one in marks if one.memory)),
         asides=tuple(dict.fromkeys(category for one in marks for category in one.asides)),
         primitives=next((one.primitives for one in marks if one.primitives), None),
+        shapes=tuple(dict.fromkeys(arg for one in marks for arg in one.shapes)),
         devices=_devices([one.devices for one in marks if one.devices]),
         is_output=True,
     )

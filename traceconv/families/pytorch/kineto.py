@@ -109,6 +109,7 @@ class PytorchKineto:
         GPU_LAUNCHES,
         GPU_FLOWS,
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
+        shapes=("Input Dims", "Input dims"),
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),
         memory=r"Total (?:Allocated|Reserved) \(.*\)",

@@ -289,7 +289,7 @@ class TvmDebugger:
     versions: ClassVar[str] = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
     clock: ClassVar[ClockDomain] = NO_CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm", shapes=("shape",))
     record: ClassVar[str] = (
         "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run() > tvm.log 2>&1"
     )

@@ -254,6 +254,7 @@ class TvmProfile:
     )
     clock: ClassVar[ClockDomain] = NO_CLOCK
     marks: ClassVar[FormatMarks] = FormatMarks(
+        shapes=("Argument Shapes",),
         # Columns of PAPI, and those of the roofline analysis that are sums.
         libraries="libtvm",
         counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
