@@ -515,6 +515,14 @@ def test_what_is_said_of_several_inputs_is_said_once(tmp_path: Path) -> None:
     assert "  likewise rank1.json" in two
 
 
+@pytest.mark.parametrize(("count", "pairs"), [(16, 120), (17, 16)])
+def test_clocks_of_many_inputs_are_compared_with_the_first(count: int, pairs: int, tmp_path: Path) -> None:
+    paths = write_ranks(tmp_path, count, 1)
+    assert len(json.loads(run("clocks", "--json", *paths).stdout)["pairs"]) == pairs
+    text = run("clocks", *paths).stdout
+    assert ("of many inputs, only pairs with rank0.json are listed" in text) == (count > 16)
+
+
 # -- what the user says about clocks ----------------------------------------------------------------------------------
 
 

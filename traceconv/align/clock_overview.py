@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import moved_by_user
@@ -16,6 +16,9 @@ from traceconv.align.placement import one_machine_advice
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.model.trace import Trace
+
+#: Up to this many inputs, all pairs are listed; beyond it, only those with the first one.
+_MOST_PAIRED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +58,19 @@ class PairLine:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """All clocks, all pairs of inputs that have events with times, and the pairs of hosts that collectives relate."""
+    """The clocks of inputs and their relations.
+
+    Attributes:
+        clocks: all clocks.
+        pairs: the pairs of inputs that have events with times.
+        hosts: the pairs of hosts that collectives relate.
+        only_with_first: whether there are so many inputs that all pairs are such with the first one.
+    """
 
     clocks: list[ClockLine]
     pairs: list[PairLine]
     hosts: Sequence[HostsApart] = ()
+    only_with_first: bool = False
 
 
 def survey(
@@ -106,11 +117,12 @@ def survey(
     ]
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
     pairs = []
-    for one, other in combinations(sides, 2):
+    many = len(sides) > _MOST_PAIRED
+    for one, other in islice(combinations(sides, 2), len(sides) - 1 if many else None):
         way = ways.between(one, other)
         advice = [] if way is not None else _advice(one, other, ways, anchored=anchored)
         pairs.append(PairLine(one.name, other.name, way, tuple(map(str, advice))))
-    return Survey(clocks, pairs, inputs.hosts_apart)
+    return Survey(clocks, pairs, inputs.hosts_apart, many)
 
 
 @dataclass(frozen=True, slots=True)

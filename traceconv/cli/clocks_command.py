@@ -49,6 +49,8 @@ def command(named: Named, as_json: bool, limits: Limits) -> None:
     for pair in found.pairs:
         say("", err=False)
         say(*_pair(pair), err=False)
+    if found.pairs and found.only_with_first:
+        say("", f"of many inputs, only pairs with {found.pairs[0].file} are listed", err=False)
     if found.hosts:
         say("", *(one.describe() for one in found.hosts), err=False)
 
