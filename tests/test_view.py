@@ -15,9 +15,9 @@ from tests.golden import ROOT, Case, written
 from traceconv.api import read
 from traceconv.families.perfetto.view import address_part
 from traceconv.families.perfetto.writer import PerfettoProto
-from traceconv.merging.traces import concatenate_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
+from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.layout import lay_out
 from traceconv.model.trace import SourceInfo, Trace
 from traceconv.writers.view import window

@@ -30,6 +30,7 @@ from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
+from traceconv.model.concatenation import join_streams
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import NO_MARKS
@@ -159,8 +160,6 @@ def read_recognised(
             refused[stream] = error
     if not traces:
         raise next(iter(refused.values()))
-    from traceconv.merging.streams import join_streams
-
     trace = join_streams(list(traces.values()), list(traces))
     about = trace.sources[0]
     for stream, problem in refused.items():

@@ -20,22 +20,17 @@ from traceconv.merging.ranks import with_ranks_named
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
+from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.ordering import chunks
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import (
     NO_TRACK,
-    TABLES,
-    TEXTS,
     TIMED,
-    Args,
     ClockId,
-    Frame,
     SourceInfo,
     Trace,
     Track,
-    TrackId,
     TrackKind,
-    column_types,
     occurring,
 )
 from traceconv.model.tracks import Tracks
@@ -153,88 +148,6 @@ def _note_times_before_zero(trace: Trace) -> None:
         note = f"there are times before zero: outputs add {shift} to all, since Perfetto drops such events"
         notes = trace.sources[0].notes
         notes.extend([] if note in notes else [note])
-
-
-# -- one set of tables ----------------------------------------------------------------------------------------------
-
-
-def concatenate_traces(traces: Sequence[Trace]) -> Trace:
-    """Concatenate the rows of all traces, with their references adapted to common tables."""
-    strings: dict[str, int] = {}
-    tracks = Tracks()
-    frames: list[Frame] = []
-    moves: list[dict[str, Any]] = []
-    args_before = rows_before = 0
-    for trace in traces:
-        string = np.array([strings.setdefault(text, len(strings)) for text in trace.strings], np.int32)
-        move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
-        moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
-        frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
-        before = len(tracks)
-        for track in trace.tracks:
-            tracks.append(_moved_track(track, before))
-        args_before += len(trace.args)
-        rows_before += len(trace.slices.ts)
-    columns = {
-        (name, column): _joined_column(traces, moves, name, column, dtype)
-        for name, cls in TABLES.items()
-        for column, dtype in column_types(cls).items()
-    }
-    arrays, mappings = finished(list(columns.values()), in_file=any(trace.mappings for trace in traces))
-    found = dict(zip(columns, arrays, strict=True))
-    tables = {
-        name: cls(**{column: found[name, column] for column in column_types(cls)}) for name, cls in TABLES.items()
-    }
-    return Trace(
-        sources=[source for trace in traces for source in trace.sources],
-        strings=list(strings),
-        tracks=tracks,
-        clocks=[],
-        snapshots=[],
-        frames=frames,
-        args=Args([part for trace in traces for part in trace.args.parts]),
-        metadata={},
-        mappings=mappings,
-        **tables,
-    )
-
-
-def _joined_column(
-    traces: Sequence[Trace], moves: Sequence[dict[str, Any]], table: str, name: str, dtype: Any
-) -> Column:
-    """Return the concatenation of one column of all traces.
-
-    Columns are large: resident pages of those in files are dropped, and their result goes to a file.
-    """
-    joined = Column(dtype)
-    for trace, move in zip(traces, moves, strict=True):
-        values = getattr(getattr(trace, table), name)
-        for rows in chunks(len(values)):
-            joined.put(_moved(name, values[rows], move.get(name)))
-            if trace.mappings:
-                joined.spill()
-                trace.forget()
-    return joined
-
-
-def _moved(column: str, values: Any, move: Any) -> Any:
-    """Return the values of a column, adapted to the common table that it refers to.
-
-    `move` is what to add to the numbers, or the new number of each string.
-    """
-    if move is None:
-        return values
-    if column in TEXTS:
-        return move[values]
-    moved = np.where(values >= 0, values + move, -1) if column == "stack" else values + move
-    return moved.astype(values.dtype, copy=False)
-
-
-def _moved_track(track: Track, by: int) -> Track:
-    def moved(number: TrackId) -> TrackId:
-        return TrackId(number + by) if number != NO_TRACK else NO_TRACK
-
-    return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
 
 
 def _metadata(traces: Sequence[Trace]) -> list[dict[str, Any]]:
