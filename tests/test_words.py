@@ -19,6 +19,9 @@ FORBIDDEN = {
     r"facts": "constraints, metadata, or what is known",
     r"alike": "equal, similar, together",
     r"pieces?": "chunk, part, segment",
+    r"meanwhile": "in between, or while it lasts",
+    r"lined up": "aligned",
+    r"begins of": "starts of",
     r"(?<!there )(is|are|was|were) no (?!longer|more|better|wider|further|less|greater|such|other|one)": "is not",
     r"what (stands|lies|joins|relates|tells|speaks|rests|ties|surrounds|separates|holds|contains)": "a noun",
 }

@@ -90,4 +90,4 @@ def about() -> str:
         return "The kernel is compiled."
     if _THERE:
         return "The kernel is compiled but not used, since TRACECONV_KERNEL is off: large files take longer."
-    return "The kernel is not compiled, so large files take longer: install traceconv anew where there is a C compiler."
+    return "The kernel is not compiled, so large files take longer: reinstall traceconv with a C compiler."

@@ -167,7 +167,7 @@ def test_other_evidence_is_explained_in_its_own_words(method: str, traces: list[
     assert report["pairs"][0]["landscape"]["all"]["score"] == [1.0, 2.0, 9.0, 3.0]
     assert report["pairs"][0]["margin"] is None
     text = page(report)
-    assert "No other place came close" in text
+    assert "No other offset came close" in text
     assert "start together" not in text
     assert ("busy" in text) == (method == "activity")
 
@@ -233,8 +233,8 @@ def test_the_best_place_was_used_if_the_user_wanted_it(ambiguous: Json) -> None:
     assert pair["reason"] in placed["warnings"][0]
     text = page(report)
     assert "was not used" not in text
-    assert "It was used nevertheless, as <code>--on-ambiguous best</code> wants it." in text
-    assert "These recordings are together at the best of several places" in text
+    assert "It was used because of <code>--on-ambiguous best</code>." in text
+    assert "These recordings are aligned at the best of several offsets" in text
 
 
 def test_files_side_by_side_are_not_called_aligned() -> None:
@@ -390,7 +390,7 @@ def test_there_are_words_for_each_verdict_and_method(verdict: Verdict, method: M
     text = page({**good, "verdict": verdict, "pairs": [{**good["pairs"][0], "method": method, "verdict": verdict}]})
     assert f'<span class="pill {verdict}">' in text.partition("</h1>")[0]
     assert f"Compared: {method.compared}." in text
-    assert "was used nevertheless" in text or not verdict.refused
+    assert "was used because of" in text or not verdict.refused
 
 
 def test_the_same_report_gives_the_same_page(traces: list[Trace], alignment: Alignment, good: Json) -> None:

@@ -223,7 +223,7 @@ def _as_drawn(seen: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pa
     if np.max(least) <= np.min(most):
         return _Pair(one, other)
     wrong = seen.where(np.concatenate((one, other))).numbered(np.tile(np.arange(len(one)), 2)).impossible()
-    return replace(_NOTHING, odd=(Odd(wrong, _set_meanwhile(least, most)),))
+    return replace(_NOTHING, odd=(Odd(wrong, _set_in_between(least, most)),))
 
 
 def _happened(seen: Occurrences, one: I64, other: I64) -> bool:
@@ -233,7 +233,7 @@ def _happened(seen: Occurrences, one: I64, other: I64) -> bool:
     return bool(np.all(apart <= within))
 
 
-def _set_meanwhile(least: I64, most: I64) -> int | None:
+def _set_in_between(least: I64, most: I64) -> int | None:
     """Return the approximate step by which a clock was set, if a single step makes all collectives possible; else None.
 
     All collectives before the step fit with one offset, all after it with another one.

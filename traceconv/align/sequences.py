@@ -103,7 +103,7 @@ _LEAST_SHARE = 0.5
 _GREATEST_RESIDUAL_NS = 5 * _US
 #: With this share of b inside events of a, and feasible bounds, the residual may be greater: latencies vary (tuned).
 _SURE_SHARE = 0.9
-#: The most parts that the recording is divided into (simulated: a clock that is set meanwhile).
+#: The most parts that the recording is divided into (simulated: a clock that is set in between).
 _STRETCHES = 20
 #: The least share of matches in each part, relative to the whole (simulated).
 _LEAST_OF_SHARE = 0.6

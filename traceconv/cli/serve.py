@@ -246,7 +246,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return {"Content-Type": TYPES[self.server.files[name].suffix] if known else "application/octet-stream"}
 
     def _send_file(self, name: str) -> bool:
-        """Send the whole file; return False if it became shorter meanwhile."""
+        """Send the whole file; return False if it has become shorter."""
         with self.server.files[name].open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             self._head(HTTPStatus.OK, size, self._type(name))

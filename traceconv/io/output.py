@@ -111,7 +111,7 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
     A symbolic link stays: its target is replaced.
 
     Raises:
-        UsageError: without force, a file of that name has appeared meanwhile; it is not changed.
+        UsageError: without force, a file of that name has appeared; it is not changed.
     """
     temporary: str | None = None
     final = os.path.realpath(path)

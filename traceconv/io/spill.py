@@ -194,7 +194,7 @@ class Parts:
             self._spill()
 
     def so_far(self) -> list[bytes | bytearray | mmap.mmap]:
-        """Return all chunks so far; others may be added meanwhile.
+        """Return all chunks so far; others may be added later.
 
         Raises:
             OutputError: the temporary file cannot be written.

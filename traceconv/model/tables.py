@@ -174,7 +174,7 @@ class Tables:
         return self._args_before - len(part)
 
     def kept_args(self) -> Args:
-        """Return all args so far; others may be added meanwhile."""
+        """Return all args so far; others may be added later."""
         self.args_part(b"")
         return Args(self._args_parts.so_far())
 

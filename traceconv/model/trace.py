@@ -249,7 +249,7 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
 
 #: After this many reads of args in files, their resident pages are dropped: each read may load 64 KiB.
 _MANY_LOOKS = 256
-#: The number and size of args that are joined at a time: each of their bytes takes dozens of bytes meanwhile.
+#: The number and size of args that are joined at a time: each byte takes dozens of bytes then.
 _JOINED, _LONGEST_JOINED = 1 << 13, 1 << 9
 
 

@@ -16,7 +16,10 @@ from traceconv.align.report_html import page
 
 _DOCS = Path(__file__).parents[3] / "docs"
 _RECORDING = "torch_convnet"
-_FIGURES = {"alignment-landscape.svg": "around the best place", "alignment-region.svg": "Which answers are possible"}
+_FIGURES = {
+    "alignment-landscape.svg": "around the best offset",
+    "alignment-region.svg": "Which offsets and drifts are possible",
+}
 
 
 def main() -> None:
