@@ -240,7 +240,7 @@ def test_the_parts_of_a_window_are_those_of_a_raster(
     for low, high in ((start, middle), (middle, end), (start, end)):
         window = Window("", origin + 10_000 * low, origin + 10_000 * high, origin)
         row = device(SliceTable(trace, None, window), 10_000 * limit)[0].records()[0]
-        found.append([row[name] for name in (*KINDS, *PARTS, "launches", "negative")])
+        found.append([row[name] or 0 for name in (*KINDS, *PARTS, "launches", "negative")])
         assert sum(found[-1][:4]) == row["window_ns"] == 10_000 * (high - low)
         assert sum(found[-1][4:9]) == row["idle_ns"]
         try:

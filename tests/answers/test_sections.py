@@ -154,7 +154,7 @@ def gap(tmp_path: Path, *events: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def parts(row: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(row[f"{name}_ns"] for name in ("host_late", "launch_call", "dispatch", "device_wait", "unknown"))
+    return tuple(row[f"{name}_ns"] or 0 for name in ("host_late", "launch_call", "dispatch", "device_wait", "unknown"))
 
 
 def test_a_gap_is_split_by_the_launch_of_what_ends_it(tmp_path: Path) -> None:
@@ -280,6 +280,13 @@ def test_what_late_hosts_ran_is_that_of_a_raster(
 def test_without_a_launch_a_gap_is_unknown(tmp_path: Path) -> None:
     row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (30, 33), (140, 150))[1:2])
     assert parts(row) == (0, 0, 0, 0, 40_000)
+
+
+def test_without_any_launch_no_cause_is_zero(tmp_path: Path) -> None:
+    row = gap(tmp_path, launched(1, (0, 2), (5, 100))[1:2], launched(2, (30, 33), (140, 150))[1:2])
+    causes = [row[f"{name}_ns"] for name in ("host_late", "launch_call", "dispatch", "device_wait", "unknown")]
+    assert causes == [None, None, None, None, 40_000]
+    assert (row["launches"], row["negative"], row["launch_latency_p50_ns"]) == (0, None, None)
 
 
 def test_work_before_its_launch_is_said_and_not_hidden(tmp_path: Path) -> None:

@@ -185,6 +185,7 @@ def _row(
     idle = gaps(busy, start, end)
     causes = gaps_of(table, rows, work.launch[mine], runs, (start, end), dispatch_limit)
     launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
+    known = bool(np.any(work.launch[mine] >= 0))
     latency = _latency(table, work)[launched]
     queued = slices.ts[work.rows[launched]] - table.ends[work.launch[launched]]
     hidden = communication.length - exposed.length
@@ -197,14 +198,14 @@ def _row(
         exposed_copies.length,
         idle.length,
         busy.length / (end - start) if end > start else None,
-        *causes.sums(),
+        *(causes.sums() if known else (None, None, None, None, idle.length)),
         len(idle.starts),
         communication.length,
         hidden / communication.length if communication.length else None,
         len(launched),
         _median(latency),
         _median(queued[queued > 0]),
-        int(np.sum(latency < 0)),
+        int(np.sum(latency < 0)) if known else None,
     )
     return row, causes
 
