@@ -22,6 +22,7 @@ from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Rule
 from traceconv.align.clock_overview import survey
 from traceconv.align.collective_hosts import _apart, _islands, placed_hosts
+from traceconv.align.constraint_parser import Anchor, Constraints, TimePoint
 from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart
@@ -379,6 +380,16 @@ def test_hosts_that_share_few_collectives_are_not_joined_by_these() -> None:
     )
     assert [hosts.tolist() for hosts in _islands(part)] == [[0, 1], [2, 3]]
     assert [hosts.tolist() for hosts in _islands(np.append(part, part[16:17], 0))] == [[0, 1, 2, 3]]
+
+
+def test_a_host_is_placed_beside_two_that_the_user_relates(tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 3 * MS, -2 * MS])
+    said = Constraints(anchors=(Anchor(TimePoint(0, 5 * MS), TimePoint(1, 5 * MS), 5 * US),))
+    found = align(traces, constraints=said).receipt
+    assert [line.two_hosts for line in found] == [False, False, False]
+    assert "60 collectives of 1 group" in found[2].method
+    assert found[2].bound_ns is not None
+    assert abs(found[2].offset_ns - BASE) <= found[2].bound_ns < 2 * MS
 
 
 def test_hosts_that_no_input_names(tmp_path: Path) -> None:

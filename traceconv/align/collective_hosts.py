@@ -240,7 +240,8 @@ def _hosts(inputs: Inputs) -> list[ClockDomain]:
     known = inputs.graph.maps_to(inputs.target)
     walls = list(dict.fromkeys(wall for wall in inputs.stated.walls if wall.owner and wall in known))
     first = [wall for wall in walls if not known[wall].two_hosts]
-    return [*first[:1], *(wall for wall in walls if known[wall].two_hosts)] if len(first) == 1 else []
+    # Those that files or user relate to the first one within a bound stay there.
+    return [*first[:1], *(wall for wall in walls if known[wall].two_hosts)] if first else []
 
 
 def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | None:
