@@ -91,7 +91,7 @@ def gaps_of(
 
 
 def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Section:
-    """Return what the threads that launch work ran while they were late: a row for each device, thread and name.
+    """Return what the threads that launch work ran while they were late, a row for each device, thread and name.
 
     Args:
         table: the slices.
@@ -118,10 +118,11 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
         time = np.zeros(len(groups), np.int64)
         np.add.at(time, group, length)
         in_gaps = np.bincount(np.unique(group * len(starts) + gap) // max(len(starts), 1), minlength=len(groups))
-        for at in np.argsort(-time, kind="stable").tolist():
+        for at in range(len(groups)):
             track, text = divmod(int(groups[at]), len(names))
             amount = int(time[at])
             section.rows.append((device, names[text], amount, amount / idle, int(in_gaps[at]), table.path(track)))
+    section.rows.sort(key=lambda row: -int(row[section.place("time_ns")] or 0))
     if len({row[-1] for row in section.rows}) > 1:
         section.columns = (*_HOST_LATE[:-1], replace(_HOST_LATE[-1], detail=False))
     if section.rows:

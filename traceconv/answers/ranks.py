@@ -59,6 +59,7 @@ _COLLECTIVES = (
     Column("ranks", "ranks", Unit.COUNT, detail=True),
     Column("missing", "missing", Unit.TEXT, detail=True),
 )
+_NO_COLLECTIVE = "no collective has records of several ranks that are certain to be of it"
 _HOSTS = (
     Column("host", "host", Unit.TEXT),
     Column("ranks", "ranks", Unit.TEXT),
@@ -180,6 +181,8 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     if matched is not None and alignment is not None:
         judged = _judged(matched, alignment)
         _add_collectives(of_collectives, judged, matched, table.start)
+    else:
+        of_collectives.notes.append(_NO_COLLECTIVE)
     steps = step_rows(table, step_name)
     if not len(steps):
         of_ranks.notes.append("no input marks steps: name them by --step-name REGEX")
@@ -260,7 +263,7 @@ def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin:
     wait, start = section.place("longest_wait_ns"), section.place("start_ns")
     section.rows.sort(key=lambda row: (-int(row[wait] or 0), int(row[start] or 0)))
     if not section.rows:
-        section.notes.append("no collective has records of several ranks that are certain to be of it")
+        section.notes.append(_NO_COLLECTIVE)
         return
     why = Counter(filter(None, judged.unknown))
     section.notes += [f"{why[one]} of {len(section.rows)}: who came last is {one}" for one in sorted(why)]
