@@ -58,6 +58,7 @@ def _begin_or_end(n: int) -> str:
 
 
 _ROCPROF = "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\n"
+_COUNTERS = "Kernel_Name,Counter_Name,Counter_Value,Dispatch_Id,Agent_Id,Start_Timestamp,End_Timestamp\n"
 #: By name; what is there besides is as small as it can be.
 SHAPES: dict[str, Shape] = {
     "slices": _chrome(lambda n: f'{{"ph":"X","ts":{n},"dur":1}}'),
@@ -94,6 +95,7 @@ SHAPES: dict[str, Shape] = {
     ),
     "samples": Shape("in.txt", lambda n: f"a {n % 97} {n // 1000}.{n % 1000:06}: a:\n"),
     "threads-of-samples": Shape("in.txt", lambda n: f"a {n} {n // 1000}.{n % 1000:06}: a:\n"),
+    "counters-of-kernels": Shape("in.csv", lambda n: f"k,c,{n % 9},{n},1,{n + 1},{n + 9}\n", _COUNTERS),
     "csv": Shape("in.csv", lambda n: f"H,a,1,1,1,{n},{n + 9}\n", _ROCPROF),
 }
 

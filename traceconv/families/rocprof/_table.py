@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
 from traceconv.families.common.numbers import number_of
 from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
+from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.times import NS, parse_ns
@@ -83,8 +88,66 @@ class _Kernel(NamedTuple):
     queue: str
     times: tuple[int, int] | None
     name: str
-    args: dict[str, Any]
+    args: AnyArgs
     at: int
+
+
+_COUNTED = (
+    *("dispatch", "agent", "queue", "name", "counter", "start", "end", "at"),
+    *("args_at", "args_len", "value_at", "value_len"),
+)
+#: The ids of dispatches that are kept as numbers; others are kept as texts.
+_PLAIN_ID = re.compile(r"(?a)0|[1-9]\d{,17}")
+
+
+class _Counted:
+    """Kernels with counters, which have a row each, anywhere in the file. The rows are kept as columns.
+
+    Args:
+        out: the builder that holds their args.
+    """
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._texts: dict[str, int] = {}
+        self._columns = {name: array("q") for name in _COUNTED}
+
+    def add(self, kernel: _Kernel, dispatch: str, counter: str, value: int | float | str) -> None:
+        """Add a counter of a dispatch, with the kernel of its row."""
+        number = int(dispatch) if _PLAIN_ID.fullmatch(dispatch) else -1 - self._text(dispatch)
+        tables = self._out.tables
+        texts = (self._text(kernel.agent), self._text(kernel.queue), self._text(kernel.name), self._text(counter))
+        places = (*tables.keep_args(kernel.args), *tables.keep_args({counter: value}))
+        for column, field in zip(
+            self._columns.values(), (number, *texts, *(kernel.times or (0, 0)), kernel.at, *places), strict=True
+        ):
+            column.append(field)
+
+    def _text(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def kernels(self) -> Iterator[tuple[_Kernel, int]]:
+        """Yield each dispatch with all its counters, and the number of its rows; in the order of the first rows."""
+        columns = {name: np.frombuffer(column, np.int64) for name, column in self._columns.items()}
+        dispatch, agent = columns["dispatch"], columns["agent"]
+        if not len(dispatch):
+            return
+        rows = np.lexsort((dispatch, agent))
+        ends = np.flatnonzero((np.diff(dispatch[rows]) != 0) | (np.diff(agent[rows]) != 0)) + 1
+        bounds = np.concatenate(([0], ends, [len(rows)]))
+        texts, kept = list(self._texts), self._out.tables.kept_args()
+        for group in np.argsort(rows[bounds[:-1]], kind="stable").tolist():
+            here = rows[bounds[group] : bounds[group + 1]].tolist()
+            row = {name: int(column[here[0]]) for name, column in columns.items()}
+            args = kept.get(row["args_at"], row["args_len"])
+            last = {int(columns["counter"][one]): one for one in here}  # of equal counters the last one counts
+            for one in last.values():
+                args = join_args(args, kept.get(int(columns["value_at"][one]), int(columns["value_len"][one])))
+            times = (row["start"], row["end"]) if row["start"] else None
+            yield (
+                _Kernel(texts[row["agent"]], texts[row["queue"]], times, texts[row["name"]], args, row["at"]),
+                len(here),
+            )
 
 
 _TIMES = (("start_timestamp", "begin_ns"), ("end_timestamp", "end_ns"))
@@ -111,8 +174,7 @@ class Table:
         self._untimed: TrackId = NO_TRACK
         self._has_times = False  # whether the file has columns for them
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
-        self._counted: dict[tuple[str, str], dict[str, Any]] = {}  # the args of each dispatch with counters
-        self._kernels: list[_Kernel] = []  # which wait for more counters
+        self._counted = _Counted(out)
         self._lines = IdleRows(out)
 
     def read(self, source: Source) -> None:
@@ -125,8 +187,11 @@ class Table:
                 header = self._heading(cells, number, header)
             else:
                 self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
-        for kernel in self._kernels:
+        for kernel, count in self._counted.kernels():
             self._draw(kernel)
+            self._out.balance.written += 1
+            if count > 1:
+                self._out.balance.merged["further counters of a kernel"] += count - 1
 
     def _blank(self, count: int) -> None:
         self._out.balance.read += count
@@ -197,27 +262,19 @@ class Table:
         return self._tracks.thread(pid, tid)
 
     def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
-        """Add a dispatch; further rows with other counters are added to the first one."""
+        """Add a dispatch; those with counters are drawn at the end."""
         name = row.pop("kernel_name")
         place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
         counter, value = row.pop("counter_name", None), row.pop("counter_value", "")
         for known in ("function", "kind"):
             row.pop(known, None)
+        dispatch = row.get("dispatch_id", str(number))
+        kernel = _Kernel(_agent(place[0]), f"Queue {place[1]}", times, name, self._args(row), number)
         if counter is not None:
-            dispatch = (place[0], row.get("dispatch_id", str(number)))
-            if dispatch in self._counted:
-                self._counted[dispatch][counter] = number_in(value)
-                self._out.balance.merged["further counters of a kernel"] += 1
-                return
-        args = self._args(row)
-        kernel = _Kernel(_agent(place[0]), f"Queue {place[1]}", times, name, args, number)
-        self._out.balance.written += 1
-        if counter is None:
+            self._counted.add(kernel, dispatch, counter, number_in(value))
+        else:
             self._draw(kernel)
-            return
-        args[counter] = number_in(value)
-        self._counted[dispatch] = args
-        self._kernels.append(kernel)
+            self._out.balance.written += 1
 
     def _draw(self, kernel: _Kernel) -> None:
         """Draw a slice on its queue, or a row of a table if its time is not known."""
@@ -227,7 +284,7 @@ class Table:
                 out.problem(NEVER_SET, kernel.at, kernel.name)
             if self._untimed == NO_TRACK:
                 self._untimed = out.tracks.totals("ROCm kernels")
-            args = {"agent": kernel.agent, "queue": kernel.queue, **kernel.args}
+            args = join_args({"agent": kernel.agent, "queue": kernel.queue}, kernel.args)
             out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
             return
         start, end = kernel.times
