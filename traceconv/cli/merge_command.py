@@ -39,7 +39,7 @@ def command(
       traceconv merge runs/ -o out.pftrace              # all recordings in a folder or an archive
       traceconv merge rank0.json rank1.json --offset rank1.json=-350us -o out.pftrace
       traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
-      traceconv merge ort.json onednn.log --anchor 'ort.json:Conv#1.start=onednn.log:convolution#1.start' -o out.pftrace
+      traceconv merge ort.json onednn.log --anchor 'ort.json:conv1#1.end=onednn.log:convolution#1.end' -o out.pftrace
 
     A folder, a zip or a tar archive stands for the recordings in it, in sorted order; files left out are listed, too.
     Each file is placed by the clock that it states, or by its events. The receipt at the end shows the evidence and the

@@ -164,7 +164,7 @@ def command(
     \b
       traceconv report kineto.json
       traceconv report kineto.json --section operations --by category,thread --top 10
-      traceconv report ort.json onednn.log --format json
+      traceconv report kineto.json onednn.log --format json
       traceconv report kineto.json -o report.html
 
     Several files are merged first, as by `merge`. docs/answers.md defines all numbers.
