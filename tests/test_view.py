@@ -19,6 +19,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.layout import lay_out
+from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import SourceInfo, Trace
 from traceconv.writers.view import window
 
@@ -64,6 +65,16 @@ STARTUP = [(0, 50), (2390, 2400)]
 def test_the_window_is_where_the_work_is(traces: list[Trace], expected: tuple[float, float] | None) -> None:
     found = window(merged(*traces))
     assert found == (expected and tuple(round(ms * MS) for ms in expected))
+
+
+def test_how_long_the_recording_took_is_no_work() -> None:
+    out = Builder(SourceInfo("a", "b", marks=FormatMarks(asides=("Trace",))), REALTIME)
+    process = out.tracks.process("p", pid=1)
+    out.slice(out.tracks.add("Spans", process), 0, 100 * MS, "Profiler", "Trace")
+    thread = out.tracks.thread(process, 1)
+    out.slice(thread, 40 * MS, 10 * MS, "work", "Trace")  # beside one that is not about it
+    out.slice(thread, 50 * MS, 10 * MS, "work", "op")
+    assert window(lay_out(out.finish())) == (39.6 * MS, 60.4 * MS)
 
 
 def pftrace(*traces: Trace) -> bytes:

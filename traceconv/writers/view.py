@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from traceconv.model.trace import TIMED, Trace
 
 Span = tuple[int, int]
@@ -39,15 +41,33 @@ def _spans(trace: Trace) -> Iterator[Span]:
     waiting = {number for number, source in enumerate(trace.sources) if not source.belongs_to}
     # Samples and log entries of an input may be on threads of another one, slices may not.
     of_work = [("slices",), ("samples", "logs")] if len(trace.sources) > 1 else [("slices", "samples", "logs")]
+    asides = _asides(trace)
     for tables in (*of_work, TIMED):
         found: dict[int, Span] = {}
         for track, (start, end) in trace.extents(tables).items():
             source = trace.tracks[track].source
-            if source in waiting:
+            if source in waiting and (track not in asides or tables is TIMED):
                 before = found.get(source, (start, end))
                 found[source] = min(start, before[0]), max(end, before[1])
         waiting -= found.keys()
         yield from (span for span in found.values() if span[0] < span[1])
+
+
+def _asides(trace: Trace) -> set[int]:
+    """Return the tracks that have only slices about the recording itself, such as how long it took."""
+    found: set[int] = set()
+    for number, source in enumerate(trace.sources):
+        asides = frozenset(source.marks.asides)
+        names = [index for index, text in enumerate(trace.strings) if text in asides] if asides else []
+        if names:
+            is_aside = np.isin(trace.slices.category, names)
+            of_source = {
+                track
+                for track in np.unique(trace.slices.track[is_aside]).tolist()
+                if trace.tracks[track].source == number
+            }
+            found |= of_source.difference(np.unique(trace.slices.track[~is_aside]).tolist())
+    return found
 
 
 def _near(spans: Sequence[Span]) -> Sequence[Span]:
