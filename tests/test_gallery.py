@@ -6,7 +6,7 @@ from tests import gallery
 from tests.golden import ROOT
 from traceconv.families.registry import importers
 
-LARGEST, ALL_OF_THEM = 40_000, 1_500_000
+LARGEST, ALL_OF_THEM = 45_000, 1_500_000
 
 
 def test_the_page_shows_every_merge_and_every_format() -> None:
