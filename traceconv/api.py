@@ -149,8 +149,8 @@ def convert(
 ) -> Result:
     """Convert one input to one output. See `merge`."""
     to = output.path if isinstance(output, Output) else output
-    given = _one(path, format, limits, to)
-    return merge(given, output, options=options, constraints=constraints, memory=memory, limits=limits)
+    recording = _one(path, format, limits, to)
+    return merge(recording, output, options=options, constraints=constraints, memory=memory, limits=limits)
 
 
 def _one(path: AnyPath | Opened, format: str | None, limits: Limits, output: AnyPath = "") -> Opened:
@@ -200,7 +200,7 @@ def merge(
     path, force = (to.path, to.force) if to else ("", False)
     writer = _writer_of(to) if to else None
     found = opened(inputs, constraints, limits, path)
-    given = found.given
+    items = found.inputs
     if writer:
         refuse_overwriting(found, os.fspath(path))
         check_target(os.fspath(path), binary=writer.binary, force=force)
@@ -208,10 +208,10 @@ def merge(
     if to and to.trim:
         from traceconv.answers.trim import check_trim
 
-        check_trim(to.trim, [shown(one.path) for one in given])
+        check_trim(to.trim, [shown(one.path) for one in items])
     space = Memory(memory)
     traces = read_all(found, option_texts(options), constraints, space)
-    alignment, checks = _aligned(traces, given, constraints, policy, reports_to, force)
+    alignment, checks = _aligned(traces, items, constraints, policy, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, collective_flows=bool(to and to.collective_flows))
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
@@ -249,7 +249,7 @@ def estimate(
     found = opened(inputs, constraints, limits)
     reports_to = _check_reports(report, "", found, force)
     traces = read_all(found, option_texts(options), constraints)
-    alignment, checks = _aligned(traces, found.given, constraints, policy, reports_to, force)
+    alignment, checks = _aligned(traces, found.inputs, constraints, policy, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
 
@@ -361,13 +361,13 @@ def _on_one_clock(
         return merge_traces([inputs], alignment), Aligned(alignment)
     found = opened(inputs, constraints, limits)
     traces = read_all(found, option_texts(options), constraints, Memory(memory))
-    alignment, checks = _aligned(traces, found.given, constraints, policy, (), False)
+    alignment, checks = _aligned(traces, found.inputs, constraints, policy, (), False)
     return merge_traces(traces, alignment), Aligned(alignment, checks.matched)
 
 
 def _aligned(
     traces: Sequence[Trace],
-    given: Sequence[Input],
+    inputs: Sequence[Input],
     constraints: Constraints,
     policy: Policy | None,
     reports_to: Sequence[str],
@@ -376,10 +376,10 @@ def _aligned(
     """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
     checks = Causality(())
     try:
-        within = {index: one.offset_within_ns for index, one in enumerate(given)}
+        within = {index: item.offset_within_ns for index, item in enumerate(inputs)}
         alignment = align(
             traces,
-            _offsets(given),
+            _offsets(inputs),
             policy,
             constraints=constraints,
             same_machine=constraints.same_machine,
@@ -416,11 +416,11 @@ def clocks(
 
     found = opened(inputs, constraints, limits)
     traces = read_all(found, option_texts(options), constraints)
-    return survey(traces, constraints, _offsets(found.given), same_machine=constraints.same_machine)
+    return survey(traces, constraints, _offsets(found.inputs), same_machine=constraints.same_machine)
 
 
-def _offsets(given: Sequence[Input]) -> dict[int, int]:
-    return {index: one.offset_ns for index, one in enumerate(given) if one.offset_ns is not None}
+def _offsets(inputs: Sequence[Input]) -> dict[int, int]:
+    return {index: item.offset_ns for index, item in enumerate(inputs) if item.offset_ns is not None}
 
 
 def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:

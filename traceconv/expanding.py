@@ -39,13 +39,13 @@ class Recording:
 
     Attributes:
         path: an input that is a file, or a file in a folder or archive.
-        given: the number of the input that it is or is part of.
+        input: the number of the input that it is or is part of.
         is_inside: whether it is part of a folder or archive.
         found: its format, if it was recognised already.
     """
 
     path: AnyPath
-    given: int
+    input: int
     is_inside: bool = False
     found: Recognised | None = None
 
@@ -159,10 +159,10 @@ def _recognised(
 
 
 def _without_results(
-    found: Sequence[tuple[AnyPath, Recognised]], beside: Collection[AnyPath], expanded: Expanded
+    found: Sequence[tuple[AnyPath, Recognised]], neighbours: Collection[AnyPath], expanded: Expanded
 ) -> list[tuple[AnyPath, Recognised]]:
     """Return the recordings without traces that traceconv wrote of files that are `beside`, too, which is noted."""
-    names = {os.path.basename(shown(file)) for file in beside}
+    names = {os.path.basename(shown(file)) for file in neighbours}
     kept = []
     for file, recording in found:
         made_of = [os.path.basename(name) for name in _made_of(recording)]

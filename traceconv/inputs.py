@@ -45,7 +45,7 @@ class Opened:
 
     Args:
         expanded: the recordings, and the files that were left out.
-        given: the `Input` of each recording, with its format, options and offset.
+        inputs: the `Input` of each recording, with its format, options and offset.
         limits: the limits of each recording.
 
     Attributes:
@@ -55,10 +55,11 @@ class Opened:
         InputError: one cannot be opened.
     """
 
-    def __init__(self, expanded: Expanded, given: Sequence[Input], limits: Limits) -> None:
-        self.expanded, self.given = expanded, given
+    def __init__(self, expanded: Expanded, inputs: Sequence[Input], limits: Limits) -> None:
+        self.expanded, self.inputs = expanded, inputs
         self.sources = [
-            one.found.source if one.found else Source(one.path, limits=limits) for one in expanded.recordings
+            recording.found.source if recording.found else Source(recording.path, limits=limits)
+            for recording in expanded.recordings
         ]
 
 
@@ -75,15 +76,15 @@ def opened(inputs: Inputs, constraints: Constraints, limits: Limits, output: Any
     """
     if isinstance(inputs, Opened):
         return inputs
-    given = [one if isinstance(one, Input) else Input(one) for one in inputs]
-    found = expand([one.path for one in given], output=output, limits=limits) if given else Expanded()
-    numbers = [one.given for one in found.recordings]
-    if numbers != list(range(len(given))) and replace(constraints, same_machine=False) != NO_CONSTRAINTS:
+    items = [item if isinstance(item, Input) else Input(item) for item in inputs]
+    found = expand([item.path for item in items], output=output, limits=limits) if items else Expanded()
+    numbers = [item.input for item in found.recordings]
+    if numbers != list(range(len(items))) and replace(constraints, same_machine=False) != NO_CONSTRAINTS:
         raise UsageError(
             "the constraints are about inputs by number, and one is a folder or an archive",
             hint="traceconv.expand(paths).paths has the recordings in it",
         )
-    return Opened(found, [replace(given[one.given], path=one.path) for one in found.recordings], limits)
+    return Opened(found, [replace(items[item.input], path=item.path) for item in found.recordings], limits)
 
 
 def read_all(
@@ -93,15 +94,15 @@ def read_all(
     memory: Memory | None = None,
 ) -> list[Trace]:
     """Read all inputs. A failure does not stop the others from being tried: one run names all errors."""
-    given, sources = opened.given, opened.sources
+    inputs, sources = opened.inputs, opened.sources
     memory = memory or Memory()
     names = _names(sources)
     recognised: list[Recognised] = []
     errors: list[TraceconvError] = []
-    for one, source, recording in zip(given, sources, opened.expanded.recordings, strict=True):
+    for item, source, recording in zip(inputs, sources, opened.expanded.recordings, strict=True):
         try:
-            known = None if one.format else recording.found
-            recognised.append(known or recognise(source, one.format))
+            known = None if item.format else recording.found
+            recognised.append(known or recognise(source, item.format))
         except TraceconvError as error:
             if isinstance(error, UnrecognizedFormat) and len(sources) > 1:
                 error.hint = f"{error.hint}; --skip-unknown leaves it out"
@@ -111,10 +112,10 @@ def read_all(
     traces: list[Trace] = []
     if not errors:
         shared = _assign_options(options, names, [found.cls for found in recognised])
-        for index, (one, found, name) in enumerate(zip(given, recognised, names, strict=True)):
+        for index, (item, found, name) in enumerate(zip(inputs, recognised, names, strict=True)):
             try:
                 stated = importer_options(constraints, index, found.cls)
-                wanted = _with_constraints(shared[index] | option_texts(one.options), stated, name)
+                wanted = _with_constraints(shared[index] | option_texts(item.options), stated, name)
                 traces.append(read_recognised(found, wanted, name, memory))
             except TraceconvError as error:
                 errors.append(error)
@@ -156,14 +157,14 @@ def _assign_options(
         return [dict(options)]
     shared: list[dict[str, str]] = [{} for _ in classes]
     for key, value in options.items():
-        takers = [index for index, cls in enumerate(classes) if key in option_names(cls)]
-        if not takers:
+        fitting_inputs = [index for index, cls in enumerate(classes) if key in option_names(cls)]
+        if not fitting_inputs:
             known = ", ".join(sorted({cls.name for cls in classes}))
             raise UsageError(f"no input has an option {key!r}", hint=f"see `traceconv formats NAME` for {known}")
-        if len(takers) > 1:
-            fitting = " and ".join(names[index] for index in takers)
+        if len(fitting_inputs) > 1:
+            fitting = " and ".join(names[index] for index in fitting_inputs)
             raise UsageError(
-                f"option {key!r} fits {fitting}", hint=f"say for which one: -O {names[takers[0]]}:{key}={value}"
+                f"option {key!r} fits {fitting}", hint=f"say for which one: -O {names[fitting_inputs[0]]}:{key}={value}"
             )
-        shared[takers[0]][key] = value
+        shared[fitting_inputs[0]][key] = value
     return shared

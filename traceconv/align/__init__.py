@@ -70,8 +70,8 @@ def align(
 
         policy.names.check_extra([names_of(trace) for trace in traces])
     same_machine = same_machine or constraints.same_machine
-    said = replace(constraints, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
-    inputs = gathered(traces, said)
+    stated = replace(constraints, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
+    inputs = gathered(traces, stated)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.collective_hosts import with_hosts_related
         from traceconv.align.contradictions import doubts
@@ -123,8 +123,8 @@ def _warnings(
     """Return the warnings for each clock; those about whole inputs are given to their first clock."""
     found = defaultdict[Key, list[Message]](list)
     alone = warnings_of_no_overlap(inputs.traces, maps, constraints, set(placed.placements))
-    for key, said in (*inputs.stated.warnings, *placed.warnings, *alone):
-        found[key].append(said)
+    for key, warning in (*inputs.stated.warnings, *placed.warnings, *alone):
+        found[key].append(warning)
     named = [trace.host for trace in traces]
     of_inputs = chain(
         warnings_of_duplicates(inputs.traces, named),

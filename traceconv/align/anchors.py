@@ -177,19 +177,19 @@ def anchored(
     for instant in instants:
         ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
         groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
-    found, relations, said = list(traces), list[Relation](), list[Said]()
+    found, relations, warnings = list(traces), list[Relation](), list[Said]()
     exact: list[Relation] = []  # without drift allowance: they are checked at the instants themselves
     for group in groups.values():
         _refuse_moved(found, group[0], offsets)
         _refuse_two_at_once(found, group)
         for instant in group:
             found, dropped = _checked(found, exact, instant)
-            said += dropped
+            warnings += dropped
         drifts = not any(key[0] in corrections for key, _ in group[0].sides)
         at_instant, everywhere = _relations(found, _one_for_each_instant(group), drifts=drifts)
         exact.append(at_instant)
         relations.append(everywhere)
-    return found, relations, said
+    return found, relations, warnings
 
 
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
@@ -344,13 +344,13 @@ def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instan
     wrong = disagreement(stated, traces, relations)
     if wrong is None:
         return traces, []
-    said = [
+    warnings = [
         (key, Text.ANCHOR_BELIEVED(guess=guess.method, apart=abs(wrong[0]), anchor=instant.text))
         for key, _ in instant.sides
         for guess in filter(_is_guess, traces[key[0]].snapshots)
     ]
     tied = {key[0] for key, _ in instant.sides}
-    return [sure[index] if index in tied else trace for index, trace in enumerate(traces)], said
+    return [sure[index] if index in tied else trace for index, trace in enumerate(traces)], warnings
 
 
 # -- what is known ----------------------------------------------------------------------------------------------------
@@ -363,8 +363,8 @@ def without_guesses(trace: Trace) -> Trace:
 
 def _is_guess(snap: ClockSnapshot) -> bool:
     """Return whether a snapshot is an assumption of an importer."""
-    given = snap.provenance is Provenance.USER or (snap.local is not None and not snap.local.guessed)
-    return snap.assumed and not given
+    is_stated = snap.provenance is Provenance.USER or (snap.local is not None and not snap.local.guessed)
+    return snap.assumed and not is_stated
 
 
 def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations: Sequence[Relation] = ()) -> ClockGraph:

@@ -99,11 +99,11 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, 
         return check
     placed = [index for index, clock in clocks if alignment.maps[index][clock].by_user]
     last = placed[-1] if placed else clocks[-1][0]
-    mine, other = (alignment.files[index] for index in (last, *(index for index, _ in clocks if index != last)))
-    text = Text.CONTRADICTS_ITS_PLACE(other=other, check=check.describe())
+    name, other_name = (alignment.files[index] for index in (last, *(index for index, _ in clocks if index != last)))
+    text = Text.CONTRADICTS_ITS_PLACE(other=other_name, check=check.describe())
     verdict = Verdict.ASSUMED if placed else check.limit.verdict
     hint = Text.SAY_WHERE_IT_BELONGS(name=check.files[-1])
-    return replace(check, contradictions=(Contradiction(verdict, (last,), mine, text, hint),))
+    return replace(check, contradictions=(Contradiction(verdict, (last,), name, text, hint),))
 
 
 def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail") -> Alignment:

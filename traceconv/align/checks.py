@@ -185,16 +185,16 @@ class Check(Struct, frozen=True):
     def _of_ranks(self) -> Message:
         """Return the line for collectives."""
         ranks = Text.RANKS(ranks=Text.AND(several=self.ranks[:-1], last=self.ranks[-1]))
-        whose = ranks if len(self.ranks) <= _MOST_LISTED else Text.MANY_RANKS(count=len(self.ranks))
+        shown_ranks = ranks if len(self.ranks) <= _MOST_LISTED else Text.MANY_RANKS(count=len(self.ranks))
         if not self.checked:
-            return Text.NO_COLLECTIVE_CHECKED(count=self.alone, ranks=whose)
+            return Text.NO_COLLECTIVE_CHECKED(count=self.alone, ranks=shown_ranks)
         found = Text.ALL_COLLECTIVES_POSSIBLE()
         if self.after.count:
             place, worst = self.after.place, self.after.worst_ns
             found = Text.COLLECTIVES_IMPOSSIBLE(count=self.after.count, worst=worst, place=place)
         alone = Text.WITHOUT_PARTNER(count=self.alone) if self.alone else ""
         return Text.COLLECTIVES_CHECKED(
-            collectives=self.what(count=self.checked), ranks=whose, found=found, alone=alone
+            collectives=self.what(count=self.checked), ranks=shown_ranks, found=found, alone=alone
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -258,9 +258,9 @@ def _stated_clock(
 def _refuse_clock(against: Message | None, name: str, constraint: ClockConstraint) -> None:
     """Raise InconsistentClocks if there is a reason against a --clock."""
     if against is not None:
-        said = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
+        stated = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
         raise InconsistentClocks(
-            Text.CLOCK_CANNOT_BE(file=name, clock=said, reason=against), hint=Text.LEAVE_CLOCK_OUT()
+            Text.CLOCK_CANNOT_BE(file=name, clock=stated, reason=against), hint=Text.LEAVE_CLOCK_OUT()
         )
 
 

@@ -83,8 +83,8 @@ def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:
         return next(iter(maps.values())).apply(ts)
     mapped = ts.copy()
     for clock, way in maps.items():
-        own = clocks == int(clock)
-        mapped[own] = way.apply(ts[own])
+        is_on_clock = clocks == int(clock)
+        mapped[is_on_clock] = way.apply(ts[is_on_clock])
     return mapped
 
 
@@ -119,8 +119,10 @@ def is_definition(snap: ClockSnapshot) -> bool:
 
 def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
     """Return the snapshot by which a file states the zero of a clock as a wall-clock time; None if there is none."""
-    said = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap))
-    return next((snap for snap in said if snap.other.is_wall_clock), None)
+    definitions = (
+        snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap)
+    )
+    return next((snap for snap in definitions if snap.other.is_wall_clock), None)
 
 
 def against_clock(

@@ -125,9 +125,9 @@ def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
             low[part] = high[part - 1]
             high[part] = low[part] + total[part]
         else:
-            begins, room = high[part - 1], low[part + 1] - high[part - 1]
-            low[part] = begins + max(0, room - total[part]) // 2
-            high[part] = low[part] + min(room, total[part])
+            begins, space = high[part - 1], low[part + 1] - high[part - 1]
+            low[part] = begins + max(0, space - total[part]) // 2
+            high[part] = low[part] + min(space, total[part])
     return low, high
 
 
@@ -139,9 +139,10 @@ def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tupl
     short = total > high - low
     for part in np.flatnonzero(short).tolist():
         rows = slice(int(bounds[part]), int(bounds[part + 1]))
-        room, whole, begin = int(high[part] - low[part]), int(total[part]), int(low[part])
+        space, whole, begin = int(high[part] - low[part]), int(total[part]), int(low[part])
         edges = [
-            begin + (int(edge) - int(before[rows.start])) * room // whole for edge in before[rows.start : rows.stop + 1]
+            begin + (int(edge) - int(before[rows.start])) * space // whole
+            for edge in before[rows.start : rows.stop + 1]
         ]
         times[rows, 0], times[rows, 1] = edges[:-1], edges[1:]
     return times, short
@@ -160,13 +161,13 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
     """
     inside = [str(Text.PLACED_INSIDE(parent=name)) for name in parent_names]
     elsewhere = {place: str(text()) for place, text in _WORDS.items()}
-    said: list[dict[str, object]] = []
+    args: list[dict[str, object]] = []
     columns = laid.place.tolist(), laid.parent.tolist(), laid.shortened.tolist(), dur.tolist()
     for place, parent, short, real in zip(*columns, strict=True):
         text = inside[parent] if place == Place.INSIDE else elsewhere[Place(place)]
         cut = str(Text.PLACED_SHORTENED(placed=text)) if short else ""
-        said.append({"placed": cut, "real_dur_ns": real} if short else {"placed": text})
-    return said
+        args.append({"placed": cut, "real_dur_ns": real} if short else {"placed": text})
+    return args
 
 
 # -- a log ------------------------------------------------------------------------------------------------------------
@@ -294,11 +295,11 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
     place = np.concatenate([layout.place for layout in found])
     inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
     apart = len(place) - inside - between
-    room: Message | str = ""
+    uncertainty: Message | str = ""
     if inside:
         half, nearly_all = np.quantile(np.concatenate([_room(*one, host) for one in laid]), (0.5, 0.95)).tolist()
-        room = Text.ROOM_INSIDE(half=half, nearly_all=nearly_all)
-    words = [Text.LIE_INSIDE(inside=inside, total=len(place), host=host.sources[0].name, room=room)]
+        uncertainty = Text.ROOM_INSIDE(half=half, nearly_all=nearly_all)
+    words = [Text.LIE_INSIDE(inside=inside, total=len(place), host=host.sources[0].name, room=uncertainty)]
     if between:
         words.append(Text.LIE_BETWEEN(between=between))
     if apart:
@@ -332,7 +333,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         guest, host: the two traces, on trace time.
         placement: the matched slices.
     """
-    said: dict[int, AnyArgs] = {}
+    added_args: dict[int, AnyArgs] = {}
     around = str(Text.PLACED_AROUND())
     times = {name: table.ts.copy() for name, table in guest.timed_tables()}
     apart = {name: np.zeros(len(ts), bool) for name, ts in times.items()}
@@ -345,12 +346,12 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
                 dur[rows] = end - begin
         names = [host.strings[name] for name in host.slices.name[wanted].tolist()]
         rows_around = np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist()
-        said |= {row: {"placed": around} for row in rows_around}
+        added_args |= {row: {"placed": around} for row in rows_around}
         rows = sequence.rows
-        said |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
+        added_args |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
     moved: dict[str, Any] = {name: replace(table, ts=times[name]) for name, table in guest.timed_tables()}
     moved["slices"] = replace(moved["slices"], dur=dur)
-    laid = with_more_args(guest.with_tables(**moved), said)
+    laid = with_more_args(guest.with_tables(**moved), added_args)
     return sort_events(_set_apart(laid, apart))
 
 
@@ -367,9 +368,9 @@ def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str,
     for name, table in guest.timed_tables():
         for number in np.unique(root).tolist():
             rows = np.flatnonzero(sequence.tracks[table.track] == number)
-            own = root == number
-            before = slices.ts[sequence.rows[own]], slices.dur[sequence.rows[own]]
-            after = layout.ts[own], layout.dur[own]
+            is_on_track = root == number
+            before = slices.ts[sequence.rows[is_on_track]], slices.dur[sequence.rows[is_on_track]]
+            after = layout.ts[is_on_track], layout.dur[is_on_track]
             start = _carried(table.ts[rows], before, after, begins=name == "slices")
             end = start
             if name == "slices":

@@ -177,8 +177,8 @@ def without_drifts(pair: PairEstimate) -> PairEstimate:
     middle, bound = sum(pair.a.span()) // 2, pair.way.bound_ns
     if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
         middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
-    at, there = pair.a.correction.at(middle), pair.b.correction.at(pair.way.at(middle))
-    way = ClockMap(there - at, bound, pair.way.steps, pair.way.verdict, rests_on=pair.way.rests_on)
+    at, at_other = pair.a.correction.at(middle), pair.b.correction.at(pair.way.at(middle))
+    way = ClockMap(at_other - at, bound, pair.way.steps, pair.way.verdict, rests_on=pair.way.rests_on)
     return replace(pair, way=way, back_bound_ns=way.bound_ns)
 
 

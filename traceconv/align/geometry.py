@@ -171,8 +171,8 @@ class Chain:
     def map(self, x: F64) -> F64:
         """Return times of clock x on clock y."""
         found = np.empty(np.shape(x))
-        for line, here in zip(self.lines, _parts(x, self.begins), strict=True):
-            found[here] = line.map(x[here])
+        for line, holds in zip(self.lines, _parts(x, self.begins), strict=True):
+            found[holds] = line.map(x[holds])
         return found
 
     def back(self, y: F64, *, in_order: bool = False) -> F64:
@@ -184,17 +184,17 @@ class Chain:
         """
         found = np.empty(np.shape(y))
         parts = _parts(y, [float(line.map(np.array(line.begin))) for line in self.lines[1:]])
-        for line, end, here in zip(self.lines, [*self.begins, np.inf], parts, strict=True):
-            found[here] = np.minimum(line.back(y[here]), end if in_order else np.inf)
+        for line, end, holds in zip(self.lines, [*self.begins, np.inf], parts, strict=True):
+            found[holds] = np.minimum(line.back(y[holds]), end if in_order else np.inf)
         return found
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
         """Return the interval of y - x at times x, ns; infinite without a region."""
         at = np.atleast_1d(np.asarray(x, np.float64))
         low, high = np.full(at.shape, -np.inf), np.full(at.shape, np.inf)
-        for line, here in zip(self.lines, _parts(at, self.begins), strict=True):
+        for line, holds in zip(self.lines, _parts(at, self.begins), strict=True):
             if line.region is not None:
-                low[here], high[here] = line.region.bounds(at[here])
+                low[holds], high[holds] = line.region.bounds(at[holds])
         for before, line in pairwise(self.lines):
             between = line.in_doubt(at)
             for region in (before.region, line.region):

@@ -105,8 +105,12 @@ def map_of_host(found: HostIntervals, level: HostIntervals, lines: HostLines, ho
     low, high = float(np.max(least - drawn)), float(np.min(most - drawn))
     drawn += min(max(0.0, low), high) if low <= high else (low + high) / 2
     off = float(np.max(np.maximum(most - drawn, drawn - least)))
-    own = (1 + float(lines.drift[host])) * (at[[0, -1]] + drawn[[0, -1]])
-    drift = round(((at[-1] - at[0]) / (own[1] - own[0]) - 1) / DRIFT_UNIT) if own[1] > own[0] else 0
-    begin = int(lines.ahead[host]) + round(own[0])
+    host_times = (1 + float(lines.drift[host])) * (at[[0, -1]] + drawn[[0, -1]])
+    drift = (
+        round(((at[-1] - at[0]) / (host_times[1] - host_times[0]) - 1) / DRIFT_UNIT)
+        if host_times[1] > host_times[0]
+        else 0
+    )
+    begin = int(lines.ahead[host]) + round(host_times[0])
     bound = int(off * (1 + FREE_DRIFT)) + _ROUNDED_NS
     return ClockMap(round(at[0]) - begin, bound, drift=drift, at_ns=lines.base + begin if drift else 0)

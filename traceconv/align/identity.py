@@ -402,14 +402,14 @@ def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bas
         shown: pairs of a process and its record in one input.
         stray: the track.
     """
-    its = view.recordings[stray.input]
+    recording = view.recordings[stray.input]
     found: Bases = {}
     without_number: set[int] = set()
     for process, one in shown:
         other = view.recordings[one.input]
-        if process in found or one.input in without_number or other.source.format not in its.source.runs_in:
+        if process in found or one.input in without_number or other.source.format not in recording.source.runs_in:
             continue
-        basis = other.machine.same_as(its.machine)
+        basis = other.machine.same_as(recording.machine)
         if basis is not None and gap(one.span, stray.span) <= 0:
             found[process] = basis
             without_number |= {one.input} if one.number is None else set()
@@ -511,28 +511,28 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
 def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
     """Return the sentence for tracks that stay apart in the same files for the same reason."""
     one = same[0]
-    its = [recordings[seen.input] for seen in one.seen]
-    file, name = its[0].source.name, _name(one.seen[0])
+    recordings_of = [recordings[seen.input] for seen in one.seen]
+    file, name = recordings_of[0].source.name, _name(one.seen[0])
     if one.why is Why.SEVERAL:
-        others = zip(one.seen[1:], its[1:], strict=True)
+        others = zip(one.seen[1:], recordings_of[1:], strict=True)
         meant = [Text.NAME_OF_FILE(name=_name(seen), file=other.source.name) for seen, other in others]
         return Text.CAN_BELONG_TO_SEVERAL(name=name, file=file, meant=_few(meant, Text.OR))
     if one.why is Why.UNKNOWN:
         text = Text.PROCESS_UNTOLD if len(one.seen) == 1 else Text.PROCESSES_UNTOLD
         return text(name=_name(*one.seen), file=file)
     text = Text.NOT_ONE_PROCESS if len(same) == 1 else Text.NOT_ONE_PROCESS_EACH
-    files = _few([recording.source.name for recording in its])
-    return text(names=_few([_name(each.seen[0]) for each in same]), files=files, why=_why_words(one.why, its))
+    files = _few([recording.source.name for recording in recordings_of])
+    return text(names=_few([_name(each.seen[0]) for each in same]), files=files, why=_why_words(one.why, recordings_of))
 
 
-def _why_words(why: By | Why, its: Sequence[Recording]) -> Message:
+def _why_words(why: By | Why, recordings: Sequence[Recording]) -> Message:
     """Return the words for the reason why processes stay apart."""
     if why is Why.MACHINES:
-        hosts = list(dict.fromkeys(one.machine.host for one in its))
+        hosts = list(dict.fromkeys(one.machine.host for one in recordings))
         return Text.OF_SEVERAL_HOSTS(hosts=_few(hosts)) if len(hosts) > 1 and all(hosts) else Text.OF_SEVERAL_BOOTS()
     if why is Why.RANKS:
-        return Text.OF_SEVERAL_RANKS(ranks=_few([one.source.rank for one in its]))
-    return Text.RECORDED_TWICE(format=its[0].source.format) if why is Why.TWICE else Text.MACHINES_UNSAID()
+        return Text.OF_SEVERAL_RANKS(ranks=_few([one.source.rank for one in recordings]))
+    return Text.RECORDED_TWICE(format=recordings[0].source.format) if why is Why.TWICE else Text.MACHINES_UNSAID()
 
 
 def _name(first: Seen, *others: Seen) -> Message | str:

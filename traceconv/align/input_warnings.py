@@ -65,13 +65,16 @@ def _tracks(trace: Trace) -> list[Track]:
     return [replace(track, name="") if track.name == file else track for track in trace.tracks]
 
 
-def _same_args(one: Trace, other: Trace, table: Any, its: Any) -> bool:
+def _same_args(one: Trace, other: Trace, table: Any, other_table: Any) -> bool:
     """Return whether the args of two equal tables have the same bytes."""
     if not hasattr(table, "args_at"):
         return True
     rows = np.flatnonzero(table.args_len)
-    places = (column[rows].tolist() for column in (table.args_at, its.args_at, table.args_len))
-    return all(one.args.get(here, n) == other.args.get(there, n) for here, there, n in zip(*places, strict=True))
+    places = (column[rows].tolist() for column in (table.args_at, other_table.args_at, table.args_len))
+    return all(
+        one.args.get(position, n) == other.args.get(other_position, n)
+        for position, other_position, n in zip(*places, strict=True)
+    )
 
 
 def shared_samples(one: Trace, other: Trace) -> int:

@@ -130,8 +130,8 @@ def of_other_pids(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInpu
     """
     if not one.pids or not other.pids or one.pids & other.pids:
         return False
-    others = [its for its in clocks if its.index not in (one.index, other.index)]
-    return all(any(_of_one_process(side, its) for its in others) for side in (one, other))
+    others = [third for third in clocks if third.index not in (one.index, other.index)]
+    return all(any(_of_one_process(side, third) for third in others) for side in (one, other))
 
 
 def _of_one_process(one: ClockInput, other: ClockInput) -> bool:

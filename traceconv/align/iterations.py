@@ -301,19 +301,19 @@ def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
 
 def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64) -> tuple[float, int]:
     """Return the rank correlation of deviations from the usual of an operator and of an iteration, and their number."""
-    own = []
+    deviations = []
     for side in (outside, inside):
         left = _deviation(np.log(np.maximum(side, 1.0)), label)
-        own.append(_deviation(left, np.where(np.isfinite(left), number, -1)))
-    known = np.isfinite(own[0]) & np.isfinite(own[1])
+        deviations.append(_deviation(left, np.where(np.isfinite(left), number, -1)))
+    known = np.isfinite(deviations[0]) & np.isfinite(deviations[1])
     if not known.any():
         return 0.0, 0
-    label, number, own = label[known], number[known], [side[known] for side in own]
-    same, count = vary_together(*own)
-    return (0.0, count) if any(_comes_again(label, number, side, same / 2) for side in own) else (same, count)
+    label, number, deviations = label[known], number[known], [side[known] for side in deviations]
+    same, count = vary_together(*deviations)
+    return (0.0, count) if any(_comes_again(label, number, side, same / 2) for side in deviations) else (same, count)
 
 
-def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
+def _comes_again(label: Array, number: Array, deviation: F64, most: float) -> bool:
     """Return whether the variation repeats some bursts later, with a rank correlation above chance.
 
     Variation that repeats is common to all runs: parts of an iteration repeat an iteration later, random variation does
@@ -321,7 +321,7 @@ def _comes_again(label: Array, number: Array, own: F64, most: float) -> bool:
     """
     bursts = int(np.max(number)) + 1
     table = np.full((int(np.max(label)) + 1, bursts), np.nan)
-    table[label, number] = own
+    table[label, number] = deviation
     for distance in range(1, bursts - _LEAST_BURSTS + 2):
         before, after = table[:, :-distance].ravel(), table[:, distance:].ravel()
         both = np.isfinite(before) & np.isfinite(after)

@@ -283,8 +283,8 @@ def _fully_named(trace: Trace, pattern: str) -> list[int]:
 def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, stream: Array) -> tuple[Array, Array]:
     """Return the calls that wait, as rows of the host, and the last row of the pairs that each waited for."""
     slices = host.slices
-    asked = _marks(host)
-    copies, names = _fully_named(host, asked.copies), _fully_named(host, asked.waits)
+    marks = _marks(host)
+    copies, names = _fully_named(host, marks.copies), _fully_named(host, marks.waits)
     direction = _marks(device).to_host or r"(?!)"  # without a pattern for copies to the host there are none
     to_host = [number for number, text in enumerate(device.strings) if re.search(direction, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))
@@ -294,11 +294,11 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     if len({device.tracks[track].parent for track in np.unique(stream).tolist()}) == 1:  # one device, one context
         for thread, target in product(np.unique(slices.track[waits]).tolist(), np.unique(stream).tolist()):
             # The last launch of the thread to the stream before each call that waits, unless one waited for it.
-            here = waits[slices.track[waits] == thread]
+            of_thread = waits[slices.track[waits] == thread]
             pairs = np.flatnonzero((slices.track[calls] == thread) & (stream == target))
-            before = np.searchsorted(slices.ts[calls[pairs]], slices.ts[here], "right") - 1
+            before = np.searchsorted(slices.ts[calls[pairs]], slices.ts[of_thread], "right") - 1
             last, first = np.unique(before, return_index=True)
-            rows.append(here[first[last >= 0]])
+            rows.append(of_thread[first[last >= 0]])
             waited.append(pairs[last[last >= 0]])
     done = np.concatenate(waited)
     order = np.argsort(done, kind="stable")

@@ -87,16 +87,22 @@ class NameMap:
             UsageError: a class matches no name; or it is not a known class and matches no names of two inputs.
         """
         for kind, patterns in self.extra.items():
-            given = Text.MAP(kind=kind, patterns=",".join(patterns))
+            option = Text.MAP(kind=kind, patterns=",".join(patterns))
             takes = [re.compile(translate(pattern.lower())) for pattern in patterns]
-            fitting = [[any(one.fullmatch(name.lower()) for name in own) for own in names] for one in takes]
+            fitting = [
+                [any(one.fullmatch(name.lower()) for name in of_input_names) for of_input_names in names]
+                for one in takes
+            ]
             if not any(map(any, fitting)):
-                raise UsageError(Text.MAP_TAKES_NO_NAME(map=given), hint=Text.HOW_TO_MAP_NAMES())
-            inputs = [any(of_input) or kind in own for *of_input, own in zip(*fitting, names, strict=True)]
-            joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in own for own in names))
+                raise UsageError(Text.MAP_TAKES_NO_NAME(map=option), hint=Text.HOW_TO_MAP_NAMES())
+            inputs = [
+                any(of_input) or kind in of_input_names
+                for *of_input, of_input_names in zip(*fitting, names, strict=True)
+            ]
+            joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in of_input_names for of_input_names in names))
             if kind not in CLASSES and not joins:
                 hint = Text.CLASSES_OF_NAMES(classes=tuple(CLASSES), kind=kind)
-                raise UsageError(Text.MAP_JOINS_NO_NAMES(map=given, kind=kind), hint=hint)
+                raise UsageError(Text.MAP_JOINS_NO_NAMES(map=option, kind=kind), hint=hint)
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -189,11 +189,11 @@ class _Network:
 
     def tree(self, rows: Iterable[int]) -> dict[int, _Reached]:
         """Return for each clock the path to the reference with the smallest bound, along some edges (Dijkstra)."""
-        beside: dict[int, list[tuple[int, int]]] = {}
+        neighbours: dict[int, list[tuple[int, int]]] = {}
         for row in rows:
             edge = self.edges[row]
-            beside.setdefault(edge.a, []).append((edge.b, row))
-            beside.setdefault(edge.b, []).append((edge.a, row))
+            neighbours.setdefault(edge.a, []).append((edge.b, row))
+            neighbours.setdefault(edge.b, []).append((edge.a, row))
         found: dict[int, _Reached] = {}
         queue = [(0, 0, self.reference, _Reached(ClockMap(), (), (self.reference,)))]
         pushed = 0
@@ -202,7 +202,7 @@ class _Network:
             if node in found:
                 continue
             found[node] = reached
-            for other, row in beside.get(node, ()):
+            for other, row in neighbours.get(node, ()):
                 if other not in found:
                     edge = self.edges[row]
                     way = (edge.way if edge.a == other else edge.back).then(reached.way)

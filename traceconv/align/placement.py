@@ -115,7 +115,7 @@ def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
     found = dict(ways)
     for one in inputs.clocks:
         if one.key not in ways and one.domain.synthetic:
-            starts = [ways[its.key].at(its.span()[0]) for its in inputs.of(one.index) if its.key in ways]
+            starts = [ways[clock.key].at(clock.span()[0]) for clock in inputs.of(one.index) if clock.key in ways]
             if starts:
                 found[one.key] = ClockMap(min(starts), 0, (Step(Text.NO_TIMES(), Provenance.ASSUMED),))
     return found

@@ -50,8 +50,12 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
         worst = max(wrong, key=lambda one: one.worst_ns)
         after = Breaches(count, worst.worst_ns, _place(traces, worst))
         found += _contradictions(traces, related, seen)
-    said = tuple(found)
-    return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=said)]
+    contradictions = tuple(found)
+    return [
+        Check(
+            Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=contradictions
+        )
+    ]
 
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:

@@ -120,8 +120,8 @@ def time_axis(low: float, high: float, ticks: int = 6) -> Axis:
 def _padded(values: Sequence[float], share: float) -> Point:
     """Return the least and greatest value, with a margin on both sides."""
     low, high = min(values), max(values)
-    room = (high - low) * share or max(abs(high) * share, 1e-9)
-    return low - room, high + room
+    margin = (high - low) * share or max(abs(high) * share, 1e-9)
+    return low - margin, high + margin
 
 
 def _round_step(step: float) -> float:

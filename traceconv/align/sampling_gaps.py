@@ -224,10 +224,10 @@ def _search(
     for number, drift in enumerate(drifts.tolist()):
         count = pairs.close(middle, drift, begin, size, close)
         total = np.concatenate(([0.0], np.cumsum(count)))
-        beside = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
+        around_counts = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
         counts[number] = count[rows]
         # The rarity of so few close samples given the usual number, in nats (one-sided Poisson deviance).
-        few, usual = count[rows], beside / (2 * (around - near))
+        few, usual = count[rows], around_counts / (2 * (around - near))
         ratio = np.log(np.maximum(few, 1e-9) / np.maximum(usual, 1e-9))
         surprises[number] = np.where(few < usual, usual - few + few * ratio, 0.0)
     heights = np.asarray(surprises.max(axis=0), np.float64)

@@ -101,9 +101,9 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
         _members(f"{key} (attributed)" if key in taken else key, column[: len(rows)]) for key, column in cells.items()
     ]
     end = len(trace.args)
-    for some in chunks(len(rows)):
+    for part in chunks(len(rows)):
         chunk = bytearray()
-        for row, *members in zip(rows[some].tolist(), *(column[some] for column in texts), strict=True):
+        for row, *members in zip(rows[part].tolist(), *(column[part] for column in texts), strict=True):
             old = trace.args.get(int(args_at[row]), int(args_len[row]))
             new = join_args(old, b"{%s}" % "".join(members)[:-1].encode())
             args_at[row], args_len[row] = end + len(chunk), len(new)
@@ -203,9 +203,9 @@ def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -
     """Return the trace with a counter for each event, below each thread with layers that has counts of it."""
     lines, tracks = owners.timelines, Tracks(trace.tracks)
     columns: dict[str, list[npt.NDArray[Any]]] = {name: [getattr(trace.counters, name)] for name in Counters.__slots__}
-    for event, own in events.items():
-        of_row = np.zeros(len(trace.slices.ts) + 1, np.array(own).dtype)
-        of_row[owners.rows] = own[: len(owners.rows)]
+    for event, counts in events.items():
+        of_row = np.zeros(len(trace.slices.ts) + 1, np.array(counts).dtype)
+        of_row[owners.rows] = counts[: len(owners.rows)]
         for line, thread in enumerate(owners.tracks):
             rows = lines.rows[lines.span(line)][1:]
             if not np.any(values := of_row[rows]):

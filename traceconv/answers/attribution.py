@@ -62,8 +62,8 @@ class Timelines:
     def between(self, start: int, end: int) -> Timelines:
         """Return the timelines limited to a window (ns); outside of it they run no layer."""
         first, starts, rows = [0], [self.starts[:0]], [self.rows[:0]]
-        for own in map(self.span, range(len(self))):
-            at, running = self.starts[own], self.rows[own]
+        for span in map(self.span, range(len(self))):
+            at, running = self.starts[span], self.rows[span]
             inside = (at > start) & (at < end)
             already = running[int(np.searchsorted(at, start, "right")) - 1]
             starts.append(np.concatenate([[BEFORE, start], at[inside], [end]]))
@@ -79,16 +79,16 @@ class Timelines:
         """Return the segments of timelines at times (ns)."""
         found = np.empty(len(times), np.int64)
         for line, rows in grouped(lines):
-            own = self.span(line)
-            found[rows] = np.searchsorted(self.starts[own], times[rows], "right") - 1 + own.start
+            span = self.span(line)
+            found[rows] = np.searchsorted(self.starts[span], times[rows], "right") - 1 + span.start
         return found
 
     def runs(self, line: int) -> tuple[I64, I64]:
         """Return the starts and ends of the times in which a timeline runs any layer, ns."""
-        own = self.span(line)
-        edges = np.diff((self.rows[own] != NONE).astype(np.int8), prepend=0, append=0)
+        span = self.span(line)
+        edges = np.diff((self.rows[span] != NONE).astype(np.int8), prepend=0, append=0)
         starts, ends = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0) - 1
-        return self.starts[own][starts], self.ends[own][ends]
+        return self.starts[span][starts], self.ends[span][ends]
 
     def chosen(self, pool: Sequence[int], times: I64) -> tuple[I64, int]:
         """Choose a timeline of a pool for each of some sorted times; return also how often several were running.
@@ -135,8 +135,8 @@ class Timelines:
         running = _Running(*(np.concatenate(edges) for edges in zip(*map(self.runs, pool), strict=True)))
         parts = []
         for line in pool:
-            own = self.span(line)
-            segments = np.flatnonzero(self.rows[own] != NONE) + own.start
+            span = self.span(line)
+            segments = np.flatnonzero(self.rows[span] != NONE) + span.start
             low = np.searchsorted(ends, self.starts[segments], "right")
             high = np.searchsorted(starts, self.ends[segments], "left")
             which, interval = expanded(low, high)

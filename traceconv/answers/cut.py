@@ -42,9 +42,9 @@ def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
     owners[Owners(table).rows] = True
     whole = np.zeros(len(slices.ts), bool)
     for number, source in enumerate(trace.sources):
-        mine = table.of_source(number)
-        if source.marks.primitives is not None and not np.any(mine & owners):
-            whole |= mine & table.of_categories(source.marks.primitives.calls)
+        of_input = table.of_source(number)
+        if source.marks.primitives is not None and not np.any(of_input & owners):
+            whole |= of_input & table.of_categories(source.marks.primitives.calls)
     starts, ends = np.maximum(slices.ts, window.start), np.minimum(table.ends, window.end)
     inside = (starts < ends) | window.holds(slices.ts)
     rows = np.flatnonzero(np.where(whole, window.holds(slices.ts + slices.dur // 2), inside))
@@ -72,8 +72,8 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     is_count = np.array(
         [bool(one and re.fullmatch(one, track.name)) for one, track in zip(patterns, trace.tracks, strict=True)], bool
     )
-    mine = is_count[counters.track]
-    order = np.flatnonzero(mine)[np.lexsort((counters.ts[mine], counters.track[mine]))]
+    is_counted = is_count[counters.track]
+    order = np.flatnonzero(is_counted)[np.lexsort((counters.ts[is_counted], counters.track[is_counted]))]
     found = take(counters, order)
     ends = np.append(found.ts[1:], found.ts[-1:])
     last = np.append(np.diff(found.track) != 0, True)[: len(ends)]

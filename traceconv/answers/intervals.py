@@ -30,8 +30,8 @@ NOTHING = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
 
 def union(starts: I64, ends: I64) -> Intervals:
     """Return the union of intervals, which may overlap and be in any order."""
-    some = ends > starts
-    starts, ends = starts[some], ends[some]
+    not_empty = ends > starts
+    starts, ends = starts[not_empty], ends[not_empty]
     if not len(starts):
         return NOTHING
     order = np.argsort(starts, kind="stable")
@@ -57,8 +57,8 @@ def gaps(a: Intervals, start: int, end: int) -> Intervals:
         return NOTHING
     inside = intersect(a, Intervals(np.array([start]), np.array([end])))
     starts, ends = np.append(start, inside.ends), np.append(inside.starts, end)
-    some = ends > starts
-    return Intervals(starts[some], ends[some])
+    not_empty = ends > starts
+    return Intervals(starts[not_empty], ends[not_empty])
 
 
 def subtract(a: Intervals, b: Intervals) -> Intervals:

@@ -193,8 +193,8 @@ def events_of(
     names = trace.samples.name[sampled.rows]
     found: dict[str, Event] = {}
     for number in occurring(names):
-        mine = names == number
-        values = sums.by_segment(sampled.segment[mine], trace.samples.weight[sampled.rows[mine]])
+        of_name = names == number
+        values = sums.by_segment(sampled.segment[of_name], trace.samples.weight[sampled.rows[of_name]])
         found[_free(trace.strings[number], taken)] = Event(values)
     for (counted, source), event in counts.items():
         name = _free(counted, taken)
@@ -281,10 +281,10 @@ class Calls:
         known: dict[str, int] = {}
         for number, source in enumerate(trace.sources):
             marks = source.marks.primitives
-            mine = table.of_source(number)
-            if marks is None or np.any(mine[sums.owners.rows]):
+            of_input = table.of_source(number)
+            if marks is None or np.any(of_input[sums.owners.rows]):
                 continue
-            calls = mine & table.of_categories(marks.calls)
+            calls = of_input & table.of_categories(marks.calls)
             rows = table.recorded[calls[table.recorded]]
             args = slices.args_at[rows], slices.args_len[rows]
             numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop, marks.size])

@@ -36,16 +36,18 @@ def memory(table: SliceTable) -> Section:
     synthetic = False
     for number, track in enumerate(trace.tracks):
         source = trace.sources[track.source]
-        own = order[bounds[number] : bounds[number + 1]]
-        if track.kind is not TrackKind.COUNTER or not len(own) or not source.marks.memory:
+        of_counter = order[bounds[number] : bounds[number + 1]]
+        if track.kind is not TrackKind.COUNTER or not len(of_counter) or not source.marks.memory:
             continue
         if not re.fullmatch(source.marks.memory, track.name):
             continue
         telling.add(track.source)
         synthetic |= not table.drawn_in_time[number]
-        whole = own[counters.is_integer[own] == 1]
-        if len(whole) < len(own):
-            section.notes.append(f"{table.path(number)}: {len(own) - len(whole)} values are not whole bytes: left out")
+        whole = of_counter[counters.is_integer[of_counter] == 1]
+        if len(whole) < len(of_counter):
+            section.notes.append(
+                f"{table.path(number)}: {len(of_counter) - len(whole)} values are not whole bytes: left out"
+            )
         if not len(whole):
             continue
         times, inside = counters.ts[whole], len(whole)

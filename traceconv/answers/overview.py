@@ -35,8 +35,8 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
         slices[track] += 1
     extents = trace.extents()
     for number, source in enumerate(trace.sources):
-        mine = [index for index, track in enumerate(trace.tracks) if track.source == number]
-        found = [extents[index] for index in mine if index in extents]
+        tracks_of_input = [index for index, track in enumerate(trace.tracks) if track.source == number]
+        found = [extents[index] for index in tracks_of_input if index in extents]
         start = min((first for first, _ in found), default=None)
         end = max((last for _, last in found), default=None)
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
@@ -51,8 +51,8 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     line.bound_ns if line else None,
                     None if start is None or whole is None else start - whole[0],
                     None if start is None or end is None else end - start,
-                    len(mine),
-                    sum(slices[index] for index in mine),
+                    len(tracks_of_input),
+                    sum(slices[index] for index in tracks_of_input),
                     source.diagnostics.lost,
                 )
             )

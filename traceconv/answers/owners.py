@@ -57,10 +57,10 @@ class Owners:
         for number, source in enumerate(trace.sources):
             if source.layer not in layers:
                 continue
-            mine = self.table.of_source(number)
+            of_input = self.table.of_source(number)
             if source.layer is None:
-                mine &= on_thread[trace.slices.track]
-            found |= mine & ~is_work(self.table, number)
+                of_input &= on_thread[trace.slices.track]
+            found |= of_input & ~is_work(self.table, number)
         rows = self.table.recorded
         return rows[found[rows] & (trace.slices.dur[rows] > 0)]
 

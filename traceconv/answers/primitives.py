@@ -99,9 +99,11 @@ def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
     """Return the number of calls of an input without duration."""
     trace = table.trace
     categories = {at for at, text in enumerate(trace.strings) if text in marks.calls}
-    mine = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
+    of_input = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
     return int(
-        np.count_nonzero(mine & np.isin(trace.instants.category, list(categories)) & table.in_window(trace.instants.ts))
+        np.count_nonzero(
+            of_input & np.isin(trace.instants.category, list(categories)) & table.in_window(trace.instants.ts)
+        )
     )
 
 

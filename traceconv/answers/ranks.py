@@ -167,8 +167,8 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
             by_rank[source.rank].append(number)
     found = [Section("ranks", _RANKS), Section("collectives", _COLLECTIVES), Section("hosts", _HOSTS)]
     if len(by_rank) < 2:
-        told = "one input alone states" if by_rank else "no input states"
-        found[0].notes.append(f"who waits for whom is not known: {told} the rank that it recorded")
+        statement = "one input alone states" if by_rank else "no input states"
+        found[0].notes.append(f"who waits for whom is not known: {statement} the rank that it recorded")
         for source in sources:
             if source.marks.is_output:
                 found[0].notes.append(f"{source.name} does not keep the ranks of its inputs: give these instead")

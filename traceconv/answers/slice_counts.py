@@ -50,11 +50,11 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
         marks = source.marks.counts
         if marks is None:
             continue
-        own = table.of_source(number)
+        of_input = table.of_source(number)
         if source.join_category:  # the rows were moved into slices of another input
-            own |= table.of_categories((source.join_category,))
-        mine = (own & table.of_categories(marks.categories))[table.recorded]
-        slices = [] if marks.layer else _counted(table, trace.slices, table.recorded[mine], marks)
+            of_input |= table.of_categories((source.join_category,))
+        counted = (of_input & table.of_categories(marks.categories))[table.recorded]
+        slices = [] if marks.layer else _counted(table, trace.slices, table.recorded[counted], marks)
         for row, event, amount in slices:
             one = found.setdefault((event, number), Counts())
             one.slices.append(row)

@@ -86,8 +86,8 @@ def _key(row: _Row, names: Collection[_Key]) -> _Key | None:
 def _printed(table: SliceTable, number: int, marks: TotalsMarks) -> Iterator[_Row]:
     """Yield the rows of an input that is a table of sums."""
     instants, strings = table.trace.instants, table.trace.strings
-    mine = np.array([track.source == number for track in table.trace.tracks], bool)
-    rows = np.flatnonzero(mine[instants.track])
+    of_input = np.array([track.source == number for track in table.trace.tracks], bool)
+    rows = np.flatnonzero(of_input[instants.track])
     keys = [marks.calls, *marks.totals]
     numbers, values = arg_values(table.trace.args, instants.args_at[rows], instants.args_len[rows], keys)
     for row, at in zip(rows.tolist(), numbers.tolist(), strict=True):

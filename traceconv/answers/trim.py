@@ -122,10 +122,10 @@ def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
         of_source = {name: sources[name] == number for name in kept}
         gone = {name: int(np.sum(mine & ~kept[name])) for name, mine in of_source.items()}
         if any(gone.values()):
-            told = ", ".join(quantity(count, labels[name]) for name, count in gone.items() if count)
+            left_out = ", ".join(quantity(count, labels[name]) for name, count in gone.items() if count)
             without = _origins(trace, {name: mine & ~kept[name] for name, mine in of_source.items()})
             left = _origins(trace, {name: mine & kept[name] for name, mine in of_source.items()})
-            _leave_out(source, told, sum(gone.values()), len(without - left))
+            _leave_out(source, left_out, sum(gone.values()), len(without - left))
 
 
 def _origins(trace: Trace, chosen: dict[str, Chosen]) -> set[int]:
@@ -133,8 +133,8 @@ def _origins(trace: Trace, chosen: dict[str, Chosen]) -> set[int]:
     return {origin for name, rows in chosen.items() for origin in getattr(trace, name).origin[rows].tolist()}
 
 
-def _leave_out(source: SourceInfo, told: str, rows: int, events: int) -> None:
+def _leave_out(source: SourceInfo, left_out: str, rows: int, events: int) -> None:
     events = min(events, source.balance.written)
-    source.problem(OUTSIDE, told, count=rows, skipped=events)
+    source.problem(OUTSIDE, left_out, count=rows, skipped=events)
     source.balance.written -= events
     source.balance.skipped[OUTSIDE.skipped] += events

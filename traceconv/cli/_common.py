@@ -210,14 +210,14 @@ def _warned(receipt: Sequence[ReceiptLine], files: Sequence[str]) -> dict[str, l
         receipt: how the inputs with events were placed.
         files: the names of all inputs.
     """
-    said = set[tuple[frozenset[str], str]]()
+    seen = set[tuple[frozenset[str], str]]()
     found = defaultdict[str, list[str]](list)
     for line in receipt:
         for warning in line.warnings:
             about = frozenset([line.file, *(file for file in files if file in warning)])
             without_files = functools.reduce(lambda text, file: text.replace(file, ""), sorted(about), warning)
-            if (about, without_files) not in said:
-                said.add((about, without_files))
+            if (about, without_files) not in seen:
+                seen.add((about, without_files))
                 found[warning].append(line.file)
     return found
 

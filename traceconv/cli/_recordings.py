@@ -99,8 +99,8 @@ class Named:
             Input(path, format_of.get(index, self.format), own[index], *offset_of.get(index, (None, 0)))
             for index, path in enumerate(found.paths)
         ]
-        given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
-        constraints = replace(parse_constraints(files, **given), same_machine=self.same_machine)
+        options_given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
+        constraints = replace(parse_constraints(files, **options_given), same_machine=self.same_machine)
         return Recordings(Opened(found, inputs, limits), shared, constraints)
 
 

@@ -268,10 +268,10 @@ class Source:
             with self.open() as stream, failures(), found.path.open("wb") as file:
                 shutil.copyfileobj(stream, file)
         else:
-            beside = " and ".join(other.name for other in others)
+            other_names = " and ".join(other.name for other in others)
             note = (
-                f"the database was not closed: {beside} beside it was applied to a copy, which was read; nothing was "
-                "changed"
+                f"the database was not closed: {other_names} beside it was applied to a copy, which was read; "
+                "nothing was changed"
             )
             copy = sqlite_recovery.completed(path, others, self.display, folder)
             found = sqlite.DatabaseFile(copy, self.display, (note,))

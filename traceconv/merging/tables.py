@@ -95,12 +95,12 @@ def _note_strangers(totals: Trace, host: Trace) -> None:
     """Add a note if the table shares few names with the recording: it may be of another run."""
     names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
     known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
-    strangers = names - known
+    unknown_names = names - known
     if not len(host.slices.ts):
         return  # samples may hold addresses where the table has function names
-    if len(strangers) > _MANY_STRANGERS * len(names):
+    if len(unknown_names) > _MANY_STRANGERS * len(names):
         totals.sources[0].notes.append(
-            f"{len(strangers)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "
+            f"{len(unknown_names)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "
             "is it of the same run?"
         )
 

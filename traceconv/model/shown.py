@@ -20,12 +20,12 @@ from traceconv.model.trace import Trace
 
 def as_shown(trace: Trace) -> Trace:
     """Return the trace with the names for pictures: calls of primitives include their problem and implementation."""
-    return _renamed(trace, lambda name, told: f"{name} {told}")
+    return _renamed(trace, lambda name, suffix: f"{name} {suffix}")
 
 
 def as_recorded(trace: Trace) -> Trace:
     """Undo `as_shown` for a trace that was read from an output of traceconv."""
-    return _renamed(trace, lambda name, told: name.removesuffix(f" {told}"))
+    return _renamed(trace, lambda name, suffix: name.removesuffix(f" {suffix}"))
 
 
 def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
@@ -45,15 +45,15 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
         first, same = _distinct(slices.args_at[rows], slices.name[rows])
         columns = (column[rows[first]].tolist() for column in (slices.name, slices.args_at, slices.args_len))
         tell, view, numbers = _Telling(one), trace.args.view, dict[tuple[int, bytes, bytes], int]()
-        told = np.empty(len(first), np.int32)
+        renamed = np.empty(len(first), np.int32)
         for row, (name, at, length) in enumerate(zip(*columns, strict=True)):
             key = name, *tell.parts(view(at, length))
             number = numbers.get(key)
             if number is None:
                 text = tell.renamed(rename, trace.strings[name], *key[1:])
                 number = numbers[key] = strings.setdefault(text, len(strings))
-            told[row] = number
-        names[rows] = told[same]
+            renamed[row] = number
+        names[rows] = renamed[same]
     return trace.with_tables(slices=replace(slices, name=names), strings=list(strings))
 
 
@@ -88,8 +88,8 @@ class _Telling:
     def renamed(self, rename: Callable[[str, str], str], name: str, *parts: bytes) -> str:
         """Return the new name of a call with this problem and implementation; the old one if both are unknown."""
         problem, implementation = map(_text, parts)
-        told = " ".join(filter(None, ("x".join(self._sizes(problem)) or problem, implementation)))
-        return rename(name, told) if told else name
+        suffix = " ".join(filter(None, ("x".join(self._sizes(problem)) or problem, implementation)))
+        return rename(name, suffix) if suffix else name
 
 
 def _text(value: bytes) -> str:

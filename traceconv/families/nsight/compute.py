@@ -284,9 +284,9 @@ class _Reader:
                 _put(where, _key(metric, unit), {word: self._value(text) for word, text in found.items() if text})
         rule = {name: values.get(column, "") for column, name in _RULE.items()}
         if any(rule.values()):
-            said = {name: self._value(text) if name == "speedup_percent" else text for name, text in rule.items()}
+            rule_args = {name: self._value(text) if name == "speedup_percent" else text for name, text in rule.items()}
             about = {"section": section} if section and not metric else {}
-            kernel.rules.append({name: value for name, value in (about | said).items() if value != ""})
+            kernel.rules.append({name: value for name, value in (about | rule_args).items() if value != ""})
 
     def _metric(self, where: dict[str, Any], metric: str, unit: str, text: str) -> None:
         several = _INSTANCES.fullmatch(text)

@@ -81,15 +81,15 @@ class PerfHeader:
         out.note("a header without events: only its text and its clocks are used")
 
 
-def header_beside(source: Source, given: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
+def header_beside(source: Source, named: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
     """Return the header of a recording from another file.
 
-    It is the given file, or one beside the recording that states these times.
+    It is the named file, or one beside the recording whose times cover those of the recording.
     """
-    candidates = [given] if given is not None else [Source(path) for path in _header_paths(source)]
+    candidates = [named] if named is not None else [Source(path) for path in _header_paths(source)]
     for candidate in candidates:
         if not begins_header(candidate.head().text):
-            if given is not None:
+            if named is not None:
                 raise candidate.malformed(
                     "no header of perf, expected `# ========` and `# captured on`",
                     hint="write it with perf script --header-only",
@@ -102,7 +102,7 @@ def header_beside(source: Source, given: Source | None, span: tuple[int, int] | 
                 break
             add_header_line(header, line)
         covers = _covers(header, span)
-        if given is not None or covers:
+        if named is not None or covers:
             verdict = "lie" if covers else "do not all lie"
             text = f"{candidate.name} beside the file was read as its header"
             out.note(f"{text}; the samples {verdict} in the times that it states")

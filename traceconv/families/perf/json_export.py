@@ -96,8 +96,8 @@ class _Reader:
     def read(self, source: Source) -> None:
         with source.open() as stream:
             head, rest = self._head(stream, source)
-            said = _headers(head)
-            clock = said.get("clockid")
+            headers = _headers(head)
+            clock = headers.get("clockid")
             self._latest = latest_ns(clock if isinstance(clock, int) else None)
             for text in self._samples(stream, rest):
                 self._one(text)
@@ -105,7 +105,7 @@ class _Reader:
             self._out.balance.read += 1
             self._out.skip(CUT, self._out.balance.read)
         self._tracks.finish()
-        self._tell(head, said)
+        self._tell(head, headers)
 
     def _head(self, stream: IO[bytes], source: Source) -> tuple[bytes, bytes]:
         """Return the text before the samples, and the text read so far behind their bracket."""
@@ -205,17 +205,17 @@ class _Reader:
 
     # -- the end ----------------------------------------------------------------------------------------------
 
-    def _tell(self, head: bytes, said: dict[str, Any]) -> None:
+    def _tell(self, head: bytes, headers: dict[str, Any]) -> None:
         """Set the clock and the metadata."""
         version = _VERSION.search(head)
         if version is not None and int(version[1]) != 1:
             self._out.problem(NEWER, "header", f"version {int(version[1])}")
-        info = {name: said[key] for key, name in _METADATA.items() if said.get(key) not in (None, "", "(null)")}
-        command = said.get("cmdline")
+        info = {name: headers[key] for key, name in _METADATA.items() if headers.get(key) not in (None, "", "(null)")}
+        command = headers.get("cmdline")
         if isinstance(command, list):
             info["cmdline"] = " ".join(map(str, command))
-        header = Header(info, known=bool(said))
-        clock, here, wall = (said.get(key) for key in ("clockid", "clock-time", "real-time"))
+        header = Header(info, known=bool(headers))
+        clock, here, wall = (headers.get(key) for key in ("clockid", "clock-time", "real-time"))
         if isinstance(clock, int):
             header.clockid = clock
             if isinstance(here, int) and isinstance(wall, int) and is_possible_pair(clock, wall, here):

@@ -326,8 +326,8 @@ class _Reader:
 
     def _share(self, recording: _Recording, key: tuple[str, str], row: Row, start: int, number: int) -> None:
         """Draw the share of time in which the event was counted, from the first value below 100 % on."""
-        told = 100.0 if row.running is None else row.running  # the text form omits 100 %
-        share = told if row.counted else 0.0
+        percent = 100.0 if row.running is None else row.running  # the text form omits 100 %
+        share = percent if row.counted else 0.0
         track = recording.shares.get(key)
         if track is None and share >= 100:
             return

@@ -68,11 +68,11 @@ class PerfettoProto:
     def notes(self, trace: Trace) -> list[str]:
         """Return a note on weights of samples that the format cannot hold; Perfetto shows everything else."""
         bounded = bounded_weights(trace.samples)
-        told = (
+        notes = (
             f"{bounded} call stack samples have another weight in the .pftrace: it holds totals from 0 to 2^64 - 1, "
             "and the weights of one name on one CPU add up to more, or to less than 0"
         )
-        return [told] if bounded else []
+        return [notes] if bounded else []
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""

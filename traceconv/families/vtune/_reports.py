@@ -426,9 +426,11 @@ class _Reader:
         while waiting and whole:
             node = waiting.pop()
             waiting += node.children
-            share, here = node.args.get(key), node.length * _ALL / whole
-            if isinstance(share, int | float) and abs(share - here) > _FAR:
-                self._out.problem(ROWS_MISSING, node.line, f"{node.name:.60}: {share} %, its rows have {here:.3f} %")
+            share, computed = node.args.get(key), node.length * _ALL / whole
+            if isinstance(share, int | float) and abs(share - computed) > _FAR:
+                self._out.problem(
+                    ROWS_MISSING, node.line, f"{node.name:.60}: {share} %, its rows have {computed:.3f} %"
+                )
 
     def _nodes(self, report: Report) -> list[_Node]:
         total, own = self._times(report)
