@@ -19,6 +19,7 @@ from traceconv.align.features import shared_work
 from traceconv.align.geometry import Line
 from traceconv.align.iterations import correlation_within_iterations
 from traceconv.align.matching import Matcher, Pairs
+from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.align.sequences import LEAST_MARGIN, align_sequences
@@ -105,7 +106,7 @@ def test_short_traces_must_fit_better_than_by_chance() -> None:
     short = Events(start - start[0], np.full(40, 5 * US), np.zeros(40, np.int32), 0)
     found = align_sequences(long, short, Prior(start[0] - 50 * US, start[0] + 50 * US))
     assert found.verdict is Verdict.AMBIGUOUS
-    assert "hardly fit better at the best offset than at random ones" in str(found.reason)
+    assert found.reason.text is Text.EVENTS_HARDLY_FIT
 
 
 def test_a_clock_that_is_set_on_the_way() -> None:
