@@ -239,6 +239,11 @@ def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queu
     assert [row[1:9] for row in own.rows] == [row[1:9] for row in section.rows]
 
 
+def test_processes_without_a_name_are_said_to_be_processes() -> None:
+    section = device(SliceTable(read(ROOT / "nvprof-text" / "gpu-trace" / "input.log")))[0]
+    assert section.records()[0]["device"] == "process 9319 / GPU 0: Tesla T4"
+
+
 LATE = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12), st.sampled_from("abc")), max_size=10)
 
 

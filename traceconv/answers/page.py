@@ -132,10 +132,11 @@ def _steps(section: Section) -> list[Plot]:
         low, high = min(durations), max(durations)
         if len(rows) < 2 or low == high:
             continue
-        counts = [0] * _BINS
+        bins = min(_BINS, len(rows))
+        counts = [0] * bins
         for duration in durations:
-            counts[min((duration - low) * _BINS // (high - low), _BINS - 1)] += 1
-        edges = [low + (high - low) * edge / _BINS for edge in range(_BINS + 1)]
+            counts[min((duration - low) * bins // (high - low), bins - 1)] += 1
+        edges = [low + (high - low) * edge / bins for edge in range(bins + 1)]
         bars = [
             Bar(
                 f"{format_short(edges[bin_])} to {format_short(edges[bin_ + 1])}",

@@ -130,7 +130,8 @@ class SliceTable:
         while track != NO_TRACK:
             one = tracks[track]
             number = one.pid if one.kind is TrackKind.PROCESS else one.tid
-            names.append(" ".join(filter(None, (one.name, "" if number is None else str(number)))))
+            kind = one.kind.name.lower() if number is not None else ""
+            names.append(" ".join(filter(None, (one.name or kind, "" if number is None else str(number)))))
             track = one.parent
         return " / ".join(name for name in reversed(names) if name)
 
