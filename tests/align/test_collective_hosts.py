@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Sequence
@@ -12,11 +13,13 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tests.benchmarks.alignment.apart import main as place_apart
 from tests.benchmarks.alignment.apart import moved_apart
 from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
+from traceconv import cli
 from traceconv.align import Alignment, Policy, align, report
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Rule
@@ -390,6 +393,17 @@ def test_a_host_is_placed_beside_two_that_the_user_relates(tmp_path: Path) -> No
     assert "60 collectives of 1 group" in found[2].method
     assert found[2].bound_ns is not None
     assert abs(found[2].offset_ns - BASE) <= found[2].bound_ns < 2 * MS
+
+
+def test_a_recording_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    recorded(tmp_path, [0, 3 * MS])
+    first, second, again = tmp_path / "rank0.json", tmp_path / "rank1.json", tmp_path / "again.json.gz"
+    again.write_bytes(gzip.compress(second.read_bytes()))
+    for paths in ([first, second, again], [again, first, second]):
+        said = CliRunner().invoke(cli.cli, ["align", *map(str, paths)]).stderr
+        assert "the same recording, given twice: ok" in said
+        assert "60 collectives of ranks 0 and 1 checked" in said
+        assert "clocks of two hosts" not in said
 
 
 def test_hosts_that_no_input_names(tmp_path: Path) -> None:

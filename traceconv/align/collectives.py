@@ -150,7 +150,11 @@ def recorded_collectives(
         maps: for each the maps of its clocks to trace time.
         terms: gets the meaning of new numbers.
     """
-    stated = [index for index, trace in enumerate(traces) if trace.collectives and trace.sources[0].rank is not None]
+    stated = [
+        index
+        for index, trace in enumerate(traces)
+        if trace.collectives and trace.sources[0].rank is not None and not _is_given_before(traces, index)
+    ]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
         return None
     seen = Occurrences.joined([_recorded(traces[index], index, maps[index], terms) for index in stated])
@@ -158,6 +162,12 @@ def recorded_collectives(
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
+
+
+def _is_given_before(traces: Sequence[Trace], index: int) -> bool:
+    """Return whether an earlier input has the same content, so that its collectives would count twice."""
+    digest = traces[index].sources[0].digest
+    return bool(digest) and any(trace.sources[0].digest == digest for trace in traces[:index])
 
 
 def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Terms) -> Occurrences:
