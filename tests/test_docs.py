@@ -34,13 +34,13 @@ def formats_table() -> str:
 def formats_document() -> str:
     parts = [
         "# Formats",
-        "What can be read, what becomes of it, on which clock it is, and what such a file does not tell or is not read "
-        "of it. What is counted in a conversion has a kind: *lost* (it was in the input and is not in the output; "
-        "`--strict` fails on that), *absent* (the input holds only half of it), *repaired*, *skipped by design* (it "
-        "has no place on a timeline, or an option asks for it: listed here with the reason; tracks that a file "
-        "declares and never uses are left out of all formats), or just *notice*. Written by `pytest "
-        "tests/test_docs.py --update-golden` from what the importers say of themselves; `traceconv formats NAME` and "
-        "`traceconv how NAME` print the same.",
+        "Each format has a section: what it becomes in the trace, its clock, how to record it, and its limits. "
+        "`traceconv formats NAME` and `traceconv how NAME` print the same. This page is generated from importers by "
+        "`pytest tests/test_docs.py --update-golden`.",
+        "Events that are not simply written are counted by kind: *lost* (in the input, but not in the output; "
+        "`--strict` fails on it), *absent* (the input holds only half of it), *repaired*, *skipped by design* (not "
+        "part of a timeline, or left out by an option; each section gives the reasons), or just *notice*. Tracks that "
+        "a file declares but never uses are left out in all formats.",
         formats_table(),
     ]
     for name, cls in importers().items():
@@ -64,7 +64,7 @@ def formats_document() -> str:
     head = ["| format | tool and version | source | what was compared |", "|---|---|---|---|"]
     parts += [
         "## What was checked against what",
-        "Formats without a row rest on the recordings in `golden/`, as `case.toml` there says.",
+        "Formats without a row were checked against the recordings in `golden/`; `case.toml` there describes them.",
         "\n".join(head + rows),
     ]
     return "\n\n".join(parts) + "\n"

@@ -182,14 +182,14 @@ class ClockAnchor:
     marks: ClassVar[FormatMarks] = FormatMarks(reads_clocks=True)
     record: ClassVar[str] = "traceconv anchor -o anchor.json -- python run.py"
     line_up: ClassVar[str] = (
-        "Merged with recordings of the same machine, it relates their clocks: CLOCK_MONOTONIC of perf and "
-        "CLOCK_REALTIME of MXNet, for instance. A file that does not name its machine: --clock FILE=monotonic@HOST."
+        "Merged with recordings of the same machine, it relates their clocks, such as CLOCK_MONOTONIC of "
+        "perf and CLOCK_REALTIME of MXNet. If a file does not name its machine: --clock FILE=monotonic@HOST."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("readings", "clock snapshots, a line with a drift where two clocks were read twice"),
         ("command", "slice in its process, with the command line and the exit code as args"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("What the clocks did between the readings: they are taken to run evenly.",)
+    lost: ClassVar[tuple[str, ...]] = ("Between the readings, clocks are assumed to run evenly.",)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for an object with the member "traceconv-anchor", at any position."""

@@ -142,8 +142,9 @@ class OnnxRuntime:
         "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
     )
     line_up = (
-        "The file name holds the start time (to 1 ms, 1 s before 1.25), as local time: say its zone with --tz "
-        "FILE=+02:00. Exact: -O start_ns=N, with N from session.get_profiling_start_time_ns()."
+        "The file name holds the start time (to 1 ms, 1 s before 1.25) in local time: give its zone with "
+        "--tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
+        "session.get_profiling_start_time_ns()."
     )
     becomes = (
         ("nodes (`_kernel_time`, `_fence_*`)", "slices on their thread, with op, provider, shapes and sizes as args"),

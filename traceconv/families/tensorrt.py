@@ -275,8 +275,9 @@ class Tensorrt:
         "trtexec --loadEngine=model.engine --profilingVerbosity=detailed --exportLayerInfo=layers.json"
     )
     line_up: ClassVar[str] = (
-        "Times count from the start of the run, profiles have none: `--offset FILE=TIME`, with the start of the first "
-        "inference in an Nsight Systems recording of the same run (nsys profile trtexec ...), for instance."
+        "Times count from the start of the run, and profiles have none: use `--offset FILE=TIME`, for "
+        "instance with the start of the first inference in an Nsight Systems recording of the same run (nsys "
+        "profile trtexec ...)."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("an inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),
@@ -284,7 +285,7 @@ class Tensorrt:
         ("a layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
         ("a layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("When the run began, and when a layer ran.",)
+    lost: ClassVar[tuple[str, ...]] = ("The file does not state when the run started, nor when a layer ran.",)
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
             "trtexec of TensorRT 8 (A100, RTX 3090, DLA)",

@@ -48,8 +48,8 @@ class Viztracer:
     layer = Layer.FRAMEWORK
     record = "viztracer -o python.json script.py"
     line_up = (
-        "Nothing is needed if the file has baseTimeNanoseconds, as those have that VizTracer.save() writes (1.1); the "
-        "command line writes none: `--offset FILE=TIME`."
+        "Nothing is needed if the file has baseTimeNanoseconds, as written by VizTracer.save() (1.1). The "
+        "command line does not write it: use `--offset FILE=TIME`."
     )
     becomes = (
         ("functions", "slices on their thread, with arguments and return values as args"),
@@ -58,7 +58,7 @@ class Viztracer:
         ("file_info, viztracer_metadata", "metadata"),
     )
     skips = (EMPTY_EVENT,)
-    lost = ("What the ring buffer had dropped before the file was written.",)
+    lost = ("Events that the ring buffer dropped before the file was written are missing.",)
     checked = (
         (
             "viztracer 1.1.1",

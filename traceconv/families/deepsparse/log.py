@@ -57,16 +57,16 @@ class DeepSparse:
     )
     skips = (reports.NAIVE_THROUGHPUT,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When anything happened: the log has no timestamps. Order and durations are kept, positions are synthetic.",
-        "Which subgraph a compute_func line is about: the line does not say.",
-        "The time of what runs in ONNX Runtime: it prints nothing.",
+        "The log has no timestamps: order and durations are kept, positions are synthetic.",
+        "A compute_func line does not name its subgraph.",
+        "Layers that run in ONNX Runtime have no time: it prints nothing.",
     )
     #: The times that collectors put before lines place them: see _deepsparse_lines.
     reads_arrivals: ClassVar[bool] = True
     line_up: ClassVar[str] = (
-        "--offset FILE=TIME puts the log where it belongs. A log whose lines were stamped on arrival (by ts, journald "
-        "or a container runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | "
-        "ts '%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
+        "Use --offset FILE=TIME. A log whose lines were stamped on arrival (by ts, journald or a container "
+        "runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | ts "
+        "'%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
     )
 
     def sniff(self, head: Head) -> Match:

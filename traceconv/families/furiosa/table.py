@@ -423,14 +423,14 @@ class FuriosaTable:
     )
     skips = (OTHER_TABLE, OTHER_LINE)
     lost: ClassVar[tuple[str, ...]] = (
-        "What a printed table leaves out (rows, columns, the ends of ids) is counted, but gone.",
-        "Tables of the print functions have no times of day: they are summaries, not timelines.",
+        "Rows, columns and ends of ids that a printed table omits are counted, but cannot be recovered.",
+        "Tables of the print functions have no times: they are summaries, not timelines.",
         "The data frame has no pid and no name of the NPU.",
-        "When a stage of an RNGD device ran: its file has cycles only, of a clock whose frequency it does not say.",
+        "The file of an RNGD device holds only cycles of an unknown frequency, so it is not known when a stage ran.",
     )
     line_up: ClassVar[str] = (
-        "start and end count from 1970 by the wall clock: nothing to do. Merged with the profiler's JSON of the same "
-        "run, tables without times come under its process."
+        "start and end count from 1970: nothing is needed. Merged with the profiler's JSON of the same run, "
+        "tables without times are shown under its process."
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (

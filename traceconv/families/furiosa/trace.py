@@ -241,13 +241,13 @@ class Furiosa:
     )
     skips = (EMPTY_EVENT,)
     lost: ClassVar[tuple[str, ...]] = (
-        "Spans that the exporter dropped when its channel was full are seen only where a parent is missing.",
+        "Spans that the exporter dropped because its channel was full show only as missing parents.",
         "export_chrome_trace keeps no ids and no absolute time: no flows, no waits, no clock.",
-        "Threads are counted from 1; their numbers in the operating system are not in the file.",
+        "Threads are numbered from 1; the file does not hold their tids.",
     )
     line_up: ClassVar[str] = (
-        "The file of the runtime counts from 1970 by the wall clock: nothing to do. export_chrome_trace counts from "
-        "its first span: give --offset."
+        "Times in the file of the runtime count from 1970: nothing is needed. Those of export_chrome_trace "
+        "count from its first span: use --offset."
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (

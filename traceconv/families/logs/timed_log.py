@@ -356,13 +356,15 @@ class TimedLog:
         ("fields of a JSON line", "args of the log entry; duration_ms and the like a slice"),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "Where a duration begins and ends is taken from the time of its line: it is as late as the line was written.",
-        "The thread, unless the line states it.",
+        "The start and end of a duration follow from the time of its line, so they are as late as the line "
+        "was written.",
+        "The thread is not known unless the line states it.",
     )
     line_up: ClassVar[str] = (
-        "Times with a zone and times since 1970 need nothing. Others: --tz FILE=+02:00 for local times (and "
-        "--date FILE=2024-01-31, the day of the first line, where they lack it); -O clockid=monotonic for seconds of "
-        "CLOCK_MONOTONIC, with -O host=NAME where the other file names its machine (perf does); or --offset FILE=TIME."
+        "Nothing is needed for times with a zone and times since 1970. For local times, use --tz FILE=+02:00 "
+        "(and --date FILE=2024-01-31, the day of the first line, if they lack it). For seconds of "
+        "CLOCK_MONOTONIC, use -O clockid=monotonic, with -O host=NAME if the other file names its machine "
+        "(as perf does). Otherwise use --offset FILE=TIME."
     )
 
     def sniff(self, head: Head) -> Match:

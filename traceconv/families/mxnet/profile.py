@@ -375,9 +375,9 @@ class Mxnet:
     )
     skips = (EMPTY_EVENT, NOT_WANTED)
     lost = (
-        "Process and thread numbers: the file has hashes only, so threads are numbered in order of appearance.",
-        "The copy of each operator under its category is dropped, and counted.",
-        "Operators on a GPU are measured by the host: begin of the call to the notice of its end.",
+        "The file holds hashes instead of process and thread numbers, so threads are numbered in order of appearance.",
+        "The copy of each operator under its category is left out, and counted.",
+        "The host measures operators on a GPU, from the start of the call until it notices the end.",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -403,12 +403,13 @@ class MxnetTable:
     )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "There are no times of day and no order: it is a summary, not a timeline.",
-        "A counter of the user whose half range equals its average cannot be told from a time.",
-        "JSON dumps have four significant digits only.",
+        "There are no times and no order: it is a summary, not a timeline.",
+        "A user's counter whose half range equals its average cannot be distinguished from a time.",
+        "JSON dumps have only four significant digits.",
     )
     line_up: ClassVar[str] = (
-        "Nothing to line up. Merged with the profile.json of the same run, the tables come under its process."
+        "There are no times to align. Merged with the profile.json of the same run, the tables are shown "
+        "under its process."
     )
 
     def sniff(self, head: Head) -> Match:

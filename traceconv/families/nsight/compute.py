@@ -424,8 +424,8 @@ class NsightCompute:
     )
     record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
     line_up: ClassVar[str] = (
-        "There are no times in it. Merged with one nvprof or Nsight Systems recording of the same program, the nth row "
-        "of a kernel becomes args of the nth launch of that name."
+        "It holds no times. Merged with one nvprof or Nsight Systems recording of the same program, the nth "
+        "row of a kernel becomes args of the nth launch of that name."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),
@@ -447,7 +447,7 @@ class NsightCompute:
         ),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "When a kernel ran is not in the file; its duration there is that of a replay.",
+        "The file does not state when a kernel ran; its duration is that of a replay.",
         "Output of the program between the rows is counted and left out.",
     )
 

@@ -283,8 +283,9 @@ class NsightSystems:
         "nsys export --type=sqlite --output=report.sqlite report.nsys-rep"
     )
     line_up: ClassVar[str] = (
-        "The export says when the session began since 1970 (TARGET_INFO_SESSION_START_TIME): recordings with a wall "
-        "clock line up with it as well as the clocks of their machines agree. Exports from before 2021 need --offset."
+        "The export states the start of the session since 1970 (TARGET_INFO_SESSION_START_TIME). Recordings "
+        "with a wall clock are aligned with it, as accurately as the clocks of their machines agree. Exports "
+        "from before 2021 need --offset."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("kernel, copy, memset, CUDA graph, host function", "slice on its stream, below context, device and process"),
@@ -317,9 +318,9 @@ class NsightSystems:
         ),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "The report itself (.nsys-rep, .qdrep) is closed: it has to be exported first.",
+        "The report itself (.nsys-rep, .qdrep) is in a closed format: export it first.",
         "Binary NVTX payloads are kept as text and not decoded.",
-        "How well the start of the session was read against the wall clock is not known.",
+        "The accuracy of the session's start against the wall clock is not known.",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -84,8 +84,8 @@ class NvprofSqlite:
     marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, counts=CountMarks((KERNEL,), r"event_\d+"))
     record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
     line_up: ClassVar[str] = (
-        "Times are nanoseconds since 1970, so it lines up with everything on the wall clock by itself; files of "
-        "several processes or ranks of one host share that clock."
+        "Times are nanoseconds since 1970, so nothing is needed to align it with files on the wall clock. "
+        "Files of several processes or ranks of one host share that clock."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("kernels", "slices on their stream, below context and device, with grid, block, registers, memory as args"),
@@ -116,10 +116,10 @@ class NvprofSqlite:
         ),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "Names of events and metrics are not in the file: they are called event_12, metric_34 after their numbers.",
-        "Threads have the number that nvprof stores, which is not the one of the operating system.",
+        "The file does not hold the names of events and metrics: they are called event_12, metric_34 by their numbers.",
+        "Threads have the number that nvprof stores, which differs from the tid.",
         "Rows about instructions, source lines and modules have no time; they are counted and left out.",
-        "Kernel names are demangled like c++filt does; nvprof itself prints them a little differently (float const *).",
+        "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
     )
 
     def sniff(self, head: Head) -> Match:

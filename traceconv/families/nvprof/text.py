@@ -509,8 +509,8 @@ class NvprofText:
         ),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "Threads: the API trace does not say which thread called; overlapping calls go to lanes.",
-        "Digits: console text has five, so that starts after the first second are coarse (use --csv -u ns).",
+        "The API trace does not name the calling thread; overlapping calls go to lanes.",
+        "Console text has five digits, so starts after the first second are coarse (use --csv -u ns).",
         "Lines of the program are counted and left out.",
     )
 

@@ -362,9 +362,9 @@ class OnednnVerbose:
     )
     record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
     line_up: ClassVar[str] = (
-        "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970, so it lines up by itself. "
-        "Without them: `--offset FILE=TIME`. Merged with a profile, it comes under the only process that can have "
-        "written it; where there are several, -O pid=N --same-machine says which."
+        "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970: nothing is needed. Without "
+        "them: `--offset FILE=TIME`. Merged with a profile, the log is shown under the only process that can "
+        "have written it; if there are several, choose with -O pid=N --same-machine."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
@@ -375,7 +375,7 @@ class OnednnVerbose:
     )
     skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "Threads: the log does not say which thread ran a primitive; overlapping primitives go to lanes.",
+        "The log does not say which thread ran a primitive; overlapping primitives go to lanes.",
         "Lines of other programs are counted and left out.",
     )
     checked = (

@@ -384,8 +384,8 @@ class Openvino:
     )
     skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a layer ran: OpenVINO does not print it.",
-        "The end of long layer names in printed tables; reports in files have them whole.",
+        "OpenVINO does not print when a layer ran.",
+        "Printed tables cut long layer names; reports in files hold them whole.",
     )
     checked = (
         ("benchmark_app (Python) of OpenVINO 2025.3.0 and 2026.4.1", "recorded", "CSV, JSON, printed counters, log"),

@@ -58,8 +58,8 @@ _UNKNOWN_FRAME = ("[unknown]", "[unknown]")
 
 #: Help for formats whose samples may have no CPU.
 NO_CPU_HELP = (
-    "A CPU that was not recorded (perf record without -a or --sample-cpu) is not made up: such samples have no counter "
-    "of their event. Perfetto v52 still shows a row `Cpu 0 EVENT (CPU not known)`, without values."
+    "If the CPU was not recorded (perf record without -a or --sample-cpu), samples have no counter of "
+    "their event. Perfetto v52 still shows a row `Cpu 0 EVENT (CPU not known)`, without values."
 )
 
 #: The clock domains by clockid_t of Linux.

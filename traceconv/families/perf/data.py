@@ -535,8 +535,8 @@ class PerfData:
         ("header: host, command, versions", "metadata"),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "Symbols are not in the file: frames are named by mapped file and offset, those of the kernel by address; "
-        "-O symbols=true reads names from the same builds on this machine.",
+        "The file holds no symbols: frames are named by mapped file and offset, those of the kernel by "
+        "address. -O symbols=true reads names from the same builds on this machine.",
         "Branch stacks, registers, copies of stacks (--call-graph dwarf) and addresses of data are not shown.",
         "Traces of hardware units (Intel PT) are counted, not decoded.",
         "Compressed recordings (-z) need the module zstandard, or Python 3.14.",
@@ -547,8 +547,8 @@ class PerfData:
         ("perf 6.1", "recorded", "threads, events, times, periods and CPUs against perf script of the same recordings"),
     )
     line_up: ClassVar[str] = (
-        "Record with -k CLOCK_MONOTONIC: the header then holds a reading of it and of the wall clock, and the "
-        "recording merges with all that counts either. No other tool reads perf's default clock (without -k)."
+        "Record with -k CLOCK_MONOTONIC. The header then holds a reading of it and of the wall clock, so the "
+        "recording is aligned with files on either. No other tool reads perf's default clock (without -k)."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -38,14 +38,15 @@ class PerfHeader:
         "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
     )
     line_up: ClassVar[str] = (
-        "It holds no events; its pair of clock readings relates CLOCK_MONOTONIC of this machine to the wall clock, for "
-        "other files of the machine, too. Better: perf script --header, which prints header and events."
+        "It holds no events. Its pair of clock readings relates CLOCK_MONOTONIC of this machine to the wall "
+        "clock, also for other files of the machine. Better use perf script --header, which prints header "
+        "and events."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
         ("clockid, reference time", "clock, snapshot of clock and wall clock"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("There are no events: they are in the text that perf script prints.",)
+    lost: ClassVar[tuple[str, ...]] = ("It holds no events: they are in the output of perf script.",)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for a header, MAYBE if events may follow beyond what can be seen."""

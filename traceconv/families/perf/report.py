@@ -156,7 +156,8 @@ class PerfReport:
     clock: ClassVar[ClockDomain] = NO_TIME
     record: ClassVar[str] = "perf report --stdio --no-children -g none > perf.report.txt"
     line_up: ClassVar[str] = (
-        "It has no times. Merged with one text of perf script or one perf.data, its tables stand under that input."
+        "It holds no times. Merged with one output of perf script or one perf.data, its tables are shown "
+        "under that input."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("table of an event", "table without a timeline"),
@@ -164,7 +165,7 @@ class PerfReport:
         ("number of samples, event count, header", "metadata"),
     )
     skips = (CHAIN_LINE,)
-    lost: ClassVar[tuple[str, ...]] = ("Call chains (-g): the samples themselves have them.",)
+    lost: ClassVar[tuple[str, ...]] = ("Call chains (-g) are not read; the samples themselves have them.",)
     checked = (
         ("perf 6.1", "recorded", "each row against the samples of the same recording"),
         ("perf 5", "a published text (a commit message of Linux)", "rows, levels, headings"),

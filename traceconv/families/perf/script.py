@@ -511,9 +511,9 @@ class PerfScript:
         "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
     )
     line_up: ClassVar[str] = (
-        "Record with -k CLOCK_MONOTONIC and print with --header: the header then names the clock and relates it to the "
-        "wall clock. No other tool reads perf's default clock (without -k): --offset lines it up, or its samples do, "
-        "if another file has slices of a sampled thread over some seconds."
+        "Record with -k CLOCK_MONOTONIC and print with --header. The header then names the clock and relates "
+        "it to the wall clock. No other tool reads perf's default clock (without -k): use --offset, or let "
+        "the samples align it, if another file has slices of a sampled thread over some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         (
@@ -527,9 +527,9 @@ class PerfScript:
     )
     skips = (MESSAGE, MORE_COLUMNS)
     lost: ClassVar[tuple[str, ...]] = (
-        "Addresses and offsets of frames: a frame is its symbol and file.",
-        "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs).",
-        "Without -F +pid the processes of the threads, unless a merged file shows a thread of that number.",
+        "Addresses and offsets of frames are left out: a frame is its symbol and file.",
+        "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs) are left out.",
+        "Without -F +pid, the process of a thread is known only if a merged file shows a thread of that number.",
         NO_CPU_HELP,
     )
     checked = (

@@ -449,8 +449,8 @@ class PerfStat:
     clock: ClassVar[ClockDomain] = STAT_CLOCK
     record: ClassVar[str] = "perf stat -I 100 -j -o perf.stat.json python run.py"
     line_up: ClassVar[str] = (
-        "perf stat tells its start in whole seconds of local time, and only with -o: --tz FILE=+02:00 uses that, "
-        "to a second. For more, --offset."
+        "perf stat prints its start in whole seconds of local time, and only with -o: --tz FILE=+02:00 uses "
+        "it, accurate to a second. For more accuracy, use --offset."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("count of an event in an interval (-I)", "counter from the start of the interval, with its unit"),
@@ -470,7 +470,7 @@ class PerfStat:
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "Metrics without counts (--metric-only) are not read.",
-        "When it began: known to a second at best.",
+        "The start is known to a second at best.",
     )
     checked = (
         ("perf 6.1", "recorded", "all forms: text, -x, -j, intervals, aggregations"),

@@ -70,8 +70,9 @@ class Perfetto:
         "builtin_data_sources { primary_trace_clock: BUILTIN_CLOCK_REALTIME }"
     )
     line_up = (
-        "Traces recorded by Perfetto hold snapshots of the wall clock and line up by themselves; those of other "
-        "writers do if their clock is CLOCK_REALTIME or a snapshot tells it. Otherwise give --offset."
+        "Traces recorded by Perfetto hold snapshots of the wall clock: nothing is needed. Nor is it for "
+        "those of other writers, if their clock is CLOCK_REALTIME or a snapshot relates it. Otherwise use "
+        "--offset."
     )
     becomes = (
         ("TYPE_SLICE_BEGIN and TYPE_SLICE_END", "slice"),
@@ -91,11 +92,11 @@ class Perfetto:
     lost = (
         "Packets of other data sources (ftrace, heap profiles, GPU render stages, ...) are not read; they are counted "
         "by kind.",
-        "Args of events that need a schema of their own are left out.",
+        "Args of events that need their own schema are left out.",
         "Stack frames keep function and module, not offset and line.",
         "A flow has no name, and points forward in time.",
-        "Packets compressed by zstd are not read, nor what was compressed more than 4 times over, nor more than 256 "
-        "MiB of one compressed packet.",
+        "Packets are not read if they are compressed by zstd, or compressed more than 4 times over; of one "
+        "compressed packet, at most 256 MiB are read.",
         "Flow ids of the end of a slice are left out; they are counted.",
     )
 

@@ -137,7 +137,7 @@ class PytorchKineto:
         ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
     skips = (EMPTY_EVENT,)
-    lost = ("Flows of which only one end was recorded.",)
+    lost = ("Flows of which only one end was recorded are not drawn.",)
     checked = (
         ("torch 2.13, CPU", "recorded", "all of the file, against the calls inside"),
         (

@@ -336,12 +336,13 @@ class PytorchTable:
     marks = FormatMarks(totals=TotalsMarks("calls", ("cpu_total_ns", "cuda_total_ns", "xpu_total_ns")))
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "There are no times of day and no order: it is a summary, not a timeline.",
-        "PyTorch prints 100 rows unless told otherwise, and does not say how many it left out.",
+        "There are no times and no order: it is a summary, not a timeline.",
+        "PyTorch prints 100 rows by default, and does not say how many it left out.",
         "Names, shapes and paths are cut to the width of their column; times have three decimals of their unit.",
     )
     line_up: ClassVar[str] = (
-        "Nothing to line up. Merged with the trace of the same run (export_chrome_trace), it comes under its process."
+        "There are no times to align. Merged with the trace of the same run (export_chrome_trace), it is "
+        "shown under its process."
     )
 
     def sniff(self, head: Head) -> Match:

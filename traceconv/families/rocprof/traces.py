@@ -78,8 +78,8 @@ class Rocprof:
     )
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
     line_up: ClassVar[str] = (
-        "Times count from boot, and host and device share them. The JSON names the host, so files with other clocks "
-        "since boot of the same host line up; else `--offset FILE=TIME`."
+        "Times count from boot, and host and device share that clock. The JSON names the host, so it is "
+        "aligned with files on clocks since boot of the same host; else `--offset FILE=TIME`."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("kernel dispatches", "slices on the queues of their device, with sizes and registers as args"),
@@ -95,9 +95,9 @@ class Rocprof:
     )
     skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
-        "Flows between calls and kernels in CSV: each file holds one kind of record; the JSON has all.",
-        "What kernels of RCCL do: they have one name; its calls tell, but return before it is done.",
-        "Addresses, code objects and samples of the program counter of the JSON.",
+        "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
+        "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
+        "Addresses, code objects and samples of the program counter in the JSON are not read.",
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (

@@ -62,8 +62,8 @@ class TensorflowProfiler:
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"
     )
     line_up = (
-        "The file does not say when it was recorded. The .xplane.pb beside it does, mostly: merge that instead, or "
-        "give --offset."
+        "The file does not state when it was recorded. The .xplane.pb beside it mostly does: merge that "
+        "instead, or use --offset."
     )
     becomes = (
         ("planes (/host:CPU, /device:GPU:0), which stand as pids", "process for a host, track for a device"),
@@ -75,8 +75,8 @@ class TensorflowProfiler:
     )
     skips = (EMPTY_EVENT,)
     lost = (
-        "The exporter stops after 1,000,000 events without a word.",
-        "When the profile was recorded is not in the file.",
+        "The exporter stops silently after 1,000,000 events.",
+        "The file does not state when the profile was recorded.",
     )
 
     def sniff(self, head: Head) -> Match:

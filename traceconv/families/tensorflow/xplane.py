@@ -93,8 +93,8 @@ class Xplane:
         "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"
     )
     line_up = (
-        "TensorFlow 2.18 and JAX write when the profile began, by the wall clock; such files line up by themselves. "
-        "Older ones need --offset."
+        "TensorFlow 2.18 and JAX write the start of the profile on the wall clock: nothing is needed. Older "
+        "files need --offset."
     )
     becomes = (
         ("a host plane (/host:CPU)", "process, with the pid if the plane has the stat process_id"),
@@ -112,7 +112,7 @@ class Xplane:
     lost = (
         "Picoseconds are rounded to nanoseconds.",
         "Stats that hold bytes (HLO modules) are left out.",
-        "What xprof computes from the events (regions of thread pools, op statistics) is not in the file.",
+        "The file does not hold what xprof computes from the events (regions of thread pools, op statistics).",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -303,9 +303,9 @@ class TvmDebugger:
     )
     skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a node ran: since 0.6 the table has mean times only, so positions are synthetic.",
-        "The date of Start Time and End Time, and their time zone.",
-        "The data of output tensors, which is never read.",
+        "Since 0.6 the table has only mean times, so it is not known when a node ran, and positions are synthetic.",
+        "Start Time and End Time have no date and no time zone.",
+        "The data of output tensors is never read.",
     )
     line_up: ClassVar[str] = (
         "Tables have no clock: place one with --offset or --anchor. Those of 0.5 have the local time of day: "

@@ -131,8 +131,8 @@ class TvmExecutionTrace:
     )
     skips = (EMPTY_EVENT, PARAMETER)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a node ran: the positions in the file are sums of means.",
-        "Parameters of the graph, which have no length.",
+        "The positions in the file are sums of means: it is not known when a node ran.",
+        "Parameters of the graph, which have no length, are left out.",
     )
     line_up: ClassVar[str] = "The file has no clock: place it with --offset or --anchor."
 

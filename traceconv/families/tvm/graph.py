@@ -39,7 +39,7 @@ class TvmGraph:
     )
     lost: ClassVar[tuple[str, ...]] = ("A graph has no times.",)
     line_up: ClassVar[str] = (
-        "Leave it beside the debugger's table or execution trace: these join it by themselves, with flows."
+        "Leave it in the folder of the debugger's table or execution trace: these read it themselves, and show flows."
     )
 
     def sniff(self, head: Head) -> Match:

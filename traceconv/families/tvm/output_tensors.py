@@ -38,9 +38,10 @@ class TvmOutputTensors:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("tensor", "row of a table without a timeline: node, output, shape, dtype, device, bytes"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("The data of the tensors, which is never read.", "The file has no times.")
+    lost: ClassVar[tuple[str, ...]] = ("The data of the tensors is never read.", "The file has no times.")
     line_up: ClassVar[str] = (
-        "Leave it beside the debugger's table or execution trace: these join it by themselves, if the graph is there."
+        "Leave it in the folder of the debugger's table or execution trace: these read it themselves, if the "
+        "graph is there."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -276,9 +276,9 @@ class TvmProfile:
     )
     skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "When a call ran: a report has no times, so positions are synthetic.",
-        "Which calls contain others (Relax VM).",
-        "In the text: single calls behind a row with Count above 1, and their order. JSON and CSV have both.",
+        "A report has no times: it is not known when a call ran, and positions are synthetic.",
+        "It is not known which calls contain others (Relax VM).",
+        "The text does not hold the single calls of a row with Count above 1, nor their order. JSON and CSV have both.",
     )
     line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
 

@@ -51,8 +51,8 @@ class Vtune:
         "-csv-delimiter comma -report-output timeline.csv"
     )
     line_up: ClassVar[str] = (
-        "The timeline counts from the start of the collection, which `vtune -report summary` prints to the second: "
-        "give it with --offset. External data in UTC is on the wall clock."
+        "The timeline counts from the start of the collection. `vtune -report summary` prints it to the "
+        "second: give it with --offset. External data in UTC is on the wall clock."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("bin of the timeline report", "value of a counter for each metric and group"),
@@ -68,8 +68,8 @@ class Vtune:
     )
     skips = (external.FOREIGN_LINE, reports.OTHER_LINE)
     lost: ClassVar[tuple[str, ...]] = (
-        "Reports other than the timeline hold no times; the timeline holds nothing finer than its bins.",
-        "Single samples, calls and threads' states stay in the closed result folder.",
+        "Reports other than the timeline hold no times; the resolution of the timeline is its bins.",
+        "Single samples, calls and states of threads are only in the result folder, whose format is closed.",
     )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
