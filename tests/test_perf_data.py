@@ -390,7 +390,7 @@ def elf(bits: int, order: str, build_id: bytes, functions: dict[str, tuple[int, 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_functions_are_named_by_the_file_of_the_same_build(tmp_path: Path, bits: int, order: str) -> None:
     library, other = tmp_path / "libx.so", tmp_path / "liby.so"
-    functions = {"early": (0x401010, 0x10), "late": (0x401030, 0x20), "no_size": (0x401060, 0)}
+    functions = {"_ZN2at5earlyEi": (0x401010, 0x10), "late": (0x401030, 0x20), "no_size": (0x401060, 0)}
     library.write_bytes(elf(bits, order, b"B" * 20, functions))
     other.write_bytes(elf(bits, order, b"other build id......", functions))
     maker = Maker(order)
@@ -407,7 +407,8 @@ def test_functions_are_named_by_the_file_of_the_same_build(tmp_path: Path, bits:
     path.write_bytes(maker.data())
     trace = read(path, format="perf-data", options={"symbols": "true"})
     names = [trace.frames[stack].name for stack in trace.samples.stack.tolist()]
-    assert names == ["early", "libx.so+0x1028", "late", "libx.so+0x1060", "liby.so+0x1018"]
+    assert [trace.frames[stack].named for stack in trace.samples.stack.tolist()] == [True, False, True, False, False]
+    assert names == ["at::early", "libx.so+0x1028", "late", "libx.so+0x1060", "liby.so+0x1018"]
     assert "1 files of this machine; 1 are absent or of another build" in trace.sources[0].notes[0]
     plain = read(path, format="perf-data")
     assert plain.frames[plain.samples.stack.tolist()[0]].name == "libx.so+0x1018"

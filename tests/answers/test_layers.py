@@ -459,10 +459,64 @@ def test_hardware_events_of_a_synthetic_recording(tmp_path: Path) -> None:
     assert misses == [0.5, 30, None]
 
 
-def test_functions_with_the_most_samples() -> None:
+def test_functions_that_take_most_of_the_cpu() -> None:
     samples = [Sample(1, at, frames=("main", "f" if at < 6 else "g")) for at in range(8)] + [Sample(1, 20)]
     rows = rows_of(made([Slice(1, "a", 0, 10)], samples))
-    assert (rows["a"]["symbols"], rows[NO_LAYER]["symbols"]) == ("f 75 %, g 25 %", "")
+    assert (rows["a"]["symbols"], rows[NO_LAYER]["symbols"]) == ("75 % f, 25 % g", "")
+    seldom = [Sample(1, 1, "page-faults", 10, ("touch",))] * 9 + [Sample(1, 2, "cycles", 600, ("f",))]
+    slow = [Sample(1, 12, "cycles", 1000, ("g",)), Sample(1, 13, "cycles", 3000, ("h",))]
+    (section,) = [layers(SliceTable(made([Slice(1, "a", 0, 10), Slice(1, "b", 10, 20)], seldom + slow)))]
+    assert [row["name"] for row in section.records()] == ["b", "a", NO_LAYER], "by cycles, not by samples"
+    assert [row["symbols"] for row in section.records()] == ["75 % h, 25 % g", "100 % f", ""]
+    assert "top symbols: from the samples of cycles; samples: of all events" in section.notes
+
+
+def test_code_without_names_counts_by_its_file() -> None:
+    trace = made([Slice(1, "a", 0, 10)], [Sample(1, at, frames=(f"l.so+{at}",)) for at in range(4)])
+    frames = [replace(frame, category="/opt/l.so", named=frame.name == "l.so+3") for frame in trace.frames]
+    table = SliceTable(trace.with_tables(frames=frames))
+    assert layers(table).records()[0]["symbols"] == "75 % l.so, 25 % l.so+3"
+    assert [(row["tree"], row["samples"]) for row in stacks(table, "a").records()] == [("l.so", 3), ("l.so+3", 1)]
+
+
+def test_events_that_count_time_are_shown_as_such(tmp_path: Path) -> None:
+    profile = tmp_path / "synthetic.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 40, "tid": 40, "ts": 0, "dur": 5000}
+    profile.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": [event]}))
+    lines = ["python 40/40 0.001000000: 2500000 cpu-clock:ppp: 401000 f+0x0 (a)\n"]
+    lines += ["python 40/40 0.002000000: 7 page-faults: 401000 g+0x0 (a)\n"]
+    for without in (False, True):
+        path = tmp_path / "synthetic.script.txt"
+        path.write_text(re.sub(r": (2500000|7) ", ": ", "".join(lines)) if without else "".join(lines))
+        inputs = [profile, traceconv.Input(path, "perf-script", offset_ns=10**18)]
+        asked = Questions(["layers"], stacks="a")
+        section, tree = traceconv.report(inputs, asked, constraints=Constraints(same_machine=True))
+        row = section.records()[0]
+        assert (row["cpu-clock:ppp"], row["page-faults"]) == ((1, 1) if without else (2_500_000, 7))
+        units = {column.name: column.unit for column in section.columns}
+        assert units["cpu-clock:ppp"] is (Unit.COUNT if without else Unit.NS)
+        assert units["page-faults"] is Unit.COUNT
+        assert any("no periods are printed" in note for note in section.notes) == without
+        shown = {row["frame"]: (row["cpu-clock:ppp"], row["share"]) for row in tree.records()}
+        assert shown == {"f": (row["cpu-clock:ppp"], 1), "g": (0, 0)}
+
+
+def test_it_is_said_how_sure_counts_of_intervals_are(tmp_path: Path) -> None:
+    profile = tmp_path / "synthetic.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 40, "tid": 40, "ts": 0, "dur": 5000}
+    profile.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": [event]}))
+    stat = tmp_path / "synthetic.stat.txt"
+    head = "# started on Sun Sep  9 01:46:40 2001\n\n#           time             counts unit events\n"
+    stat.write_text(head + "     0.002000000               1.50 msec task-clock\n")
+    counted = traceconv.Input(stat, "perf-stat", options={"utc_offset": "+00:00"})
+    (section,) = traceconv.report([profile, counted], Questions(["layers"]))
+    assert "task-clock, msec" in [column.title for column in section.columns]
+    said = [note for note in section.notes if note.startswith("synthetic.stat.txt: the") or "no thread" in note]
+    assert said == [
+        "synthetic.stat.txt: the intervals are placed within 1 s: "
+        "a layer that is not longer can have the counts of its neighbours",
+        "synthetic.stat.txt: no thread is named, so counts of a whole CPU can include other programs",
+    ]
 
 
 def test_counts_of_a_profile_belong_to_its_layers() -> None:

@@ -168,6 +168,25 @@ def test_wide_tables_are_turned() -> None:
     assert alone[1] == f"  device                 {row[0]}"
 
 
+def test_texts_that_do_not_fit_stand_below_their_row() -> None:
+    columns = (
+        Column("name", "name", Unit.TEXT),
+        Column("samples", "samples", Unit.COUNT, within="away"),
+        Column("away", "away", Unit.COUNT, detail=True),
+        Column("cpu-clock", "cpu-clock", Unit.NS),
+        Column("symbols", "top symbols", Unit.TEXT, below=True),
+    )
+    rows = [(f"layer {at}", 10 * at, at or None, at * 10**6, "99 % " + "f" * 30 if at else "") for at in range(5)]
+    section = Section("layers", columns, rows)
+    assert text([section], 2, 60).split("\n")[1:5] == [
+        "  name     samples  cpu-clock",
+        "  layer 0        0       0 ns",
+        "  layer 1   10 ± 1       1 ms",
+        "      top symbols: 99 % " + "f" * 30,
+    ]
+    assert text([section], 2, 80).split("\n")[3] == "  layer 1   10 ± 1       1 ms  99 % " + "f" * 30
+
+
 def test_a_column_is_shown_where_the_first_rows_hold_nothing_in_it() -> None:
     assert "cycles" in run(COUNTED, "--section", "layers", "--top", "1").stdout
 

@@ -20,6 +20,19 @@ def test_names(mangled: str) -> None:
     assert demangle(mangled) == NAMES[mangled]
 
 
+def test_names_without_parameters() -> None:
+    """As `c++filt -p` prints them, but for clones, which are functions of their own."""
+    for mangled, name in {
+        "_ZN2at6native4gemmIfLi4EEEvPT_i": "at::native::gemm<float, 4>",
+        "_ZN3c106SymInt8release_Ev.isra.0": "c10::SymInt::release_ [clone .isra.0]",
+        "_ZZN1A1fEiENKUlvE_clEv": "A::f(int)::{lambda()#1}::operator()",
+        "_ZNK3fooclEi": "foo::operator()",
+        "_ZdlPvm": "operator delete",
+        "main": "main",
+    }.items():
+        assert demangle(mangled, parameters=False) == name
+
+
 @pytest.mark.parametrize("name", ["", "_Z", "main", "__nv_static_12_foo", "?f@@YAXH@Z", "_ZN", "_Z3foo9", "_Z1fS5_"])
 def test_what_is_no_such_name_stays(name: str) -> None:
     assert demangle(name) == name

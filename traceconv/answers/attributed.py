@@ -189,10 +189,7 @@ def _grafted(
 
     caller, inner = np.divmod(used, size)
     above = number(caller * size + parent[inner])
-    grafted = [
-        Frame(frames[at].name, frames[at].category, up)
-        for at, up in zip((inner - 1).tolist(), above.tolist(), strict=True)
-    ]
+    grafted = [replace(frames[at], parent=up) for at, up in zip((inner - 1).tolist(), above.tolist(), strict=True)]
     return [*outermost, *grafted], number(wanted).astype(np.int32)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from traceconv.answers.operations import rounded
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Window
-from traceconv.answers.tables import Rows, SliceTable, Uncut
+from traceconv.answers.tables import Rows, SliceTable, Uncut, interval_counters
 from traceconv.model.trace import Counters, Flows, Slices, take
 
 
@@ -68,11 +67,7 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     Integer counts stay integers: the part up to a time is rounded half to even.
     """
     trace, counters = table.trace, table.trace.counters
-    patterns = [trace.sources[track.source].marks.interval_counts for track in trace.tracks]
-    is_count = np.array(
-        [bool(one and re.fullmatch(one, track.name)) for one, track in zip(patterns, trace.tracks, strict=True)], bool
-    )
-    is_counted = is_count[counters.track]
+    is_counted = np.isin(counters.track, interval_counters(trace))
     order = np.flatnonzero(is_counted)[np.lexsort((counters.ts[is_counted], counters.track[is_counted]))]
     found = take(counters, order)
     ends = np.append(found.ts[1:], found.ts[-1:])

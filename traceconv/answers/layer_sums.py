@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from traceconv.answers.attribution import BEHIND, NONE, distinct, expanded, grou
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.owners import Owners, Pool
 from traceconv.answers.slice_counts import Counts
-from traceconv.answers.tables import Rows
+from traceconv.answers.tables import Rows, interval_counters
 from traceconv.model.trace import I32, I64
 
 
@@ -54,10 +53,14 @@ class Event(NamedTuple):
     Attributes:
         values: the sums.
         counts: the number of counts in each; None if everything that ran was counted.
+        unit: the unit of the values; "" for plain counts.
+        number: the index of the name of the samples in the strings; None for counts.
     """
 
     values: npt.NDArray[Any]
     counts: npt.NDArray[Any] | None = None
+    unit: str = ""
+    number: int | None = None
 
     def shown(self, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[Any]:
         """Return the sums by row, None without any count; `sums` is `Layers.own` or `Layers.total`."""
@@ -252,20 +255,21 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], Event]:
     """Return the counts of intervals by event and input, for each segment."""
     trace = layers.owners.table.trace
     counters = trace.counters
-    found: dict[tuple[str, int], npt.NDArray[Any]] = {}
+    found: dict[tuple[str, int], Event] = {}
+    wanted = set(interval_counters(trace))
     for track, rows in grouped(counters.track.astype(np.int64)):
-        one = trace.tracks[track]
-        pattern = trace.sources[one.source].marks.interval_counts
-        if not pattern or not re.fullmatch(pattern, one.name):
+        if track not in wanted:
             continue
+        one = trace.tracks[track]
         rows = rows[np.argsort(counters.ts[rows], kind="stable")]
         whole = bool(np.all(counters.is_integer[rows] == 1))
         counts = counters.integer[rows] if whole else counters.value[rows]
-        pool = layers.owners.counted(track)
+        pool, _ = layers.owners.counted(track)
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
-        found[key] = found[key] + values if key in found else values
-    return {key: Event(values) for key, values in found.items()}
+        unit = "" if one.unit == "count" else one.unit
+        found[key] = Event(found[key].values + values if key in found else values, unit=unit)
+    return found
 
 
 def slice_counts(layers: Layers) -> dict[tuple[str, int], Event]:

@@ -5,6 +5,7 @@ docs/answers.md has the definitions; `owners`, `attribution` and `layer_sums` at
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -15,23 +16,31 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval_counts, slice_counts
+from traceconv.answers.layer_sums import (
+    Apart,
+    Event,
+    Layers,
+    Sampled,
+    interval_counts,
+    slice_counts,
+)
 from traceconv.answers.operations import combined, in_order, key_of, sorted_by
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import Severity
-from traceconv.model.trace import I64, occurring
+from traceconv.model.times import format_short
+from traceconv.model.trace import I64, Frame, occurring
 
 _COLUMNS = (
     Column("calls", "calls", Unit.COUNT),
     Column("self_ns", "self", Unit.NS),
     Column("total_ns", "total", Unit.NS),
-    Column("samples", "samples", Unit.COUNT),
-    Column("uncertain_samples", "± samples", Unit.COUNT),
-    Column("samples_total", "samples, total", Unit.COUNT),
+    Column("samples", "samples", Unit.COUNT, within="uncertain_samples"),
+    Column("uncertain_samples", "± samples", Unit.COUNT, detail=True),
+    Column("samples_total", "samples, total", Unit.COUNT, spare=True),
     Column("uncertain_samples_total", "± samples, total", Unit.COUNT, detail=True),
     Column("worker_samples", "samples of workers", Unit.COUNT, detail=True),
     Column("primitives", "primitives", Unit.COUNT, detail=True),
@@ -43,13 +52,14 @@ _COLUMNS = (
 )
 #: The columns behind those of events.
 _TEXTS = (
-    Column("implementations", "implementations", Unit.TEXT, spare=True),
-    Column("symbols", "top symbols", Unit.TEXT, spare=True),
+    Column("implementations", "implementations", Unit.TEXT, below=True),
+    Column("symbols", "top symbols", Unit.TEXT, below=True),
 )
 #: The row for costs outside of layers.
 NO_LAYER = "(no layer)"
 NOTHING = "no input has samples, counts or primitives inside of layers"
 _SHOWN = 3  # the most symbols and implementations of a row
+_LEAST_SHARE = 0.5  # per cent
 _CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
 _INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
 _MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI_BR_MSP")
@@ -58,12 +68,12 @@ Values = npt.NDArray[Any]
 
 
 def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
-    """Return a row for each value of the keys of layers, most samples first, and one for costs outside of layers.
+    """Return a row for each value of the keys of layers, the most CPU first, and one for costs outside of layers.
 
     Args:
         table: the slices.
         by: the keys that layers are grouped by, as in `operations`.
-        sort: the name or the title of a column; "" for samples.
+        sort: the name or the title of a column; "" for the event that measures the use of the CPU, else samples.
 
     Raises:
         UsageError: a key or the column is not known.
@@ -89,12 +99,13 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
     cells |= _times(sums) | of_samples(sums, sampled)
     cells |= calls.columns() if len(calls.rows) else {}
-    cells["symbols"] = _symbols(sums, sampled)
     taken = {*by, *(column.name for column in (*_COLUMNS, *_TEXTS))}
     events = events_of(sums, sampled, counts, taken)
+    main = main_event(events)
+    events = {name: events[name] for name in sorted(events, key=lambda name: name != main)}
+    cells["symbols"] = _symbols(sums, sampled, events.get(main))
     for name, event in events.items():
-        unit = Unit.COUNT if event.values.dtype == np.int64 else Unit.RATE
-        section.columns += (Column(name, name, unit), Column(f"{name}_total", f"{name}, total", unit, detail=True))
+        section.columns += columns_of(name, event)
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     for name, ratios in ratios_of(list(events), cells).items():
         title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
@@ -103,10 +114,12 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     section.columns += _TEXTS
     nothing = [None] * (sums.groups + 1)
     rows = list(zip(*(cells.get(column.name, nothing) for column in section.columns), strict=True))
-    amounts = [cells[name] for name in ("samples", "self_ns", *events) if name in cells]
+    amounts = [cells[name] for name in (main, "samples", "self_ns", *events) if name in cells]
     order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
     section.rows = in_order(rows, sorted_by(sort, section.columns)) if sort else [rows[at] for at in order]
     section.notes += notes_of(sums, sampled, cells)
+    if sum(event.number is not None for event in events.values()) > 1:
+        section.notes.append(f"top symbols: from the samples of {main}; samples: of all events")
     section.notes.append(
         "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
@@ -192,10 +205,12 @@ def events_of(
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
     found: dict[str, Event] = {}
+    times = re.compile("|".join(source.marks.times for source in trace.sources if source.marks.times) or "(?!)")
     for number in occurring(names):
         of_name = names == number
         values = sums.by_segment(sampled.segment[of_name], trace.samples.weight[sampled.rows[of_name]])
-        found[_free(trace.strings[number], taken)] = Event(values)
+        name = trace.strings[number]
+        found[_free(name, taken)] = Event(values, unit="ns" if times.fullmatch(name) else "", number=number)
     for (counted, source), event in counts.items():
         name = _free(counted, taken)
         found[f"{name} ({trace.sources[source].name})" if name in found else name] = event
@@ -205,6 +220,21 @@ def events_of(
 def _free(event: str, taken: Collection[str]) -> str:
     """Return a name for an event so that neither it nor its sum has a taken name."""
     return f"{event} (event)" if event in taken or f"{event}_total" in taken or event.endswith("_total") else event
+
+
+def main_event(events: dict[str, Event]) -> str:
+    """Return which sampled event tells the use of the CPU: a time, else cycles, else the first; "" without samples."""
+    sampled = {name: event for name, event in events.items() if event.number is not None}
+    in_order = sorted(sampled, key=lambda name: (sampled[name].unit != "ns", _parts_of(name)[0] not in _CYCLES))
+    return in_order[0] if in_order else ""
+
+
+def columns_of(name: str, event: Event) -> tuple[Column, Column]:
+    """Return the columns of an event: of the layer itself, and with all that ran inside it."""
+    whole = event.values.dtype == np.int64
+    unit = (Unit.NS if event.unit == "ns" else Unit.COUNT) if whole else Unit.RATE
+    title = f"{name}, {event.unit}" if event.unit and unit is not Unit.NS else name
+    return Column(name, title, unit), Column(f"{name}_total", f"{title}, total", unit, detail=True)
 
 
 def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -241,31 +271,38 @@ def _parts_of(event: str) -> tuple[str, str]:
     return match[2], f":{unit}{privilege[1] if privilege else ''}" if unit or privilege else ""
 
 
-def _symbols(sums: Layers, sampled: Sampled) -> list[str]:
-    """Return the innermost functions with most samples of each layer, with their shares."""
+def _symbols(sums: Layers, sampled: Sampled, event: Event | None) -> list[str]:
+    """Return the innermost functions with most of an event in each layer, with their shares."""
     trace = sums.owners.table.trace
     numbers: dict[str, int] = {}
-    of_frame = [numbers.setdefault(frame.name, len(numbers)) for frame in trace.frames]
+    of_frame = [numbers.setdefault(called(frame), len(numbers)) for frame in trace.frames]
     stack = trace.samples.stack[sampled.rows]
     known = stack >= 0
+    if event is not None:
+        known &= trace.samples.name[sampled.rows] == event.number
+    amounts = trace.samples.weight[sampled.rows[known]]
     leaf = np.array(of_frame, np.int64)[stack[known]]
-    ones = np.ones(len(leaf), np.int64)
-    return _most(sums.of_segment[sampled.segment[known]], leaf, ones, list(numbers), sums.groups)
+    amounts = amounts if np.any(amounts) else np.ones(len(leaf), np.int64)  # periods of 0
+    return _most(sums.of_segment[sampled.segment[known]], leaf, amounts, list(numbers), sums.groups)
+
+
+def called(frame: Frame) -> str:
+    """Return the function of a frame; where nobody knows it, the file that its code is in."""
+    return frame.name if frame.named else posixpath.basename(frame.category) or frame.name
 
 
 def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int) -> list[str]:
     """Return the texts with the largest sums of amounts for each row, with their shares."""
     pairs, at = np.unique(group * (len(texts) + 1) + what, return_inverse=True)
-    sums = np.zeros(len(pairs), np.int64)
-    np.add.at(sums, at.reshape(-1), amounts)
+    sums = np.bincount(at.reshape(-1), amounts, len(pairs))
     group, what = np.divmod(pairs, len(texts) + 1)
     order = np.lexsort((what, -sums, group))
-    whole = np.zeros(groups + 1, np.int64)
-    np.add.at(whole, group, sums)
+    whole = np.bincount(group, sums, groups + 1)
     found: list[list[str]] = [[] for _ in range(groups + 1)]
     for one, text, amount in zip(group[order].tolist(), what[order].tolist(), sums[order].tolist(), strict=True):
-        if len(found[one]) < _SHOWN and amount:
-            found[one].append(f"{texts[text]} {100 * amount / int(whole[one]):.0f} %")
+        share = 100 * amount / whole[one] if amount else 0
+        if len(found[one]) < _SHOWN and share >= _LEAST_SHARE:
+            found[one].append(f"{share:.0f} % {texts[text]}")
     return [", ".join(shown) for shown in found]
 
 
@@ -369,7 +406,28 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
             found.append(f"{called}: samples so close to an edge of the layer that the clock bound decides{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
-        found.append(f"{workers} samples are of worker threads: each counts for the layer that its process was running")
+        are = "samples are" if workers > 1 else "sample is"
+        found.append(f"{workers} {are} of worker threads: each counts for the layer that its process was running")
     if sums.shared:
         found.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
+    return found + _notes_of_intervals(sums.owners)
+
+
+def _notes_of_intervals(owners: Owners) -> list[str]:
+    """Return how certain it is which layers counts of intervals belong to, for each input that has some."""
+    trace, found = owners.table.trace, []
+    for number, source in enumerate(trace.sources):
+        counted = [owners.counted(track) for track in interval_counters(trace) if trace.tracks[track].source == number]
+        lines = {line for pool, _ in counted for line in pool}
+        if not lines:
+            continue
+        bounds = [owners.bound([number], line) for line in sorted(lines)]
+        known = [bound for bound in bounds if bound is not None]
+        if len(known) < len(bounds):
+            found.append(f"{source.name}: the clock bound between its intervals and the layers is not known")
+        elif max(known):
+            text = f"{source.name}: the intervals are placed within {format_short(max(known))}"
+            found.append(f"{text}: a layer that is not longer can have the counts of its neighbours")
+        if any(pool and not named for pool, named in counted):
+            found.append(f"{source.name}: no thread is named, so counts of a whole CPU can include other programs")
     return found

@@ -142,23 +142,27 @@ class Owners:
             return self._related(source, tuple(range(len(self.timelines)))), False
         return self._related(source, self._guessed(track, process)), False
 
-    def counted(self, counter: int) -> Pool:
-        """Return the timelines for counts of intervals; for counts of a thread, those of its samples."""
+    def counted(self, counter: int) -> tuple[Pool, bool]:
+        """Return the timelines for counts of intervals, and whether a thread or process is named.
+
+        Counts of a thread get the timelines of its samples.
+        """
         tracks = self.table.trace.tracks
         source, above = tracks[counter].source, tracks[counter].parent
         pattern = self.table.trace.sources[source].marks.interval_threads
         match = re.fullmatch(pattern, tracks[above].name) if pattern and above != NO_TRACK else None
         if match is None:
-            return self.pool(counter, source)[0]
+            named = above != NO_TRACK and tracks[self.table.process_of(above)].kind is TrackKind.PROCESS
+            return self.pool(counter, source)[0], named
         tid = int(match["tid"])
         threads = {self._thread_above(at) for at, one in enumerate(tracks) if one.tid == tid} - {NO_TRACK}
         if threads:
-            return self.pool(threads.pop(), source)[0] if len(threads) == 1 else ()
+            return self.pool(threads.pop(), source)[0] if len(threads) == 1 else (), True
         if len(self._of_process) != 1:
-            return ()
+            return (), True
         ((framework, lines),) = self._of_process.items()
         is_one = tracks[framework].pid is None or match["name"] in self._names(framework)
-        return self._related(source, lines) if is_one else ()
+        return self._related(source, lines) if is_one else (), True
 
     def _names(self, process: int) -> set[str]:
         """Return the names of a process and its threads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -23,6 +24,10 @@ _READABLE = 28
 #: Of a turned table: the width of lines without a terminal; from which width on texts have several lines, and words.
 _USUAL_WIDTH, _LONGEST_TURNED, _LONGEST_WORD = 120, 20, 32
 _UNLIMITED = 1 << 30
+_WIDEST_NOTE = 80
+_LONGEST_IN_TITLE = 10  # words of a title are broken from there on, if need be
+#: Texts that can stand below their rows: their least width beside other columns, and their indentation below.
+_LEAST_BESIDE, _INDENT = 32, 6
 
 
 def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
@@ -39,28 +44,51 @@ def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
 def _text(section: Section, top: int, width: int) -> list[str]:
     rows = section.rows[:top] if top else section.rows
     columns, cells = _shown(section, rows, 0 if width else _LONGEST_TEXT)
+    everything = columns, cells
+    below = [at for at, column in enumerate(columns) if column.below]
+    below = below if width and not _has_room(columns, cells, width) else []
+    texts = [[f"{columns[at].title}: {row[at]}" for at in below if row[at]] for row in cells]
+    columns, cells = _without(below, columns, cells)
     columns, cells, omitted = _without_spare(columns, cells, width) if width else (columns, cells, [])
-    titles = [column.title for column in columns]
-    lines = [section.heading]
-    is_text = [column.unit is Unit.TEXT for column in columns]
-    widths = _widths(columns, cells, width)
-    if widths is None or len(titles) > (_MOST_COLUMNS if len(titles) == len(section.columns) else _MOST_IN_SHORT):
-        lines += _side_by_side(titles, cells, is_text, width)
+    lines, widths = [section.heading], _widths(columns, cells, width)
+    most = _MOST_COLUMNS if len(everything[0]) == len(section.columns) else _MOST_IN_SHORT
+    if widths is None or len(columns) > most:
+        lines += _side_by_side(*everything, width)
     elif cells:
-        folded = zip_longest(*map(wrap, titles, widths), fillvalue="")
-        for shown in (*folded, *cells):
+        is_text = [column.unit is Unit.TEXT for column in columns]
+        titles = [wrap(column.title, room) for column, room in zip(columns, widths, strict=True)]
+        folded = zip_longest(*titles, fillvalue="")
+        for shown, under in (*((title, []) for title in folded), *zip(cells, texts, strict=True)):
             parts = zip(map(shortened, shown, widths), widths, is_text, strict=True)
             line = "  ".join(f"{cell:<{room}}" if left else f"{cell:>{room}}" for cell, room, left in parts)
             lines.append(f"  {line}".rstrip())
+            lines += [" " * _INDENT + shortened(one, width - _INDENT) for one in under]
     hidden = len(section.rows) - len(rows)
     lines += [f"  {quantity(hidden, 'more rows')}: --top {len(section.rows)}"] if hidden else []
     notes = [f"  {one_line(note)}" for note in section.notes]
     if omitted:
         notes.insert(0, f"  too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns")
     if width:
-        wrapped = TextWrapper(width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        wrapped = TextWrapper(
+            min(width, _WIDEST_NOTE), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        )
         notes = [line for note in notes for line in wrapped.wrap(note)]
     return lines + notes
+
+
+def _has_room(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> bool:
+    """Return whether the texts that can stand below their rows fit beside the other columns."""
+    widths = [max(map(len, column)) for column in zip([column.title for column in columns], *cells, strict=True)]
+    least = [min(one, _LEAST_BESIDE) if column.below else one for one, column in zip(widths, columns, strict=True)]
+    return sum(least) + 2 * len(least) <= width
+
+
+def _without(
+    places: Sequence[int], columns: list[Column], cells: list[list[str]]
+) -> tuple[list[Column], list[list[str]]]:
+    """Return the columns and cells but for some columns."""
+    kept = [at for at in range(len(columns)) if at not in places]
+    return [columns[at] for at in kept], [[row[at] for at in kept] for row in cells]
 
 
 def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> list[int] | None:
@@ -68,7 +96,8 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: in
     titles = [column.title for column in columns]
     is_text = [column.unit is Unit.TEXT for column in columns]
     room = width - 2 * len(titles) if width else _UNLIMITED
-    words = [max(title.split(), key=len) for title in titles]  # a title may have several lines
+    # A title may have several lines.
+    words = [max(re.split(r"\s+|(?<=-)", title), key=len)[:_LONGEST_IN_TITLE] for title in titles]
     return widths_within([titles, *cells], is_text, room) or widths_within([words, *cells], is_text, room)
 
 
@@ -88,9 +117,8 @@ def _without_spare(
             return columns, cells, omitted
         if not spare:
             return (columns, cells, omitted) if widths else (all_columns, all_cells, [])
-        at = spare[-1]
-        omitted.insert(0, columns[at].title)
-        columns, cells = columns[:at] + columns[at + 1 :], [row[:at] + row[at + 1 :] for row in cells]
+        omitted.insert(0, columns[spare[-1]].title)
+        columns, cells = _without(spare[-1:], columns, cells)
 
 
 def _turned(text: str) -> int:
@@ -99,10 +127,10 @@ def _turned(text: str) -> int:
     return min(len(text), max(_LONGEST_TURNED, min(longest, _LONGEST_WORD)))
 
 
-def _side_by_side(
-    titles: Sequence[str], rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int
-) -> list[str]:
+def _side_by_side(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """Return a turned table: a line for each column, as many rows beside each other as fit, the others below."""
+    titles = [column.title for column in columns]
+    is_text = [column.unit is Unit.TEXT for column in columns]
     left = max(map(len, titles))
     room = (width or _USUAL_WIDTH) - left - 2
     widths = [
@@ -135,18 +163,23 @@ def _shown(
     """Return the displayed columns and the cells of rows, with texts of at most `longest` characters."""
     has_details = any(column.detail for column in section.columns)
     shown = [
-        (at, column)
+        (at, column, section.place(column.within) if column.within else None)
         for at, column in enumerate(section.columns)
         if not has_details or (not column.detail and any(row[at] not in (None, "") for row in section.rows))
     ]
-    cells = [[shown_cell(row[at], column.unit, longest) for at, column in shown] for row in rows]
-    return [column for _, column in shown], cells
+
+    def cell(row: Sequence[Cell], at: int, column: Column, within: int | None) -> str:
+        number = shown_cell(row[at], column.unit, longest)
+        return number if within is None or row[within] is None else f"{number} ± {row[within]}"
+
+    cells = [[cell(row, *which) for which in shown] for row in rows]
+    return [column for _, column, _ in shown], cells
 
 
 def detailed(section: Section) -> Section:
     """Return the table with all columns displayed, except empty ones."""
     kept = [at for at in range(len(section.columns)) if any(row[at] not in (None, "") for row in section.rows)]
-    columns = tuple(replace(section.columns[at], detail=False) for at in kept)
+    columns = tuple(replace(section.columns[at], detail=False, within="") for at in kept)
     return replace(section, columns=columns, rows=[tuple(row[at] for at in kept) for row in section.rows])
 
 

@@ -36,12 +36,14 @@ class Column:
     """One column.
 
     Attributes:
-        name: the name in data; it ends in `_ns` for times.
+        name: the name in data; it ends in `_ns` for times, but events keep their names.
         title: the title for people.
         unit: the unit of its numbers.
         detail: whether text and Markdown leave it out, so that the table fits a terminal. A table with such columns is
             also shown without empty ones.
         spare: whether it is left out, with a note, if the terminal is too narrow.
+        within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell.
+        below: whether its texts get lines of their own if the terminal is too narrow.
     """
 
     name: str
@@ -49,6 +51,8 @@ class Column:
     unit: Unit
     detail: bool = False
     spare: bool = False
+    within: str = ""
+    below: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,3 +157,13 @@ class SliceTable:
 
     def _strings_matching(self, accepts: Any) -> npt.NDArray[np.bool_]:
         return np.fromiter((bool(accepts(text)) for text in self.trace.strings), bool, len(self.trace.strings))
+
+
+def interval_counters(trace: Trace) -> list[int]:
+    """Return the tracks of counters whose values are counts of intervals."""
+    patterns = [trace.sources[track.source].marks.interval_counts for track in trace.tracks]
+    return [
+        at
+        for at, (track, pattern) in enumerate(zip(trace.tracks, patterns, strict=True))
+        if track.kind is TrackKind.COUNTER and pattern and re.fullmatch(pattern, track.name)
+    ]

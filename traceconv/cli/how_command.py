@@ -50,5 +50,7 @@ def _lines(format: str) -> Iterator[str]:
         yield "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         yield "traceconv anchor -o anchor.json -- COMMAND"
     if others:
-        with_counts = [name for name in others if getattr(importer_class(name), "with_perf", "")]
-        yield f"# {format} is also {', '.join(others)}: traceconv how {(with_counts or others)[0]}"
+        with_costs = [name for name in others if getattr(importer_class(name), "with_perf", "")]
+        yield f"# {format} is also {', '.join(others)}: traceconv how {others[0]}"
+        if with_costs and not with_perf:
+            yield f"# What each layer costs inside the machine: traceconv how {with_costs[0]}"

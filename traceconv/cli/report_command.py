@@ -36,7 +36,6 @@ _ENDINGS = {
 _ROWS, _PAGE_ROWS = 20, 500
 #: Of these forms tables without rows are left out that nobody asked for.
 _BRIEF = ("text", "markdown")
-_WIDEST_NOTE = 80  # columns, on a terminal
 
 
 def _questions(
@@ -189,7 +188,7 @@ def command(
     if shown.details and shown.form in _BRIEF:
         printed = [detailed(section) for section in printed]
     if shown.path == "-" and shown.form == "text" and (width := width_of(sys.stdout)):
-        rendered = text(printed, shown.rows, min(width, _WIDEST_NOTE))
+        rendered = text(printed, shown.rows, width)
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
     if shown.path == "-":

@@ -25,11 +25,16 @@ _MANGLED = re.compile(r"_?_Z[A-Za-z0-9_]")
 
 
 @lru_cache(maxsize=1 << 14)
-def demangle(name: str) -> str:
-    """Return the demangled name, or `name` itself if it is not mangled or not supported."""
+def demangle(name: str, *, parameters: bool = True) -> str:
+    """Return the demangled name, or `name` itself if it is not mangled or not supported.
+
+    Args:
+        name: the mangled name.
+        parameters: whether functions get their parameters and their result; perf prints names without.
+    """
     if not _MANGLED.match(name) or len(name) > MAX_LENGTH:
         return name
     try:
-        return Grammar(name).whole()
+        return Grammar(name).whole(parameters=parameters)
     except (Unknown, LookupError, ValueError, RecursionError):
         return name

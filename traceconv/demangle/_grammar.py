@@ -35,9 +35,9 @@ class Grammar:
         self._pack_size: int | None = None
         self._lambdas = 0
 
-    def whole(self) -> str:
-        """Return the text of the whole name."""
-        found = self._encoding()
+    def whole(self, *, parameters: bool) -> str:
+        """Return the text of the whole name, of a function with its parameters or without."""
+        found = self._encoding(with_result=parameters, with_parameters=parameters)
         rest = self._text.rest()
         if rest and not rest.startswith("."):
             raise Unknown
@@ -51,14 +51,14 @@ class Grammar:
 
     # -- functions ----------------------------------------------------------------------------------------------
 
-    def _encoding(self, with_result: bool = True) -> str:
+    def _encoding(self, with_result: bool = True, with_parameters: bool = True) -> str:
         """Return a function with its parameters, or a variable."""
         name, is_template, ending = self.name(of_function=True)
         if self._text.peek() in ("", "E", "."):
             return name
         result = self.type() if is_template else None
         parameters = self.parameters()
-        text = f"{name}({parameters}){ending}"
+        text = f"{name}({parameters}){ending}" if with_parameters else name
         if result is None or not with_result:
             return text
         return f"{result.before}{'' if result.after else ' '}{text}{result.after}"

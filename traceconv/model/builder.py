@@ -293,9 +293,9 @@ class Builder:
         self._totals[track] += 1
         self.instant(track, row * _TOTALS_STEP_NS, name, category, args, at)
 
-    def frame(self, name: str, category: str = "", parent: int = -1) -> StackId:
+    def frame(self, name: str, category: str = "", parent: int = -1, *, named: bool = True) -> StackId:
         """Return the id of a frame of a call stack; the id also stands for the stack from the outermost frame to it."""
-        frame = Frame(name, category, parent)
+        frame = Frame(name, category, parent, named)
         if frame not in self._frames:
             self._frames[frame] = StackId(len(self._frames))
         return self._frames[frame]

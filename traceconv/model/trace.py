@@ -191,11 +191,19 @@ class Logs:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame of a call stack in a tree: `parent` is the index of its caller, -1 for the outermost."""
+    """A frame of a call stack in a tree.
+
+    Attributes:
+        name: of the function; where nobody knows it, an address.
+        category: the file that its code is in.
+        parent: the index of its caller, -1 for the outermost.
+        named: whether the name is that of a function.
+    """
 
     name: str
     category: str
     parent: int
+    named: bool = True
 
 
 TABLES = {

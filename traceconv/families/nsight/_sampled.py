@@ -98,7 +98,9 @@ class Sampled:
         found = self._frames.get(key)
         if found is None:
             text = self._export.text
-            found = self._frames[key] = self._out.frame(text(symbol) or _UNKNOWN, text(module), parent)
+            found = self._frames[key] = self._out.frame(
+                text(symbol) or _UNKNOWN, text(module), parent, named=bool(text(symbol))
+            )
         return found
 
     # -- thread states ----------------------------------------------------------------------------------------------

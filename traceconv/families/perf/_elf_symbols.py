@@ -1,8 +1,8 @@
 """Read function names from ELF files on this machine (.symtab, else .dynsym), if the build id is the expected one.
 
 The program headers of an ELF file (PT_LOAD) map its parts to addresses, and a note of type NT_GNU_BUILD_ID identifies
-the build. Mangled names are not demangled. Source: the ELF specification (TIS 1.2, and its 64-bit form),
-/usr/include/elf.h.
+the build. C++ names are demangled without parameters, as perf prints them. Source: the ELF specification (TIS 1.2, and
+its 64-bit form), /usr/include/elf.h.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+
+from traceconv.demangle import demangle
 
 _MAGIC = b"\x7fELF"
 _PT_LOAD, _PT_NOTE, _SHT_SYMTAB, _SHT_DYNSYM = 1, 4, 2, 11
@@ -64,7 +66,7 @@ class _Functions(msgspec.Struct):
                 address = offset - segment.offset + segment.address
                 near = bisect_right(self.functions, address, key=lambda one: one.start) - 1
                 if near >= 0 and address < self.functions[near].end:
-                    return self.functions[near].name
+                    return demangle(self.functions[near].name, parameters=False)
         return None
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from traceconv.families.perf._elf_symbols import Symbols
-from traceconv.families.perf._tracks import PerfTracks
+from traceconv.families.perf._tracks import PerfTracks, Place
 from traceconv.model.trace import StackId
 
 # The mode of the CPU, in the `misc` of a record.
@@ -68,8 +68,8 @@ class AddressSpace(msgspec.Struct):
 
 def frames_of(
     chain: Sequence[int], ip: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
-) -> list[tuple[str, str]]:
-    """Return the frames of a call chain as (name, file) pairs, innermost first.
+) -> list[Place]:
+    """Return the frames of a call chain, innermost first.
 
     Args:
         chain: addresses, with marks of the mode of the following ones.
@@ -90,19 +90,18 @@ def frames_of(
     return frames
 
 
-def _frame(
-    address: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None
-) -> tuple[str, str]:
+def _frame(address: int, mode: int, space: AddressSpace, kernel: AddressSpace, symbols: Symbols | None) -> Place:
     if mode in _OTHER_MODES:
-        return f"0x{address:x}", _OTHER_MODES[mode]
+        return Place(f"0x{address:x}", _OTHER_MODES[mode], named=False)
     in_kernel = mode == KERNEL
     found = (kernel if in_kernel else space).find(address)
     if found is None or (in_kernel and found.name.startswith("[kernel")):
-        return f"0x{address:x}", _KERNEL_NAME if in_kernel else _UNKNOWN_NAME
+        return Place(f"0x{address:x}", _KERNEL_NAME if in_kernel else _UNKNOWN_NAME, named=False)
     offset = address - found.start + found.offset
     function = symbols.name(found.name, offset) if symbols is not None and not in_kernel else None
-    short = posixpath.basename(found.name) or found.name
-    return function or f"{short}+0x{offset:x}", found.name
+    if function:
+        return Place(function, found.name)
+    return Place(f"{posixpath.basename(found.name) or found.name}+0x{offset:x}", found.name, named=False)
 
 
 class Spaces:

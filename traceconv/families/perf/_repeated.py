@@ -15,7 +15,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.families.perf import _text as text
-from traceconv.families.perf._tracks import NO_STACK, PerfTracks
+from traceconv.families.perf._tracks import NO_STACK, PerfTracks, Place
 from traceconv.model.trace import I64, NO_CPU, StackId, TrackId
 
 _ROWS = 1 << 16
@@ -50,8 +50,8 @@ class RepeatedSamples:
         self._heads: dict[bytes, int] = {}
         self._tails: dict[bytes, int] = {}
         self._events: dict[str, int] = {}
-        self._frame_numbers: dict[tuple[str, str], int] = {}
-        self._frames: list[tuple[str, str]] = [("", "")]  # their numbers start with 1
+        self._frame_numbers: dict[Place, int] = {}
+        self._frames = [Place("", "")]  # their numbers start with 1
         self._lines: dict[bytes, int] = {}
         self._stacks: dict[int, int] = {}
         self._columns = np.empty((6, _ROWS), np.int64)
@@ -113,7 +113,7 @@ class RepeatedSamples:
         thread: TrackId,
         cpu: int | None,
         event: str,
-        frame: tuple[str, str] | None,
+        frame: Place | None,
     ) -> None:
         """Learn a line of a sample that is not a tracepoint; `frame` stands on it if it has more than the event."""
         time, name = match.start(6), match.start(10)
@@ -125,7 +125,7 @@ class RepeatedSamples:
         known = self._events.setdefault(event, len(self._events))
         self._tails[line[name:]] = known | number << _FRAME_SHIFT
 
-    def _number(self, frame: tuple[str, str]) -> int:
+    def _number(self, frame: Place) -> int:
         number = self._frame_numbers.setdefault(frame, len(self._frames))
         if number == len(self._frames):
             self._frames.append(frame)

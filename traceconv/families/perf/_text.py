@@ -30,7 +30,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Task
+from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Place, Task
 from traceconv.model.times import S, parse_ns
 
 #: A line of an event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, type of a record, period,
@@ -62,6 +62,7 @@ _MAX_REST = 4096
 _SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
 _TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
+_UNKNOWN = "[unknown]"  # what perf prints for a symbol that it does not know
 _TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
 
 _HEADER_FIELD = re.compile(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
@@ -166,16 +167,16 @@ def field_of(line: bytes) -> str | None:
     return None if match is None else f"{match[1].decode('utf-8', 'replace')}={match[2].decode('utf-8', 'replace')}"
 
 
-def frame_of(line: bytes) -> tuple[str, str] | None:
+def frame_of(line: bytes) -> Place | None:
     """Return symbol and file of a frame, without address and offset; None if the line is not a frame."""
     match = FRAME.fullmatch(line)
     if match is None:
         return None
     text = (match[2] or b"").strip().decode("utf-8", "replace")
-    return _symbol_and_file(text) if text else (f"0x{match[1].decode()}", "")
+    return _symbol_and_file(text) if text else Place(f"0x{match[1].decode()}", "", named=False)
 
 
-def frame_on_event_line(rest: bytes) -> tuple[tuple[str, str] | None, bool]:
+def frame_on_event_line(rest: bytes) -> tuple[Place | None, bool]:
     """Return the frame on the line of an event, and whether there are columns besides it."""
     match = FRAME.fullmatch(rest)
     if match is not None and not (match[2] and _TWO_ADDRESSES.match(match[2])):
@@ -186,10 +187,10 @@ def frame_on_event_line(rest: bytes) -> tuple[tuple[str, str] | None, bool]:
     return None, True
 
 
-def _symbol_and_file(text: str) -> tuple[str, str]:
+def _symbol_and_file(text: str) -> Place:
     """Return symbol and file of a frame: the file is in the last parentheses; both may contain others."""
     if not text.endswith(")"):
-        return _OFFSET.sub("", text), ""
+        return Place(_OFFSET.sub("", text), "", named=text != _UNKNOWN)
     at = max(text.rfind(" (/"), text.rfind(" (["))
     if at < 0:
         at = text.rfind(" (", 0, len(text) - len(" (deleted))")) if text.endswith(" (deleted))") else text.rfind(" (")
@@ -198,8 +199,9 @@ def _symbol_and_file(text: str) -> tuple[str, str]:
     else:
         symbol, file = text[:at], text[at + 2 : -1]
     if file == "inlined":
-        return f"{symbol} (inlined)", ""
-    return _OFFSET.sub("", symbol) or "[unknown]", _OFFSET.sub("", file)
+        return Place(f"{symbol} (inlined)", "")
+    symbol = _OFFSET.sub("", symbol) or _UNKNOWN
+    return Place(symbol, _OFFSET.sub("", file), named=symbol != _UNKNOWN)
 
 
 def is_source_line(line: bytes) -> bool:

@@ -6,7 +6,7 @@ names and samples in each form:
     tracks = PerfTracks(out)
     thread = tracks.thread(pid, tid, comm)              # pid None: not printed; the same ids give the same track
     tracks.know(pid, tid, comm)                         # the same without drawing it: PERF_RECORD_COMM, FORK, MMAP
-    stack = tracks.stack([(symbol, dso), ...])          # innermost frame first, as perf prints them
+    stack = tracks.stack([Place(symbol, dso), ...])     # innermost frame first, as perf prints them
     tracks.sample(thread, ts, stack, "cpu-clock", period, at, cpu)
     tracks.tracepoint(thread, ts, "syscalls:sys_enter_read", args, stack, at, cpu)
     tracks.switch(ts, cpu, Task("python", 7, 120), "S", Task("swapper/0", 0, 120), at)
@@ -48,13 +48,26 @@ from traceconv.model.clocks import (
     looks_like_unix_time,
 )
 from traceconv.model.diagnostics import absent
+from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
 #: The clock domain of times of --reltime.
 SINCE_FIRST = ClockDomain("time since the first event of perf", Zero.RUN_START, Run.MONOTONIC)
+#: The software events that count time.
+PERF_MARKS = FormatMarks(times=r"(?:cpu|task)-clock(?:[:/].*)?")
 NO_STACK = StackId(-1)
-_UNKNOWN_FRAME = ("[unknown]", "[unknown]")
+
+
+class Place(NamedTuple):
+    """Where a call stack was: a function, or an address where nobody knows it, and the file that it is in."""
+
+    name: str
+    file: str
+    named: bool = True
+
+
+_UNKNOWN_FRAME = Place("[unknown]", "[unknown]", named=False)
 
 #: Help for formats whose samples may have no CPU.
 NO_CPU_HELP = (
@@ -151,7 +164,7 @@ class PerfTracks:
         self._knows_pids = False  # whether any process was stated
         self._threads: dict[int, _Thread] = {}
         self._processes: dict[int | None, TrackId] = {}
-        self._frames: dict[tuple[int, tuple[str, str]], StackId] = {}
+        self._frames: dict[tuple[int, Place], StackId] = {}
         self._states: dict[int, _State] = {}
         self._state_tracks: dict[int, TrackId] = {}
         self._tids: dict[TrackId, int] = {}
@@ -219,8 +232,8 @@ class PerfTracks:
 
     # -- samples --------------------------------------------------------------------------------------------------
 
-    def stack(self, frames: Sequence[tuple[str, str]]) -> StackId:
-        """Return a call stack of (symbol, file) pairs, innermost first; the empty one is NO_STACK."""
+    def stack(self, frames: Sequence[Place]) -> StackId:
+        """Return a call stack, innermost first; the empty one is NO_STACK."""
         parent = NO_STACK
         for frame in reversed(frames):
             parent = self.child(parent, frame)
@@ -252,12 +265,12 @@ class PerfTracks:
         self.event_counts[event] += sum(weight.tolist())
         self._out.bulk.samples(thread, ts, stack, np.full(len(ts), self._out.tables.string(event)), weight, cpu, at)
 
-    def child(self, parent: StackId, frame: tuple[str, str]) -> StackId:
-        """Return the call stack of a (symbol, file) pair called from `parent`; NO_STACK for an outermost frame."""
+    def child(self, parent: StackId, frame: Place) -> StackId:
+        """Return the call stack of a frame called from `parent`; NO_STACK for an outermost frame."""
         key = (parent, frame)
         found = self._frames.get(key)
         if found is None:
-            found = self._frames[key] = self._out.frame(*frame, parent)
+            found = self._frames[key] = self._out.frame(frame.name, frame.file, parent, named=frame.named)
         return found
 
     def empty_stack(self) -> StackId:

@@ -43,7 +43,15 @@ from traceconv.families.perf._file import (
     text_of,
 )
 from traceconv.families.perf._maps import Mapping, Spaces
-from traceconv.families.perf._tracks import NO_CPU_HELP, NO_STACK, PERF_CLOCK, PerfTracks, Task, is_possible_pair
+from traceconv.families.perf._tracks import (
+    NO_CPU_HELP,
+    NO_STACK,
+    PERF_CLOCK,
+    PERF_MARKS,
+    PerfTracks,
+    Task,
+    is_possible_pair,
+)
 from traceconv.families.perf._tracks import Header as TextHeader
 from traceconv.families.perf._zstd import NoZstd, Unpacker
 from traceconv.families.registry import Match
@@ -52,6 +60,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import absent, lost, repaired
+from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import StackId, TrackId
 
@@ -525,6 +534,7 @@ class PerfData:
     url: ClassVar[str] = "https://perf.wiki.kernel.org/index.php/Tutorial"
     versions: ClassVar[str] = "files of perf 2.6.39 to 6.18 (PERFILE2): of perf record, also through a pipe"
     clock: ClassVar[ClockDomain] = PERF_CLOCK
+    marks: ClassVar[FormatMarks] = PERF_MARKS
     record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("sample", "sample of its thread, with call stack, period and CPU"),

@@ -25,7 +25,16 @@ from typing import IO, Any, ClassVar
 
 import msgspec
 
-from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, is_possible_pair, latest_ns
+from traceconv.families.perf._tracks import (
+    NO_STACK,
+    PERF_CLOCK,
+    Header,
+    PerfTracks,
+    Place,
+    Task,
+    is_possible_pair,
+    latest_ns,
+)
 from traceconv.families.registry import Match
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
@@ -188,7 +197,7 @@ class _Reader:
     def _stack(self, chain: bytes) -> StackId:
         found = self._stacks.get(chain)
         if found is None:
-            frames = [(frame.symbol or frame.ip, frame.dso) for frame in _decode_frames(chain)]
+            frames = [Place(one.symbol or one.ip, one.dso, bool(one.symbol)) for one in _decode_frames(chain)]
             found = self._stacks[chain] = self._tracks.stack(frames) if frames else NO_STACK
         return found
 

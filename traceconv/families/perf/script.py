@@ -30,8 +30,10 @@ from traceconv.families.perf._tracks import (
     NO_STACK,
     PAIR_BOUND_NS,
     PERF_CLOCK,
+    PERF_MARKS,
     Header,
     PerfTracks,
+    Place,
     Task,
     checked_clock,
 )
@@ -41,6 +43,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
+from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
@@ -56,6 +59,9 @@ LONE_FRAME = absent(
     "perf-script.frame_without_event", "a frame of a call stack follows no event: the text was cut before it"
 )
 CUT_STACK = absent("perf-script.cut", "the text ends inside the last event: its outer frames may be missing")
+NO_PERIODS = noted(
+    "perf-script.no_periods", "no periods are printed: each sample counts as one event; perf script -F +period has them"
+)
 MORE_COLUMNS = skipped(
     "perf-script.more_columns",
     "an event has columns that no track can show (data address, weight, branches, registers): they were left out",
@@ -107,7 +113,7 @@ class _Event(msgspec.Struct):
     name: str
     rest: str
     is_tracepoint: bool
-    frames: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    frames: list[Place] = msgspec.field(default_factory=list)
     has_fields: bool = False
 
 
@@ -165,10 +171,11 @@ class _Reader:
         self._now = 0
         self._event: _Event | None = None
         self._names = _Names(self._tracks)
-        self._frames: dict[bytes, tuple[str, str]] = {}
+        self._frames: dict[bytes, Place] = {}
         self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
         self._steps_back = 0
+        self.has_periods = True
         self._repeated: RepeatedSamples | None = None
         self._lines = IdleLines(out)
 
@@ -281,8 +288,9 @@ class _Reader:
         event = self._event
         stripped = line.rstrip()
         if event is not None and event.frames and text.is_source_line(stripped):
-            symbol, file = event.frames[-1]
-            event.frames[-1] = (f"{symbol} ({stripped.strip().decode('utf-8', 'replace')})", file)
+            place = event.frames[-1]
+            name = f"{place.name} ({stripped.strip().decode('utf-8', 'replace')})"
+            event.frames[-1] = place._replace(name=name)
             self._frame_lines += 1
             return
         if event is not None and event.is_tracepoint and self._is_field(event, line):
@@ -336,6 +344,8 @@ class _Reader:
             rest = period + b" " + rest
         elif period is not None:
             event.period = self._period(number, period)
+        elif not is_tracepoint:
+            self.has_periods = False
         if rest:
             self._rest(number, event, rest)
         if self._repeated is not None and not is_tracepoint:
@@ -375,7 +385,7 @@ class _Reader:
         if frame is not None:
             event.frames.append(frame)
 
-    def _know(self, line: bytes, frame: tuple[str, str]) -> None:
+    def _know(self, line: bytes, frame: Place) -> None:
         """Cache a frame by its line, unless each line has its own address, as there are too many then."""
         if len(self._frames) >= _MOST_KNOWN:
             self._frames.clear()
@@ -506,6 +516,7 @@ class PerfScript:
         "report_sample.py of Android's simpleperf"
     )
     clock: ClassVar[ClockDomain] = PERF_CLOCK
+    marks: ClassVar[FormatMarks] = PERF_MARKS
     record: ClassVar[str] = (
         "perf record -k CLOCK_MONOTONIC --sample-cpu -g -F 499 python run.py && "
         "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
@@ -568,6 +579,9 @@ class PerfScript:
         out.balance.unit = "lines"
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
+        if not reader.has_periods:
+            out.info.marks = NO_MARKS
+            out.problem(NO_PERIODS)
         if not reader.header.info:
             reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)

@@ -274,7 +274,8 @@ class Sequence:
         """Read Frame: mapping_id 3, besides its function."""
         entry = self._entry(_FRAMES, iid)
         module = self._module(entry.unsigned(3)) if entry is not None else ""
-        return self._out.frame(self._function(iid), module, parent)
+        named = entry is not None and entry.unsigned(2) > 0
+        return self._out.frame(self._function(iid), module, parent, named=named)
 
     def _module(self, iid: int) -> str:
         """Return the path of a Mapping: path_string_ids 7*. A path of several parts begins at the root."""

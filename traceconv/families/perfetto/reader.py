@@ -148,6 +148,7 @@ def _own_marks(sources: Any) -> FormatMarks:
         primitives=next((one.primitives for one in marks if one.primitives), None),
         shapes=tuple(dict.fromkeys(arg for one in marks for arg in one.shapes)),
         devices=_devices([one.devices for one in marks if one.devices]),
+        times="|".join(dict.fromkeys(one.times for one in marks if one.times)),
         is_output=True,
     )
 
