@@ -397,6 +397,7 @@ def test_another_claim_goes_first(tmp_path: Path) -> None:
         b" 664.69 msec a\n 664.44 msec b\n 1.35 seconds c\n 0.59 seconds d\n",
         b" 1.93 MB  10.0%  start\n 2.93 MB  20.0%  main\n 3.09 MB  30.4%  delta\n",
         b"10.00%  start\n20.50 %  main\n30.40%  delta\n",
+        b"2143674432317505:2143674432318907 7:7 call()\n2143674432318998:2143674432319999 7:7 call()\n",
         b"9.93 start\n9.93 main\n9.93 run\n9.93 step\n7.35 alpha\n7.35 beta\n7.35 gamma\n8.00 delta\n",
         b"",
         b"a\n" * 9,
@@ -504,3 +505,9 @@ def test_texts_of_json_hold_durations(read: Any) -> None:
 @pytest.mark.parametrize("time", ["02/Jan/2024:03:04:05 +0000", "Tue Jan  2 03:04:05 2024", "02.01.2024 03:04:05"])
 def test_forms_of_times_in_json(read: Any, time: str) -> None:
     assert [one["ts"] for one in logs(read(f'{{"time": "{time}", "msg": "a"}}\n' * 2))] == [T, T]
+
+
+def test_the_day_of_a_number_since_1970_is_told(read: Any) -> None:
+    """Nanoseconds since boot may look like microseconds since 1970: a user sees that by the day."""
+    trace = read("Timestamp(2143674432317505), a\nTimestamp(2143674432324258), b\n")
+    assert "(the first is '2143674432317505' of 2037-12-06, steps" in trace.sources[0].notes[0]

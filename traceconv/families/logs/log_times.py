@@ -25,7 +25,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from itertools import pairwise
 
@@ -180,7 +180,7 @@ FORMS = (
         rb"(?:^\s*|([\[(<]\s*|\b(?:ts|time|timestamp|t)\s*[=:]\s*\"?))"
         rb"(?P<epoch>\d{10}\.\d{1,9}|\d{10},\d{3,9}(?![\d,;])|(?(1)\d{10},\d{1,2}(?!\d)|(?!))"
         rb"|(?:\d{10}|\d{13}(?:\.\d{1,6})?|\d{16}(?:\.\d{1,3})?|\d{19})(?(1)|(?![,;])))[\])>\"]?"
-        rb"(?=$|[\s,:;|}])",
+        rb"(?=$|[\s,:;|}])(?(1)|(?!:\d))",  # start:end of calls, in ns since boot: not since 1970
     ),
     # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text; 1,5 may be two columns: it needs a bracket,
     # a sign, a unit, three decimals or a level; 1.5 MB is no time
@@ -236,6 +236,11 @@ def epoch_ns(number: bytes) -> int:
     if not looks_like_unix_time(ns):
         raise ValueError("no time since 1970")
     return ns
+
+
+def day_of(number: bytes) -> str:
+    """Return the day, in UTC, of a number that `epoch_ns` reads."""
+    return (date(1970, 1, 1) + timedelta(days=epoch_ns(number) // DAY_NS)).isoformat()
 
 
 def _counted_ns(groups: dict[str, bytes]) -> int:

@@ -428,7 +428,9 @@ class TimedLog:
             raise source.malformed(
                 f"no line holds a time of the form {form.name!r}", hint="compare the pattern with a line of the file"
             )
-        shown = f"{form.name} (the first is {reader.first!r}, steps are {format_time(step_ns)})"
+        # Nanoseconds since boot may have as many digits as microseconds since 1970: the day tells.
+        day = f" of {log_times.day_of(reader.first.encode())}" if form.name == "epoch" else ""
+        shown = f"{form.name} (the first is {reader.first!r}{day}, steps are {format_time(step_ns)})"
         out.note(_said(shown, form.kind, entries, out.balance.read))
         self._advise(out, form.kind, year)
 
