@@ -190,8 +190,9 @@ def merge(
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
-        AmbiguousAlignment: their events fit in several places; likewise.
-        InconsistentClocks: the constraints contradict themselves, the files or the events; likewise.
+        AmbiguousAlignment: their events fit in several places; nothing but the report is written.
+        InconsistentClocks: the constraints contradict themselves, the files or the events; nothing but the report is
+            written.
         LostData: the output is strict, and something was lost; nothing is written.
         TraceconvError: any other failure; nothing is written, unless it is a report that cannot be written: the trace,
             which is written first, is there then.

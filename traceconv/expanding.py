@@ -180,7 +180,7 @@ def _made_of(recording: Recognised) -> list[str]:
     try:
         return stated_sources(read_start(recording, _FIRST_EVENTS).metadata)
     except TraceconvError:
-        return []  # whoever reads it says why
+        return []  # the error is raised when it is read
 
 
 def _once(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> list[tuple[AnyPath, Recognised]]:

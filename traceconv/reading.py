@@ -184,7 +184,7 @@ def read_start(found: Recognised, rows: int) -> Trace:
 
 
 def _read_one(source: Source, importer: Importer, name: str, memory: Memory, rows: int = 0) -> Trace:
-    """Return the laid-out trace of an input or of one of its streams; if `rows` is given, of about so many events.
+    """Return the laid-out trace of an input or of one of its streams; of about `rows` events unless `rows` is 0.
 
     Raises:
         ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.

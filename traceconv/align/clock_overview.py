@@ -64,7 +64,7 @@ class Survey:
         clocks: all clocks.
         pairs: the pairs of inputs that have events with times.
         hosts: the pairs of hosts that collectives relate.
-        only_with_first: whether there are so many inputs that all pairs are such with the first one.
+        only_with_first: whether `pairs` holds only pairs with the first input, since there are too many inputs.
     """
 
     clocks: list[ClockLine]

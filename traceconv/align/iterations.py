@@ -11,7 +11,7 @@ from traceconv.align.estimate import Array, Events
 from traceconv.align.geometry import F64
 from traceconv.align.robust import rank_correlation, vary_together
 
-# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs, tuned and few iterations.
+# Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs, tuned and few iterations.
 
 #: The most events that are searched for repetition. Not tuned: limits time.
 _MOST_EVENTS = 1 << 13

@@ -39,9 +39,9 @@ WRONG_IDS = 0.02  # The share of the work that may be too early by wrong ids. No
 LEAST_SHARE = 0.5  # The least share of the work with a launch in one run. Not tuned: half of the calls may be missing.
 _LEAST_ORDER = 0.8  # The least share of pairs in order. Simulated, with wrong ids each in twenty, more than 0.9 are.
 #: The share of the tightest bounds that is left out if some pairs are out of order, in addition to half their share,
-#: since other pairs may be wrong and in order. Set with simulated pairs with wrong ids: the truth is in the bound.
+#: since other pairs may be wrong and in order. Set with simulated pairs with wrong ids: the bound holds the truth.
 _TRIM = 0.01
-_MOST_TRIM = 0.05  # The greatest share that is left out. Set likewise.
+_MOST_TRIM = 0.05  # The greatest share that is left out. Set with the same pairs.
 _BLOCKS = 40  # The most blocks for a line along the bounds. Not tuned: the bounds themselves decide in the end.
 _LEAST_BLOCK = 5  # The least number of bounds in a block. Not tuned: one of them is below the bound.
 _TIGHT_SHARE = 0.2  # The bound of a block: this many of its differences are tighter. Not tuned: a few may be wrong.

@@ -14,7 +14,7 @@ NONE = -1
 #: Fewer pairs of one class than this say too little about where events of that class lie.
 _LEAST_OF_A_CLASS = 4
 
-# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs and tuned.
+# Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs and tuned.
 
 _US = 1e3
 

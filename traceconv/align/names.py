@@ -16,7 +16,7 @@ from functools import cached_property
 from traceconv.align.messages import Text
 from traceconv.errors import UsageError
 
-#: Classes of work in the words of oneDNN, ONNX, PyTorch, MXNet, TVM, TensorFlow and OpenVINO. The order matters:
+#: Classes of work by the names of oneDNN, ONNX, PyTorch, MXNet, TVM, TensorFlow and OpenVINO. The order matters:
 #: "conv_relu" is a convolution with something fused to it.
 CLASSES: dict[str, tuple[str, ...]] = {
     name: tuple(patterns.split())

@@ -25,7 +25,7 @@ UNNAMED = -1
 #: The relation of a clock to itself.
 UNMOVED = Line(0.0, 0.0, 0.0)
 
-# Each with its unit and what it was chosen on, in the words of `sequences`: simulated pairs and tuned.
+# Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs and tuned.
 
 _US = 1e3
 

@@ -6,7 +6,7 @@ A template names its fields in braces, as `str.format` does. Behind a colon it s
     long    hours or days, too: "1 h 22 min"            us      whole microseconds: "250 µs"
     move    a move in time: "1.5 ms later"              option  as options take it: "+1.5ms"
     bound   "±20 µs", "not known" for None              drift   parts per million: "+3.100 ppm"
-    file    quoted for a shell                          files   likewise, several, with blanks between
+    file    quoted for a shell                          files   several of them, with blanks between
     list    several: "a, b"                             and     several: "a and b"
     moves   several moves in time                       repr    in quotation marks, as Python writes it
 

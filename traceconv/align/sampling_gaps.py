@@ -7,8 +7,8 @@ are as dense as chance makes them. That needs no labels, no names and no idle ti
 
 At each offset and drift, the samples close to a reading are counted and compared with the counts at other offsets
 nearby. The emptiest offset is believed if chance would make none as empty among all that were tried, and if no other
-one comes near it. The lines through its gap are the region. Where in the gap the truth lies is not known: nothing tells
-how an interrupt divides into the parts before and after its time stamp.
+one comes near it. The lines through its gap are the region. Where in the gap the true offset lies is not known:
+nothing tells how an interrupt divides into the parts before and after its time stamp.
 """
 
 from __future__ import annotations

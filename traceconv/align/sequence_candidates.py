@@ -22,7 +22,7 @@ from traceconv.align.matching import (
 )
 from traceconv.align.robust import margin_of, null_margin, quantile, robust_line, spread_of
 
-# Each with its unit and what it was chosen on, in the words of `sequences`: simulated, tuned and few iterations.
+# Each with its unit and what it was chosen on, in the terms of `sequences`: simulated, tuned and few iterations.
 
 _US = 1e3
 

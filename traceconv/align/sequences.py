@@ -532,7 +532,7 @@ def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
 
 
 def _surely(same: float, count: int) -> bool:
-    """Return whether so many values vary together that they are not of two runs."""
+    """Return whether the durations correlate more than those of two different runs would."""
     return same >= _CHANCE_TOGETHER and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
 
 

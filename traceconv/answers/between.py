@@ -102,8 +102,8 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
         table: the table, whose recorded slices can be named.
         text: the name of a slice, or two ends with `..` between: each a name, a time with a unit from the start of the
             trace, an integer in ns on the clock of the trace, or nothing for the start or the end of the trace. Between
-            names, the window goes from the start of the first slice to the end of the last one, of which the number is
-            enough: `step 2..4`.
+            names, the window goes from the start of the first slice to the end of the last one. The number of the last
+            one is enough: `step 2..4`.
         option: the option, for messages.
 
     Raises:

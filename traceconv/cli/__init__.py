@@ -142,7 +142,7 @@ def main() -> None:
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
     except _Ended as ended:
-        # All that was begun is cleared away by now: whoever sent the signal shall see that it ended us.
+        # Unfinished files are removed by now. Ends by the same signal, so that its sender sees that it worked.
         signal.signal(ended.number, signal.SIG_DFL)
         os.kill(os.getpid(), ended.number)
     except MemoryError:

@@ -32,13 +32,13 @@ from traceconv.writers import writer_named
 
 #: Endings of packed files, which have another ending before.
 _PACKED = (".gz", ".zip")
-#: So many lines about processes are printed.
+#: The most lines about processes that are printed.
 _MOST_PROCESSES = 20
-#: Of so many other inputs of which the same is to be said the names are listed.
+#: If a note is about several inputs, the most names of them that are listed after the first one.
 _MOST_LIKEWISE = 3
 #: The columns of the receipt whose text can be folded.
 _FOLDED = ("file", "clock", "placed by")
-#: So wide is a line of the receipt where nobody looks, so that it stays whole in logs.
+#: The width of the lines of the receipt where the output is not a terminal: logs shall hold them whole.
 _WIDEST = 200
 
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")

@@ -1,4 +1,4 @@
-"""The recordings that the files, folders and archives of a command line stand for, and what is said of that."""
+"""The recordings in the files, folders and archives of a command line, and the messages about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
 
-#: So many files that are left out are listed.
+#: The most files left out that are listed by name.
 _MOST_LISTED = 20
 
 

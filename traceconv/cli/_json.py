@@ -41,7 +41,7 @@ def _plain(value: object) -> object:
 
 
 def failure(file: str, error: TraceconvError) -> dict[str, Any]:
-    """Return what is said of an input that failed."""
+    """Return the JSON object for an input that failed."""
     return {"file": file, "error": error.message} | ({"hint": error.hint} if error.hint else {})
 
 

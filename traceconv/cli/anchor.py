@@ -155,7 +155,7 @@ def record(command: Sequence[str]) -> tuple[dict[str, Any], int]:
 
 
 def _text(word: str) -> str:
-    """Return a word of a command line as text; bytes that are none are replaced."""
+    """Return an argument of a command line as text; bytes that are not UTF-8 are replaced."""
     return os.fsencode(word).decode("utf-8", "replace")
 
 

@@ -78,7 +78,7 @@ def _json(file: str, result: CheckReport, name: str) -> dict[str, Any]:
 def _format_of(recording: Recording, limits: Limits) -> str:
     """Return the format of a file that is not a trace.
 
-    "" if nobody knows it, or if it was standard input, which is read.
+    "" if it is not known, or if the file was standard input, which was read already.
     """
     try:
         return "" if recording.path == "-" else recording.recognised(limits).cls.name

@@ -34,7 +34,7 @@ _ENDINGS = {
     "": "text",
 }
 _ROWS, _PAGE_ROWS = 20, 500
-#: Of these forms tables without rows are left out that nobody asked for.
+#: Forms of the report that leave out empty tables unless they were asked for by name.
 _BRIEF = ("text", "markdown")
 
 

@@ -106,7 +106,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
         elif not os.path.isfile(name) or not _unpack(name, limits, files):
             return None
     except (OSError, ValueError):
-        return None  # whoever opens it says why
+        return None  # the error is raised when it is opened
     files.found.sort(key=lambda one: shown(one).split(os.sep))
     return files
 
@@ -116,7 +116,7 @@ def _walk(root: str, limits: Limits, files: Files) -> None:
     top = os.path.realpath(root)
     seen: set[str] = set()
     try:
-        os.scandir(root).close()  # os.walk says nothing of a folder that cannot be read
+        os.scandir(root).close()  # os.walk ignores a folder that cannot be read
     except OSError as error:
         raise unreadable(root, error) from None
     for folder, folders, names in os.walk(root):
@@ -195,7 +195,7 @@ def _is_of_several(path: str) -> bool:
         with zipfile.ZipFile(path) as archive:
             return sum(not info.is_dir() for info in archive.infolist()) > 1
     except (EOFError, *DAMAGED):
-        return False  # whoever opens it says why
+        return False  # the error is raised when it is opened
 
 
 def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes]]]:

@@ -476,7 +476,7 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
 
 
 def unreadable(display: str, error: OSError) -> InputError:
-    """Return what is said of a path that cannot be opened."""
+    """Return the error for a path that cannot be opened."""
     hint = {
         FileNotFoundError: "check the spelling and the current folder",
         PermissionError: "ask for read permission, or run as the user that owns the file",

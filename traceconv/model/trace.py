@@ -410,7 +410,7 @@ class SourceInfo:
         return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
 
 
-#: At most so many names of inputs, and of clocks, are in the summary of a trace.
+#: The most names of inputs, and of clocks, in the summary of a trace.
 _MOST_NAMES = 3
 
 

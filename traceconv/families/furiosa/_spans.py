@@ -64,7 +64,7 @@ def unwrapped(value: int) -> int:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a cell is empty, in the words of the libraries that print tables."""
+    """Return whether a cell is empty, or holds what libraries print for a missing value."""
     if isinstance(value, str):
         return not value or (value[0] in _MISSING_BEGIN and value.strip().lower() in _MISSING)
     return value is None or value != value

@@ -553,7 +553,7 @@ def _is_day(text: str) -> bool:
 
 
 def _day_ns(text: str) -> int:
-    """Return the start of a day in ns since 1970, as if it were one of UTC."""
+    """Return the start of a day in ns since 1970, taken as UTC."""
     return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9
 
 

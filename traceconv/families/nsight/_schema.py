@@ -74,7 +74,7 @@ NO_STREAM: Final = (2**32 - 1, 2**64 - 1, -1)
 # -- times --------------------------------------------------------------------------------------------------------
 # Integer nanoseconds since the start of the session; negative ones are from before the capture range. The start of
 # the session since 1970 is TARGET_INFO_SESSION_START_TIME.utcEpochNs (since about 2021). How the two clocks were read
-# is not said anywhere, so that nobody knows how far off it can be.
+# is not documented, so its error has no known bound.
 
 #: Columns of times.
 TIMES: Final = frozenset(("start", "end", "timestamp", "startedAt", "endedAt"))

@@ -52,7 +52,7 @@ SHAPE = {
     "sharedMemoryExecuted": "shared_memory_executed_bytes",
 }
 GRID = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ")
-#: All other columns are numbers. Times are looked at by `_timed` and its like, values by those who show them.
+#: All other columns are numbers. `_timed` checks times; values are checked where they are shown.
 _KINDS = {
     **dict.fromkeys(("start", "end", "timestamp", "value", "payload", "uuid", "data", *SHAPE, *GRID), Kind.ANY),
     "objectId": Kind.BYTES,

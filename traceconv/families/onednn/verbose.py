@@ -1,12 +1,12 @@
-"""oneDNN verbose logs (earlier MKL-DNN, DNNL; with oneDNN Graph): lines on standard output, amid the program's own.
+"""oneDNN verbose logs (earlier MKL-DNN, DNNL; with oneDNN Graph): lines between the program's own output.
 
     onednn_verbose,v1,info,oneDNN v3.12.0 (commit 80afa71049cd69a3df32adcccb623b12cd7baa22)
     onednn_verbose,v1,1795244047598.492920,primitive,exec,cpu,reorder,jit:uni,undef,src:f32::blocked:abcd::f0,,,16,0.003
 
 Timestamp and duration are milliseconds; the timestamp is the start of the call, the line is printed after its end. On
 Linux and macOS it is gettimeofday held in a double: whole microseconds since 1970, which rounding recovers exactly. On
-Windows it counts from boot. Logs without timestamps (all before 2.1, and whoever did not ask for them) hold order and
-durations only: their slices are laid end to end on tracks that are called synthetic.
+Windows it counts from boot. Logs without timestamps (all before 2.1, and later ones that did not ask for
+them) hold order and durations only: their slices are laid end to end on tracks that are called synthetic.
 
 Neither process nor thread is printed. Calls of several threads overlap; they stay on the track of their engine. A
 second version header starts a new run with tracks of its own. Limits: lines of other processes cannot be distinguished,

@@ -1,4 +1,4 @@
-"""The table that the TVM debugger prints, amid the program's own output: mean time of each node of the graph.
+"""The table that the TVM debugger prints, between other output of the program: mean time of each node of the graph.
 
     Node Name    Ops          Time(us)  Time(%)  Shape               Inputs  Outputs  Measurements(us)
     ---------    ---          --------  -------  -----               ------  -------  ----------------

@@ -194,7 +194,7 @@ def _help(in_order: bool) -> str:
 
 
 def _looks_in_order(report: Report) -> bool:
-    """Return whether a table was printed with sort=False, aggregate=False: nothing else says so."""
+    """Return whether a table was printed with sort=False, aggregate=False. Only the order of its rows tells."""
     durations = [tables.length_ns(call.cells[DURATION].value) or 0 for call in report.calls if DURATION in call.cells]
     single = all(call.text(COUNT) in ("1", "") for call in report.calls)
     return single and (len(durations) < 2 or durations != sorted(durations, reverse=True))

@@ -7,8 +7,8 @@
     1234567890123,10,45,4100,4100
 
 The order of the columns is fixed; names are not quoted, whatever commas they hold. A task has pid and tid, work of a
-whole process has a pid, a frame has neither. A counter of the kind COUNT is a running total, of which the difference
-matters.
+whole process has a pid, a frame has neither. A counter of the kind COUNT is a running total: its
+differences matter.
 """
 
 from __future__ import annotations
