@@ -30,7 +30,7 @@ from traceconv.model.trace import Trace
 
 #: The machine of inputs without a name that, as the user states, use the same clock since boot.
 UNNAMED = "(the same machine)"
-_NOBODY = "(nobody names one)"
+_UNNAMED = "(nobody names one)"
 #: The wall clock may have been set by this much between two readings, ns, in addition to slewing.
 _SET_NS = 10**9
 
@@ -227,7 +227,7 @@ class Machine:
             return Basis.HOST if self.host == other.host else Basis.USER if self.by_user else Basis.BOOT
         if self.by_user:
             return Basis.USER
-        return Basis.NOBODY if self.key == _NOBODY else Basis.OTHERS
+        return Basis.NOBODY if self.key == _UNNAMED else Basis.OTHERS
 
 
 def machines_of(
@@ -265,7 +265,7 @@ def machines_of(
                 raise InconsistentClocks(Text.TWO_BOOTS(**files), hint=Text.LEAVE_SAME_MACHINE_OUT())
         keys = [next(filter(None, keys), UNNAMED)] * len(keys)
     known = {key for key in keys if key}
-    assumed = _NOBODY if not known else known.pop() if len(known) == 1 else ""
+    assumed = _UNNAMED if not known else known.pop() if len(known) == 1 else ""
     return [
         Machine(key or assumed, host, boot, constraints.same_machine or said)
         for key, host, boot, said in zip(keys, hosts, ids, by_clock, strict=True)

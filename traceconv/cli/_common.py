@@ -35,7 +35,7 @@ _PACKED = (".gz", ".zip")
 #: The most lines about processes that are printed.
 _MOST_PROCESSES = 20
 #: If a note is about several inputs, the most names of them that are listed after the first one.
-_MOST_LIKEWISE = 3
+_MOST_OTHERS = 3
 #: The columns of the receipt whose text can be folded.
 _FOLDED = ("file", "clock", "placed by")
 #: The width of the lines of the receipt where the output is not a terminal: logs shall hold them whole.
@@ -188,9 +188,9 @@ def print_receipt(
     say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
     for warning, (first, *others) in _warned(receipt, files).items():
         say(f"warning: {first}: {warning}")
-        rest = len(others) - _MOST_LIKEWISE
+        rest = len(others) - _MOST_OTHERS
         more = f" and {rest} more" if rest > 0 else ""
-        say(*[f"  likewise {', '.join(others[:_MOST_LIKEWISE])}{more}"] * bool(others))
+        say(*[f"  likewise {', '.join(others[:_MOST_OTHERS])}{more}"] * bool(others))
     processes = together.describe()
     for words in processes[:_MOST_PROCESSES]:
         say(words)

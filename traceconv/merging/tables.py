@@ -29,7 +29,7 @@ COUNTS_DIFFER = declare(
 )
 
 _ANONYMOUS = re.compile(r"\((?:anonymous namespace|unnamed)\)::|<unnamed>::")
-_MANY_STRANGERS = 0.8
+_MANY_UNKNOWN = 0.8
 
 
 def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
@@ -46,7 +46,7 @@ def join_totals(traces: Sequence[Trace]) -> list[Trace]:
     for index, source in enumerate(sources):
         host = host_of(sources, index)
         if host is not None:
-            _note_strangers(joined[index], joined[host])
+            _note_unknown_names(joined[index], joined[host])
         if host is not None and source.join_category:
             joined[index], joined[host] = _join(joined[index], joined[host], source.join_category)
     return joined
@@ -91,14 +91,14 @@ def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:
         source.notes.append(f"the table is shown with {trace.sources[host].name}")
 
 
-def _note_strangers(totals: Trace, host: Trace) -> None:
+def _note_unknown_names(totals: Trace, host: Trace) -> None:
     """Add a note if the table shares few names with the recording: it may be of another run."""
     names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
     known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
     unknown_names = names - known
     if not len(host.slices.ts):
         return  # samples may hold addresses where the table has function names
-    if len(unknown_names) > _MANY_STRANGERS * len(names):
+    if len(unknown_names) > _MANY_UNKNOWN * len(names):
         totals.sources[0].notes.append(
             f"{len(unknown_names)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "
             "is it of the same run?"

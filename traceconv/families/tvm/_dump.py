@@ -119,11 +119,11 @@ class Graph(msgspec.Struct):
     """The nodes in order of execution.
 
     Attributes:
-        strangers: the number of inputs that refer to no earlier node.
+        unknown_inputs: the number of inputs that refer to no earlier node.
     """
 
     nodes: list[Node]
-    strangers: int = 0
+    unknown_inputs: int = 0
 
     def args_of(self, node: Node) -> dict[str, Any]:
         """Return the args of a node from the graph."""
@@ -178,7 +178,7 @@ def parse_graph(data: bytes) -> Graph:
     for index, node in enumerate(file.nodes):
         function = node.attrs.get("func_name") or ("" if node.op in ("param", "null") else node.op)
         inputs = [_producer(entry, last, index) for entry in node.inputs]
-        graph.strangers += inputs.count(None)
+        graph.unknown_inputs += inputs.count(None)
         graph.nodes.append(
             Node(
                 index,
@@ -281,8 +281,8 @@ def find_dump(
             continue
         nodes = graph.assign(wanted, parameters=parameters)
         shown = _shown(path, source)
-        if graph.strangers:
-            out.problem(UNKNOWN_INPUT, shown, count=graph.strangers)
+        if graph.unknown_inputs:
+            out.problem(UNKNOWN_INPUT, shown, count=graph.unknown_inputs)
         if isinstance(nodes, str):
             misfits.append(f"{shown} was not joined: it has no node {nodes}, so it is of another model or build")
             continue

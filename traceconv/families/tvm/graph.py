@@ -60,8 +60,8 @@ class TvmGraph:
                 f"no graph as TVM writes it: {error}",
                 hint="was the file cut? The debugger writes it when it is created",
             ) from None
-        if graph.strangers:
-            out.problem(dumps.UNKNOWN_INPUT, out.info.name, count=graph.strangers)
+        if graph.unknown_inputs:
+            out.problem(dumps.UNKNOWN_INPUT, out.info.name, count=graph.unknown_inputs)
         out.belongs_to(("tvm-debugger", "tvm-execution-trace"))
         track = out.tracks.totals("TVM graph", description="Nodes in order of execution.")
         for node in graph.nodes:
