@@ -23,6 +23,15 @@ FORBIDDEN = {
     r"lined up": "aligned",
     r"begins of": "starts of",
     r"(?<!there )(is|are|was|were) no (?!longer|more|better|wider|further|less|greater|such|other|one)": "is not",
+    r"strangers?": "unknown names or inputs",
+    r"amid": "between",
+    r"in the words of": "in the terms of, by the names of",
+    r"of which the": "its, or a sentence of its own",
+    r"what is said of": "the message, error or note about",
+    r"(none|nothing else|nobody) (says|knows)": "not stated, not known, not documented",
+    r"says? nothing of": "ignores, does not state",
+    r"that says? so": "that tells this, that state it",
+    r"((here|there|where)(of|in|upon|with)|[wt]hence|hitherto|heretofore|upon|thrice|whose own)": "plain English",
     r"what (stands|lies|joins|relates|tells|speaks|rests|ties|surrounds|separates|holds|contains)": "a noun",
 }
 #: Apache Arrow, the key of the metadata of recordings in merged traces, and names that stay for one version.

@@ -34,7 +34,7 @@ class Texts:
 
 
 class Rows:
-    """Rows of integers, of which the first one is a time."""
+    """Rows of integers; the first integer is a time."""
 
     def __init__(self, columns: int) -> None:
         self._columns = [array("q") for _ in range(columns)]

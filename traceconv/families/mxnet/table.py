@@ -388,7 +388,7 @@ class MxnetTable:
     name: ClassVar[str] = "mxnet-table"
     title: ClassVar[str] = "MXNet aggregate tables (profiler.dumps())"
     url: ClassVar[str] = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"
-    versions: ClassVar[str] = "1.2 to 2.0; text and JSON, amid other output, several dumps in one log"
+    versions: ClassVar[str] = "1.2 to 2.0; text and JSON, between other output, several dumps in one log"
     clock: ClassVar[ClockDomain] = NO_TIME
     record: ClassVar[str] = (
         "mx.profiler.set_config(aggregate_stats=True, profile_all=True); set_state('run'); ...; "

@@ -116,7 +116,7 @@ class Nvtx:
     # -- events -------------------------------------------------------------------------------------------------
 
     def _other(self, number: int, row: Row, kind: Any) -> None:
-        """Add a mark, a definition, or what nobody knows."""
+        """Add a mark, count a definition, or skip an event of an unknown kind."""
         out = self._out
         out.balance.read += 1
         if kind in schema.NVTX_DEFINITIONS:

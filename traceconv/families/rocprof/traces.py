@@ -103,7 +103,7 @@ class Rocprof:
         (
             "rocprofv3 of ROCm 7, MI350X",
             "908_results.json.gz of AMD-AGI/TraceLens, 43,915 dispatches",
-            "all groups and fields; the times and queues of all dispatches; 1,310 of RCCL, none says what it does",
+            "all groups and fields; the times and queues of all dispatches; 1,310 of RCCL, without their collective",
         ),
         (
             "rocprofv3 of ROCm 6.2 to 7",
