@@ -287,7 +287,7 @@ def _symbols(sums: Layers, sampled: Sampled, event: Event | None) -> list[str]:
 
 
 def called(frame: Frame) -> str:
-    """Return the function of a frame; where nobody knows it, the file that its code is in."""
+    """Return the function of a frame; if it is not known, the file that its code is in."""
     return frame.name if frame.named else posixpath.basename(frame.category) or frame.name
 
 

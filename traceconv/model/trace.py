@@ -194,7 +194,7 @@ class Frame:
     """A frame of a call stack in a tree.
 
     Attributes:
-        name: of the function; where nobody knows it, an address.
+        name: of the function; an address if it is not known.
         category: the file that its code is in.
         parent: the index of its caller, -1 for the outermost.
         named: whether the name is that of a function.

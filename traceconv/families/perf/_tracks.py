@@ -60,7 +60,7 @@ NO_STACK = StackId(-1)
 
 
 class Place(NamedTuple):
-    """Where a call stack was: a function, or an address where nobody knows it, and the file that it is in."""
+    """Where a call stack was: a function, or an address if it is not known, and the file that it is in."""
 
     name: str
     file: str
