@@ -28,6 +28,7 @@ from traceconv.align.robust import robust_line, since_last, vary_together
 from traceconv.model.arg_values import arg_values
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.marks import LaunchMarks
+from traceconv.model.ordering import chunks
 from traceconv.model.trace import Trace
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
@@ -263,9 +264,12 @@ def with_ids(trace: Trace, rows: Array, marks: LaunchMarks) -> tuple[Array, Arra
     """Return those of some slices that have an id, and the ids; without failed calls, which launched nothing."""
     slices = trace.slices
     keys = (*marks.ids, marks.failed) if marks.failed else marks.ids
-    numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
-    launched = (() if marks.failed and _is_id(one[-1]) else one[: len(marks.ids)] for one in values)
-    ids = np.array([next(filter(_is_id, one), 0) for one in launched], np.int64)[numbers]
+    ids = np.zeros(len(rows), np.int64)
+    for part in chunks(len(rows)):  # the values are Python objects
+        mine = rows[part]
+        numbers, values = arg_values(trace.args, slices.args_at[mine], slices.args_len[mine], keys)
+        launched = (() if marks.failed and _is_id(one[-1]) else one[: len(marks.ids)] for one in values)
+        ids[part] = np.array([next(filter(_is_id, one), 0) for one in launched], np.int64)[numbers]
     return rows[ids > 0], ids[ids > 0]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, Timelines, expanded, timelines
-from traceconv.answers.intervals import Intervals, gaps
+from traceconv.answers.intervals import Intervals, gaps, union
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
@@ -104,7 +104,9 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
         launching[thread_of[slices.track[found.call[found.known]]]] = True
     lasting = slices.dur > 0
     lasting[step_rows(table)] = False  # a step alone says nothing about what ran in it
-    seen = table.recorded[(lasting & launching[thread_of[slices.track]])[table.recorded]]
+    lasting &= launching[thread_of[slices.track]]
+    lasting &= _meets(slices.ts, table.ends, [found for _, found, _ in devices])  # timelines take much memory
+    seen = table.recorded[lasting[table.recorded]]
     running[thread_of[slices.track[seen]]] = True
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
     ran = timelines(slices, seen, of_thread[thread_of])
@@ -130,6 +132,16 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
             "what the launching thread ran, innermost, while the device had nothing to do: adds up to host late"
         )
     return section
+
+
+def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bool_]:
+    """Return which intervals have an instant at which a host is late for one of the devices."""
+    late = union(
+        np.concatenate([found.starts[found.known] for found in devices]),
+        np.concatenate([found.late[found.known] for found in devices]),
+    )
+    found: npt.NDArray[np.bool_] = np.searchsorted(late.ends, starts, "right") < np.searchsorted(late.starts, ends)
+    return found
 
 
 def _running(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, Rows, I64]:
