@@ -250,7 +250,7 @@ def test_check_says_what_is_no_trace_but_can_become_one(file: Path, what: str, t
     result = run("check", named)
     assert result.exit_code == 1
     first, *_, last = result.stdout.splitlines()
-    assert first == f"{named}: not ok: no trace that viewers read"
+    assert first == f"{named}: not ok: not a trace that viewers can read"
     assert last.startswith(f"  hint: it is {what}")
     assert last.endswith(f": traceconv convert '{named}' -o trace.pftrace")
 

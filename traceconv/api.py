@@ -336,7 +336,7 @@ def export(
     output = output if isinstance(output, Output) else Output(output)
     path = os.fspath(output.path)
     if output != Output(output.path, output.to, output.force, output.strict):
-        raise UsageError("the output of an export is tables: attribute, trim and the like are for pictures")
+        raise UsageError("an export writes tables: attribute, trim and other options of traces do not apply")
     check_export(path, output.to, force=output.force)
     trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
     if output.strict:

@@ -164,7 +164,7 @@ def _assign_options(
         if len(fitting_inputs) > 1:
             fitting = " and ".join(names[index] for index in fitting_inputs)
             raise UsageError(
-                f"option {key!r} fits {fitting}", hint=f"say for which one: -O {names[fitting_inputs[0]]}:{key}={value}"
+                f"option {key!r} fits {fitting}", hint=f"name the file: -O {names[fitting_inputs[0]]}:{key}={value}"
             )
         shared[fitting_inputs[0]][key] = value
     return shared

@@ -273,5 +273,5 @@ def _refuse_nothing(trace: Trace, display: str) -> None:
         display,
         "",
         f"nothing of it could be read: {count} x {reason.code.help} ({reason.code.name}){where}",
-        hint=f"`traceconv formats {source.format}` says what is understood; --from NAME reads it as another format",
+        hint=f"`traceconv formats {source.format}` lists what is read; --from NAME reads it as another format",
     )

@@ -41,7 +41,7 @@ def test_what_the_window_has_a_part_of_stays_whole(start: int, length: int) -> N
     assert origin is not None
     low, high = origin[0] + 1000 * start, origin[0] + 1000 * (start + length)
     if high <= origin[0] or low > origin[1]:
-        with pytest.raises(UsageError, match="nothing happened"):
+        with pytest.raises(UsageError, match="nothing was recorded"):
             trimmed(trace, f"{low}..{high}")
         return
     found = trimmed(trace, f"{low}..{high}")
@@ -126,7 +126,7 @@ def test_the_picture_has_whole_slices_and_their_flows(tmp_path: Path, trace_proc
         ("no such slice", "--trim: no slice is named 'no such slice'"),
         ("5us..5us", "--trim: nothing lies between"),
         ("ProfilerStep#2..4", "--trim: no slice is named 'ProfilerStep#4'"),
-        ("900s..901s", "--trim '900s..901s': nothing happened from"),
+        ("900s..901s", "--trim '900s..901s': nothing was recorded from"),
     ],
 )
 def test_no_such_window_is_a_wrong_call(trim: str, message: str, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_write_attributes_and_leaves_the_trace_as_it_is(tmp_path: Path) -> None:
 def test_an_output_that_asks_for_what_cannot_be_done_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="collective_flows"):
         traceconv.write(read(CUDA), Output(tmp_path / "a.json", collective_flows=True))
-    with pytest.raises(UsageError, match="are for pictures"):
+    with pytest.raises(UsageError, match="of traces do not apply"):
         traceconv.export([CUDA], Output(tmp_path / "a.csv", trim="1us..2us"))
 
 

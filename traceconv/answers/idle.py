@@ -129,7 +129,7 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
         section.columns = (*_HOST_LATE[:-1], replace(_HOST_LATE[-1], detail=False))
     if section.rows:
         section.notes.append(
-            "what the launching thread ran, innermost, while the device had nothing to do: adds up to host late"
+            "the innermost slices of the launching thread while the device was idle; they add up to host late"
         )
     return section
 

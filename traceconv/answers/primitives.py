@@ -67,8 +67,8 @@ def primitives(table: SliceTable) -> Section:
     section.rows = sorted(rows, key=lambda row: (-int(row[3] or 0), str(row[0]), str(row[1])))
     section.notes.append("of primitives: a share of the sum of all durations; calls of several threads may overlap")
     for formula in dict.fromkeys(marks.formula for marks, _, _ in calls):
-        section.notes.append(f"GFLOP/s: {formula}; only where the shapes of all calls of a row tell it")
-        section.notes.append("GB/s: source, weights and destination once each; only where their sizes are known")
+        section.notes.append(f"GFLOP/s: {formula}; only if the shapes of all calls of the row are known")
+        section.notes.append("GB/s: source, weights and destination once each; only if their sizes are known")
     if not all(table.drawn_in_time[trace.slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
     return section

@@ -268,7 +268,7 @@ def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin:
     why = Counter(filter(None, judged.unknown))
     section.notes += [f"{why[one]} of {len(section.rows)}: who came last is {one}" for one in sorted(why)]
     section.notes.append(
-        "transfer: the shortest duration of any rank; waited: the longest one without it, and whose that is"
+        "transfer: the shortest duration of any rank; waited: the longest duration without it; who: of which rank"
     )
     if any(judged.missing):
         section.notes.append("where ranks are missing, transfers may be shorter, and waits longer")

@@ -51,7 +51,7 @@ def trimmed(trace: Trace, text: str) -> Trace:
     kept["slices"] |= (slices.ts < window.start) & (ends > window.start)
     if not any(np.any(chosen) for chosen in kept.values()):
         first, last = (format_time(instant - window.origin) for instant in (window.start, window.end))
-        raise UsageError(f"{OPTION} {text!r}: nothing happened from {first} to {last} after the start")
+        raise UsageError(f"{OPTION} {text!r}: nothing was recorded from {first} to {last} after the start")
     kept["counters"] |= _holding(trace.counters, window)
     rows = np.flatnonzero(kept["slices"])
     flows = flows_among(trace.flows, rows, len(ends))

@@ -51,7 +51,7 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
             continue
         counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
         what = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
-        say(f"{file}: {what if result.is_trace else 'not ok: no trace that viewers read'}", err=False)
+        say(f"{file}: {what if result.is_trace else 'not ok: not a trace that viewers can read'}", err=False)
         for problem in result.problems:
             times = f"{problem.count} x " if problem.count > 1 else ""
             say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)

@@ -134,5 +134,5 @@ def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
     if not fetched:
         allow = "" if ui.files else f"when the browser asks, allow {ui.name} to connect to this device; "
         raise OutputError(
-            f"{file}: nobody fetched the trace within {timeout:g} s", hint=f"{allow}--timeout waits longer"
+            f"{file}: no browser fetched the trace within {timeout:g} s", hint=f"{allow}--timeout waits longer"
         )

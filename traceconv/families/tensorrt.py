@@ -140,7 +140,7 @@ class _Times(msgspec.Struct):
         self.out.clocks.set_default(replace(RUN_CLOCK, resolution_ns=self.step))
         if self.step > RUN_CLOCK.resolution_ns:
             self.out.note(
-                f"times are printed with six digits, the last ones in steps of {format_time(self.step)}; the durations "
+                f"times are printed with six digits, in the end in steps of {format_time(self.step)}; the durations "
                 "of copies and of `compute` are finer, and what follows them is drawn behind them"
             )
 

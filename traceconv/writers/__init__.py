@@ -95,7 +95,7 @@ def writer_for_path(path: str | os.PathLike[str]) -> Writer:
             return cls(compress=is_compressed(path))  # type: ignore[call-arg]
     known = "; ".join(f"{cls.name}: {' '.join(cls.suffixes)}" for cls in writers())
     raise UsageError(
-        f"{os.fspath(path)}: the ending is not of an output format", hint=f"name one with --to; known: {known}"
+        f"{os.fspath(path)}: the ending matches no output format", hint=f"name one with --to; known: {known}"
     )
 
 

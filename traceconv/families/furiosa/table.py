@@ -337,7 +337,7 @@ def _read_parquet(source: Source, out: Builder, rows: _Rows) -> None:
         from pyarrow import parquet
     except ImportError:
         raise InputError(
-            "a Parquet file, and pyarrow, which reads these, is not installed",
+            "a Parquet file, but pyarrow is not installed",
             hint="pip install 'traceconv[parquet]', or save the data frame with to_csv",
             at=source.display,
         ) from None
