@@ -224,6 +224,7 @@ def test_perfetto_has_the_numbers_and_the_frames(trace_processor: OpenTrace, tmp
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code == 0, done.output
     assert "823 of 15613 samples are in no layer" in done.stderr
+    assert "319 ms of cpu-clock" in done.stderr
     assert CliRunner().invoke(cli, ["check", str(output)]).exit_code == 0
     with trace_processor(output) as tp:
         assert oracle.import_problems(tp) == []

@@ -24,6 +24,7 @@ from traceconv.io.spill import Parts
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.args import join_args
 from traceconv.model.ordering import chunks
+from traceconv.model.times import format_short
 from traceconv.model.trace import I32, I64, Args, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
 from traceconv.model.tracks import Tracks
 
@@ -63,7 +64,11 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     notes += notes_of(sums, sampled, cells, "uncertain_samples")
     if not any(cells.get("worker_samples", ())):
         cells.pop("worker_samples", None)
-    outside = [f"{round(cells[name][-1], _DIGITS)} of {name}" for name in events if cells[name][-1]]
+    outside = [
+        f"{format_short(amount) if event.unit == 'ns' else round(amount, _DIGITS)} of {name}"
+        for name, event in events.items()
+        if (amount := cells[name][-1])
+    ]
     notes += [f"outside of all layers: {', '.join(outside)}"] if outside else []
     trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
     return _with_counters(trace, owners, {name: cells[name] for name in events}) if counters else trace
