@@ -312,8 +312,9 @@ def test_slices_that_start_before_the_window_have_no_counts_of_their_own_in_it()
     trace = read(ROOT / "onnxruntime" / "perf-counters-hw" / "input.json")
     rows, table = trace.slices, SliceTable(trace)
     middle = int(np.sort(rows.ts)[len(rows.ts) // 2]) + 1
-    left = cut(table, Window("w", middle, int(table.ends.max()), table.start)).trace.slices
-    crossing = set(rows.origin[(rows.ts < middle) & (table.ends > middle)].tolist())
+    ends = rows.ts + rows.dur
+    left = cut(table, Window("w", middle, int(ends.max()), table.start)).trace.slices
+    crossing = set(rows.origin[(rows.ts < middle) & (ends > middle)].tolist())
     assert crossing
     assert set(left.origin.tolist()) == crossing | set(rows.origin[rows.ts >= middle].tolist())
     assert set(left.origin[left.args_len == 0].tolist()) >= crossing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tests.oracle.fixtures import OpenTrace
 from traceconv.answers.nesting import NO_PARENT, nesting_of
 from traceconv.answers.operations import operations
 from traceconv.answers.tables import SliceTable
+from traceconv.model import ordering
 from traceconv.model.shown import as_shown
 from traceconv.model.trace import Slices
 
@@ -44,8 +46,8 @@ def nested(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     return sorted(rows, key=lambda row: (row[0], row[1], -row[2]))
 
 
-@given(nested())
-def test_against_a_stack(rows: list[tuple[int, int, int]]) -> None:
+@given(nested(), st.sampled_from([1, 2, 5, 100]))
+def test_against_a_stack(rows: list[tuple[int, int, int]], of_chunk: int) -> None:
     parents, depths, self_ns = [], [], [dur for _, _, dur in rows]
     stack: list[int] = []
     for number, (track, ts, dur) in enumerate(rows):
@@ -58,7 +60,8 @@ def test_against_a_stack(rows: list[tuple[int, int, int]]) -> None:
         stack.append(number)
     track, ts, dur = (np.array([row[at] for row in rows], np.int64) for at in range(3))
     none = np.zeros(len(rows), np.int64)
-    found = nesting_of(Slices(ts, dur, track.astype(np.int32), none, none, none, none, none))
+    with patch.object(ordering, "_CHUNK", of_chunk):
+        found = nesting_of(Slices(ts, dur, track.astype(np.int32), none, none, none, none, none))
     assert (found.parent.tolist(), found.depth.tolist(), found.self_ns.tolist()) == (parents, depths, self_ns)
     assert all(own >= 0 for own in self_ns)
 

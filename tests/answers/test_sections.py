@@ -21,6 +21,7 @@ from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
 from traceconv.api import convert, read
 from traceconv.errors import UsageError
+from traceconv.model import ordering
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 KINETO = {"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms"}
@@ -52,6 +53,15 @@ def launched(number: int, call: tuple[float, float], work: tuple[float, float], 
 def only(section: Section, **wanted: Any) -> dict[str, Any]:
     (row,) = [row for row in section.records() if all(row[key] == value for key, value in wanted.items())]
     return row
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_chunks_of_rows_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Questions(by=("name", "thread"))
+    whole = answers(read(CUDA), Aligned(), asked)
+    trace = read(CUDA)
+    monkeypatch.setattr(ordering, "_CHUNK", rows)
+    assert answers(trace, Aligned(), asked) == whole
 
 
 @pytest.mark.parametrize("sort", ["name", "thread", "count", "total", "self_ns", "mean", "p50_ns", "max", "of busy"])
@@ -268,8 +278,8 @@ def test_what_late_hosts_ran_is_that_of_a_raster(
         now = origin - start + 10_000 * at
         inside = [
             row
-            for row in range(len(slices.ts))
-            if slices.ts[row] <= now < table.ends[row] and table.trace.strings[slices.name[row]] in "abc"
+            for row in np.flatnonzero((slices.ts <= now) & (now < slices.ts + slices.dur)).tolist()
+            if table.trace.strings[slices.name[row]] in "abc"
         ]
         name = (
             table.trace.strings[slices.name[max(inside, key=lambda row: (slices.ts[row], -slices.dur[row], row))]]

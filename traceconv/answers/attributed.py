@@ -76,7 +76,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
 
 def _each(owners: Owners) -> Layers:
     """Return the layers, each by itself, then the kernels and other slices with counts of their own."""
-    is_layer = np.zeros(len(owners.table.ends), bool)
+    is_layer = np.zeros(len(owners.table.trace.slices.ts), bool)
     is_layer[owners.rows] = True
     counts = {
         key: Counts(one.slices, amounts=one.amounts[: len(one.slices)])

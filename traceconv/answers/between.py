@@ -86,7 +86,7 @@ class _End:
                 f"{len(rows)} slices are named {self.text!r}",
                 f"{first!r} is the first, {last!r} the last one, '{first}..{last}' from one to the other",
             )
-        return int(table.trace.slices.ts[rows[0]]), int(table.ends[rows[0]])
+        return int(table.trace.slices.ts[rows[0]]), int(table.ends(rows[0]))
 
 
 def check_between(text: str, option: str = OPTION) -> None:

@@ -44,7 +44,7 @@ def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
         of_input = table.of_source(number)
         if source.marks.primitives is not None and not np.any(of_input & owners):
             whole |= of_input & table.of_categories(source.marks.primitives.calls)
-    starts, ends = np.maximum(slices.ts, window.start), np.minimum(table.ends, window.end)
+    starts, ends = np.maximum(slices.ts, window.start), np.minimum(slices.ts + slices.dur, window.end)
     inside = (starts < ends) | window.holds(slices.ts)
     rows = np.flatnonzero(np.where(whole, window.holds(slices.ts + slices.dur // 2), inside))
     starts, lasting = np.where(whole, slices.ts, starts)[rows], np.where(whole, slices.dur, ends - starts)[rows]

@@ -125,7 +125,7 @@ def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:
     """Return the window of the table, or else from the first start of the rows to their last end, ns."""
     if table.window:
         return table.window.start, table.window.end
-    return int(np.min(table.trace.slices.ts[rows])), int(np.max(table.ends[rows]))
+    return int(np.min(table.trace.slices.ts[rows])), int(np.max(table.ends(rows)))
 
 
 def _device_of(table: SliceTable, queue: int) -> int:
@@ -187,7 +187,7 @@ def _row(
     launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
     known = bool(np.any(work.launch[mine] >= 0))
     latency = _latency(table, work)[launched]
-    queued = slices.ts[work.rows[launched]] - table.ends[work.launch[launched]]
+    queued = slices.ts[work.rows[launched]] - table.ends(work.launch[launched])
     hidden = communication.length - exposed.length
     row = (
         *names,

@@ -321,7 +321,7 @@ def _slices(of: _Builder) -> Columns:
         "start_ns": slices.ts - of.start,
         "duration_ns": slices.dur,
         "self_ns": nesting.self_ns,
-        "parent": nesting.parent,
+        "parent": nesting.parent.astype(np.int64, copy=False),
         "depth": nesting.depth,
         **of.named(slices),
         **of.placed(slices.track),

@@ -85,7 +85,7 @@ def gaps_of(
     # No work ends the last gap.
     known = (call != NONE) & (begins[next_one] == idle.ends) & (call_start <= idle.ends)
     late = np.clip(call_start, idle.starts, idle.ends)
-    called = np.maximum(np.clip(table.ends[call], idle.starts, idle.ends), late)
+    called = np.maximum(np.clip(table.ends(call), idle.starts, idle.ends), late)
     starts, late_until, called_until, ends = (np.clip(edge, *window) for edge in (idle.starts, late, called, idle.ends))
     return Gaps(starts, late_until, called_until, ends, known, idle.ends - called <= dispatch_limit, call)
 
@@ -105,8 +105,9 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
     lasting = slices.dur > 0
     lasting[step_rows(table)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
-    lasting &= _meets(slices.ts, table.ends, [found for _, found, _ in devices])  # timelines take much memory
     seen = table.recorded[lasting[table.recorded]]
+    # Timelines take much memory.
+    seen = seen[_meets(slices.ts[seen], table.ends(seen), [found for _, found, _ in devices])]
     running[thread_of[slices.track[seen]]] = True
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
     ran = timelines(slices, seen, of_thread[thread_of])

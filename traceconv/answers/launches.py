@@ -17,7 +17,7 @@ from traceconv.model.trace import I64
 def is_work(table: SliceTable, number: int) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices of an input that are device work."""
     marks = table.trace.sources[number].marks
-    found = np.zeros(len(table.ends), bool)
+    found = np.zeros(len(table.trace.slices.ts), bool)
     if marks.launches is not None:
         found |= table.of_categories(marks.launches.work)
     if marks.devices is not None:

@@ -225,7 +225,7 @@ class Layers:
             own = group[opens], starts, np.append(starts[1:], BEHIND)
             mine = of_line.get(line, np.empty(0, np.int64))
             of_layers = owners.rows[mine]
-            whole = self.group[mine], slices.ts[of_layers], owners.table.ends[of_layers]
+            whole = self.group[mine], slices.ts[of_layers], owners.table.ends(of_layers)
             bounds = {kind: owners.bound(sources[kind], line) for kind in np.unique(kinds[rows]).tolist()}
             for bound in set(bounds.values()):
                 if bound is None:

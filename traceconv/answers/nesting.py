@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceconv.model.ordering import Order, chunks
 from traceconv.model.trace import I32, I64, Slices
 
 NO_PARENT = -1
+_SMALL = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +18,12 @@ class Nesting:
     """The nesting of the slices of a laid-out trace; arrays with one value for each slice.
 
     Attributes:
-        parent: the row of the slice around it on its track, NO_PARENT without one.
+        parent: the row of the slice around it on its track, NO_PARENT without one; of 4 bytes if that is enough.
         depth: the number of slices around it.
         self_ns: its duration minus the durations of the slices directly inside it, ns.
     """
 
-    parent: I64
+    parent: Order
     depth: I32
     self_ns: I64
 
@@ -29,41 +31,51 @@ class Nesting:
 def nesting_of(slices: Slices) -> Nesting:
     """Return the nesting of slices that are sorted by track and start, longer first, and nested.
 
-    A slice of duration 0 contains none, and a slice that starts at the end of another one is not inside it.
+    A slice of duration 0 contains none, and a slice that starts at the end of another one is not inside it. Rows are
+    nested in chunks, which takes little memory beside the result.
     """
     count = len(slices.ts)
-    parent = np.full(count, NO_PARENT, np.int64)
+    parent = np.full(count, NO_PARENT, np.int32 if count < _SMALL else np.int64)
     depth = np.zeros(count, np.int32)
-    if not count:
-        return Nesting(parent, depth, np.empty(0, np.int64))
+    self_ns = np.array(slices.dur, np.int64)
+    around = np.empty(0, np.int64)  # the slices around the first row of a chunk: with them the chunk is complete
+    for chunk in chunks(count):
+        rows = np.concatenate([around, np.arange(chunk.start, chunk.stop)])
+        track, ts, dur = slices.track[rows].astype(np.int64), slices.ts[rows], slices.dur[rows]
+        level, above = _levels(track, ts, dur)
+        inner = np.flatnonzero(level[len(around) :]) + len(around)
+        depth[chunk] = level[len(around) :]
+        parent[rows[inner]] = rows[above[inner]]
+        np.subtract.at(self_ns, rows[above[inner]], dur[inner])
+        if chunk.stop < count:
+            around = rows[(track == slices.track[chunk.stop]) & (ts + dur > slices.ts[chunk.stop])]
+    return Nesting(parent, depth, self_ns)
+
+
+def _levels(track: I64, ts: I64, dur: I64) -> tuple[I64, I64]:
+    """Return depth and parent of each slice; the parent is undefined at depth 0."""
+    count = len(ts)
     rows = np.arange(count)
-    ended = _ended_before(slices)
-    depth[:] = rows - ended
+    depth = rows - _ended_before(track, ts, dur)
     # Among the rows one level higher on the track, the last one before the row is its parent.
-    level = np.lexsort((rows, depth, slices.track))
-    inner = np.flatnonzero(depth)
-    scale = np.int64(int(np.max(depth)) + 2)
-    keys = (slices.track * scale + depth) * np.int64(count) + rows
-    wanted = keys[inner] - np.int64(count)
-    parent[inner] = level[np.searchsorted(keys[level], wanted) - 1]
-    inside = np.zeros(count, np.int64)
-    np.add.at(inside, parent[inner], slices.dur[inner])
-    return Nesting(parent, depth, slices.dur - inside)
+    lane = track * (int(np.max(depth)) + 2) + depth
+    level = np.argsort(lane, kind="stable")
+    keys = lane * count + rows
+    parent: I64 = level[np.searchsorted(keys[level], keys - count) - 1]
+    return depth, parent
 
 
-def _ended_before(slices: Slices) -> I64:
+def _ended_before(track: I64, ts: I64, dur: I64) -> I64:
     """Return, for each row, the number of earlier rows on other tracks, or that end by its start."""
-    count = len(slices.ts)
-    track = np.concatenate([slices.track, slices.track])
-    times = np.concatenate([slices.ts + slices.dur, slices.ts])
-    order = np.lexsort((np.arange(2 * count) >= count, times, track))
+    count = len(ts)
+    order = np.lexsort((np.arange(2 * count) >= count, np.concatenate([ts + dur, ts]), np.concatenate([track, track])))
     ends_so_far = np.cumsum(order < count)
     ended = np.empty(count, np.int64)
     starts = order >= count
     ended[order[starts] - count] = ends_so_far[starts]
     # Slices of duration 0 with the same start that do not come before a row (itself included) also end at its start.
-    opens = np.append(True, (np.diff(slices.track) != 0) | (np.diff(slices.ts) != 0))
+    opens = np.append(True, (np.diff(track) != 0) | (np.diff(ts) != 0))
     last = np.append(np.flatnonzero(opens)[1:], count)[np.cumsum(opens) - 1]
-    empty_so_far = np.append(0, np.cumsum(slices.dur == 0))
+    empty_so_far = np.append(0, np.cumsum(dur == 0))
     result: I64 = ended - (empty_so_far[last] - empty_so_far[:-1])
     return result

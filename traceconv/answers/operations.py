@@ -13,7 +13,8 @@ from traceconv.answers.totals import compared
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
-from traceconv.model.trace import I64
+from traceconv.model.ordering import chunks, gathered, like_next, stable_order
+from traceconv.model.trace import I32, I64
 
 _MEASURES = (
     Column("count", "count", Unit.COUNT),
@@ -25,6 +26,8 @@ _MEASURES = (
     Column("max_ns", "max", Unit.NS),
     Column("busy_share", "of busy", Unit.SHARE),
 )
+#: A number for each slice.
+Codes = I32 | I64
 #: The keys that operations can be grouped by, besides `arg:KEY`.
 KEYS = ("name", "category", "track", "thread", "process", "rank", "shape")
 _ARG = "arg:"
@@ -51,13 +54,16 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         return section
     busy = sum(one.length for one in table.busy_by_track(table.counted).values())
     outermost = _outermost(table, codes)
-    order = table.counted[np.lexsort((slices.dur[table.counted], codes[table.counted]))]
-    first = np.flatnonzero(np.append(True, np.diff(codes[order]) != 0))
+    order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
+    first = np.flatnonzero(np.append(True, ~like_next(order, codes)))
     counts = np.diff(np.append(first, len(order)))
-    self_ns = np.add.reduceat(table.nesting.self_ns[order], first).tolist()
-    total = np.add.reduceat(np.where(outermost, slices.dur, 0)[order], first).tolist()
-    sums = np.add.reduceat(slices.dur[order], first).tolist()
-    durations = slices.dur[order]
+    # Few columns are in memory at a time.
+    self_ns = np.add.reduceat(gathered(table.nesting.self_ns, order), first).tolist()
+    durations = gathered(slices.dur, order)
+    sums = np.add.reduceat(durations, first).tolist()
+    total = np.add.reduceat(np.where(gathered(outermost, order), durations, 0), first).tolist()
+    for start, count in zip(first.tolist(), counts.tolist(), strict=True):
+        durations[start : start + count].sort()
 
     def percentile(percent: int) -> list[int]:
         """Return the nearest-rank percentile of each group."""
@@ -70,7 +76,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     )
     rows: list[tuple[Cell, ...]] = []
     for code, (count, outer, own, whole, p50, p99, most) in zip(
-        codes[order][first].tolist(), columns_of_numbers, strict=True
+        codes[order[first]].tolist(), columns_of_numbers, strict=True
     ):
         mean = rounded(whole, count)
         rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
@@ -127,28 +133,27 @@ def rounded(whole: int, count: int) -> int:
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
 
 
-def _outermost(table: SliceTable, codes: I64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _outermost(table: SliceTable, codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return a mask of the slices that are inside no other counted slice of the same group."""
     parent = table.nesting.parent
     counted = np.zeros(len(codes), bool)
     counted[table.counted] = True
     found = np.ones(len(codes), bool)
-    above = parent.copy()
-    open_rows = np.flatnonzero(above != NO_PARENT)
-    while len(open_rows):
-        same = (codes[above[open_rows]] == codes[open_rows]) & counted[above[open_rows]]
-        found[open_rows[same]] = False
-        open_rows = open_rows[~same]
-        above[open_rows] = parent[above[open_rows]]
-        open_rows = open_rows[above[open_rows] != NO_PARENT]
+    for rows in chunks(len(codes)):
+        above, inner = parent[rows], np.arange(rows.start, rows.stop)
+        while np.any(some := above != NO_PARENT):
+            above, inner = above[some], inner[some]
+            same = (codes[above] == codes[inner]) & counted[above]
+            found[inner[same]] = False
+            above, inner = parent[above[~same]], inner[~same]
     return found
 
 
-def combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int], tuple[str, ...]]]:
+def combined(keys: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, Callable[[int], tuple[str, ...]]]:
     """Return the number of the combination of keys of each slice, and a function that returns the texts of a number."""
-    codes = np.zeros(len(keys[0][0]), np.int64)
-    for numbers, texts in keys:
-        codes = codes * len(texts) + numbers
+    codes = keys[0][0]
+    for numbers, texts in keys[1:]:
+        codes = codes.astype(np.int64) * len(texts) + numbers
 
     def texts_of(code: int) -> tuple[str, ...]:
         found = []
@@ -160,14 +165,14 @@ def combined(keys: Sequence[tuple[I64, list[str]]]) -> tuple[I64, Callable[[int]
     return codes, texts_of
 
 
-def key_of(table: SliceTable, key: str) -> tuple[I64, list[str]]:
+def key_of(table: SliceTable, key: str) -> tuple[Codes, list[str]]:
     """Return the value of a key for each slice as the number of a text, and the texts."""
     check_key(key)
     trace = table.trace
     if key == "name":
-        return trace.slices.name.astype(np.int64), trace.strings
+        return trace.slices.name, trace.strings
     if key == "category":
-        return trace.slices.category.astype(np.int64), trace.strings
+        return trace.slices.category, trace.strings
     if key.startswith(_ARG):
         return _args(table, (key.removeprefix(_ARG),))
     if key == "shape":
@@ -184,13 +189,13 @@ def key_of(table: SliceTable, key: str) -> tuple[I64, list[str]]:
     return numbers[trace.slices.track], texts
 
 
-def _numbered(texts: Sequence[str]) -> tuple[I64, list[str]]:
+def _numbered(texts: Sequence[str]) -> tuple[I32, list[str]]:
     known: dict[str, int] = {}
-    numbers = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int64, len(texts))
+    numbers = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int32, len(texts))
     return numbers, list(known)
 
 
-def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I64, list[str]]:
+def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I32, list[str]]:
     """Return the first arg that each slice has as the number of a text, and the texts; "" for slices without any."""
     slices = table.trace.slices
     numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, keys)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.section import Column, Section, Unit
+from traceconv.model.ordering import chunks
 from traceconv.model.trace import Trace
 
 _COLUMNS = (
@@ -30,9 +33,9 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     """Return a row for each input and clock; `start_ns` counts from the first event of the trace."""
     section = Section("overview", _COLUMNS)
     whole = trace.span()
-    slices = [0] * len(trace.tracks)
-    for track in trace.slices.track.tolist():
-        slices[track] += 1
+    slices = np.zeros(len(trace.tracks), np.int64)
+    for rows in chunks(len(trace.slices.track)):
+        slices += np.bincount(trace.slices.track[rows], minlength=len(slices))
     extents = trace.extents()
     for number, source in enumerate(trace.sources):
         tracks_of_input = [index for index, track in enumerate(trace.tracks) if track.source == number]
@@ -52,7 +55,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     None if start is None or whole is None else start - whole[0],
                     None if start is None or end is None else end - start,
                     len(tracks_of_input),
-                    sum(slices[index] for index in tracks_of_input),
+                    int(slices[tracks_of_input].sum()),
                     source.diagnostics.lost,
                 )
             )

@@ -214,7 +214,7 @@ class Owners:
     def _busy_processes(self) -> list[int]:
         """Return the processes with samples or slices between the first layer and the last one."""
         slices, samples = self.table.trace.slices, self.table.trace.samples
-        first, last = np.min(slices.ts[self.rows]), np.max(self.table.ends[self.rows])
+        first, last = np.min(slices.ts[self.rows]), np.max(self.table.ends(self.rows))
         found = [
             np.unique(events.track[(events.ts >= first) & (events.ts < last)]).tolist() for events in (slices, samples)
         ]

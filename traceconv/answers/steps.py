@@ -41,7 +41,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     check_pattern(pattern)
     section = Section("steps", _COLUMNS)
     rows = step_rows(table, pattern)
-    shown = set(table.counted.tolist())
+    shown = set(rows[np.isin(rows, table.counted)].tolist())
     if not len(rows):
         section.notes.append("no steps found; if slices of the input are steps, name them: --step-name REGEX")
         return section
@@ -129,7 +129,8 @@ def _inside(table: SliceTable, row: int) -> dict[int, int]:
     slices = table.trace.slices
     track = slices.track[row]
     last = row + int(np.searchsorted(slices.track[row:], track, "right"))
-    last = row + int(np.searchsorted(slices.ts[row:last], table.ends[row], "left"))
+    end = slices.ts[row] + slices.dur[row]
+    last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
     found: dict[int, int] = {}
     own = table.nesting.self_ns[row:last].tolist()
     for name, self_ns in zip(slices.name[row:last].tolist(), own, strict=True):

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.intervals import Intervals, union
+from traceconv.answers.intervals import NOTHING, Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
+from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind
 
 Rows = npt.NDArray[np.intp]
@@ -55,10 +56,10 @@ class SliceTable:
         """Return parent and depth of each slice."""
         return nesting_of(self.trace.slices)
 
-    @cached_property
-    def ends(self) -> I64:
-        """Return the end of each slice, ns."""
-        return self.trace.slices.ts + self.trace.slices.dur
+    def ends(self, rows: Rows) -> I64:
+        """Return the ends of slices, ns."""
+        found: I64 = self.trace.slices.ts[rows] + self.trace.slices.dur[rows]
+        return found
 
     @cached_property
     def row_of_track(self) -> I64:
@@ -77,7 +78,9 @@ class SliceTable:
     @cached_property
     def counted(self) -> Rows:
         """Return the rows of the slices that tables count: the chosen ones in the window."""
-        rows = self.recorded[self.in_window(self.trace.slices.ts[self.recorded])]
+        rows = self.recorded
+        if self.window is not None:
+            rows = rows[self.in_window(self.trace.slices.ts[rows])]
         return rows if self.chosen is None else rows[self.chosen(self)[rows]]
 
     @cached_property
@@ -94,7 +97,7 @@ class SliceTable:
     @cached_property
     def recorded(self) -> Rows:
         """Return the rows of all slices except those that a format declares as asides."""
-        aside = np.zeros(len(self.ends), bool)
+        aside = np.zeros(len(self.trace.slices.ts), bool)
         for number, source in enumerate(self.trace.sources):
             if source.marks.asides:
                 aside |= self.of_source(number) & self.of_categories(source.marks.asides)
@@ -106,15 +109,17 @@ class SliceTable:
 
     def busy(self, rows: Rows) -> Intervals:
         """Return the times at which at least one of the slices runs."""
-        return union(self.trace.slices.ts[rows], self.ends[rows])
+        ts = self.trace.slices.ts
+        of_parts = [union(ts[some], self.ends(some)) for some in (rows[part] for part in chunks(len(rows)))]
+        return union(*(np.concatenate(edges) for edges in zip(NOTHING, *of_parts, strict=True)))
 
     def busy_by_track(self, rows: Rows) -> dict[int, Intervals]:
         """Return, by track with its lanes, the times at which at least one of the slices runs."""
-        tracks = self.row_of_track[self.trace.slices.track[rows]]
-        order = np.argsort(tracks, kind="stable")
-        first = np.flatnonzero(np.append(True, np.diff(tracks[order]) != 0)) if len(rows) else np.empty(0, np.intp)
-        groups = np.split(rows[order], first[1:]) if len(rows) else []
-        return {int(tracks[order][at]): self.busy(group) for at, group in zip(first, groups, strict=True)}
+        tracks = gathered(self.row_of_track.astype(np.int32), gathered(self.trace.slices.track, rows))
+        order = stable_order([tracks], self.trace.forget)
+        first = np.flatnonzero(np.append(True, ~like_next(order, tracks))) if len(rows) else np.empty(0, np.intp)
+        groups = zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=True) if len(rows) else ()
+        return {int(tracks[order[start]]): self.busy(rows[order[start:end]]) for start, end in groups}
 
     def process_of(self, track: int) -> int:
         """Return the process of a track; the topmost track above it if it has none."""
