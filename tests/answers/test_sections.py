@@ -57,7 +57,7 @@ def only(section: Section, **wanted: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_chunks_of_rows_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = Questions(by=("name", "thread"))
+    asked = Questions(by=("name", "shape", "arg:stream"), where="args.correlation>3 or name~.")
     whole = answers(read(CUDA), Aligned(), asked)
     trace = read(CUDA)
     monkeypatch.setattr(ordering, "_CHUNK", rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -112,11 +112,11 @@ def sorted_by(sort: str, columns: Sequence[Column]) -> int:
 
 
 def in_order(rows: Sequence[tuple[Cell, ...]], at: int) -> list[tuple[Cell, ...]]:
-    """Sort rows by a column, numbers descending and texts ascending, then by name."""
+    """Sort rows by a column, numbers descending and texts ascending, then by the texts of the row."""
 
-    def key(row: tuple[Cell, ...]) -> tuple[float, str, str]:
-        value = row[at]
-        return (0, value, str(row[0])) if isinstance(value, str) else (-(value or 0), "", str(row[0]))
+    def key(row: tuple[Cell, ...]) -> tuple[float, str, list[str]]:
+        value, texts = row[at], [cell for cell in row if isinstance(cell, str)]
+        return (0, value, texts) if isinstance(value, str) else (-(value or 0), "", texts)
 
     return sorted(rows, key=key)
 
@@ -185,20 +185,21 @@ def key_of(table: SliceTable, key: str) -> tuple[Codes, list[str]]:
     else:
         ranks = [trace.sources[track.source].rank for track in trace.tracks]
         texts = ["" if rank is None else str(rank) for rank in ranks]
-    numbers, texts = _numbered(texts)
-    return numbers[trace.slices.track], texts
-
-
-def _numbered(texts: Sequence[str]) -> tuple[I32, list[str]]:
     known: dict[str, int] = {}
-    numbers = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int32, len(texts))
-    return numbers, list(known)
+    return _numbered(texts, known)[trace.slices.track], list(known)
+
+
+def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:
+    """Return the numbers of texts; those that are not known get the next one."""
+    return np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int32)
 
 
 def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I32, list[str]]:
     """Return the first arg that each slice has as the number of a text, and the texts; "" for slices without any."""
-    slices = table.trace.slices
-    numbers, values = arg_values(table.trace.args, slices.args_at, slices.args_len, keys)
-    texts = [as_text(next((value for value in some if value is not ABSENT), "")) for some in values]
-    of_text, texts = _numbered(texts)
-    return of_text[numbers], texts
+    slices, known = table.trace.slices, dict[str, int]()
+    found = np.empty(len(slices.ts), np.int32)
+    for rows in chunks(len(found)):  # the values are Python objects
+        numbers, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], keys)
+        texts = (as_text(next((value for value in some if value is not ABSENT), "")) for some in values)
+        found[rows] = _numbered(texts, known)[numbers]
+    return found, list(known)

@@ -18,6 +18,7 @@ from traceconv.answers.operations import key_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
+from traceconv.model.ordering import chunks
 from traceconv.model.times import parse_duration
 
 Mask = npt.NDArray[np.bool_]
@@ -229,11 +230,14 @@ def _compared(table: SliceTable, one: Comparison) -> Mask:
         times = slices.dur if one.field == "dur" else slices.ts - table.start
         if one.field == "self":
             times = table.nesting.self_ns
-        found: Mask = _COMPARE[one.sign](times, one.operand)
-        return found
+        compared: Mask = _COMPARE[one.sign](times, one.operand)
+        return compared
     if one.field.startswith(_ARG):
-        numbers, decoded = arg_values(trace.args, slices.args_at, slices.args_len, [one.field.removeprefix(_ARG)])
-        return _accepted(one, [value for (value,) in decoded])[numbers]
+        found, keys = np.zeros(len(slices.ts), bool), [one.field.removeprefix(_ARG)]
+        for rows in chunks(len(found)):  # the values are Python objects
+            numbers, decoded = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
+            found[rows] = _accepted(one, [value for (value,) in decoded])[numbers]
+        return found
     if one.field == "depth":
         depths = np.arange(int(np.max(table.nesting.depth, initial=0)) + 1)
         return _accepted(one, depths.tolist())[table.nesting.depth]
