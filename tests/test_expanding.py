@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import tarfile
 import tempfile
 import zipfile
@@ -256,6 +257,44 @@ def test_a_trace_made_of_recordings_that_are_there_is_not_taken(name: str, tmp_p
     assert f"{runs}/{name}: " in run("check", runs).stdout
     (runs / "onednn.log").unlink()
     assert traceconv.expand([runs]).left_out == {}
+
+
+def test_a_trace_is_taken_where_its_recordings_are_not_there(tmp_path: Path) -> None:
+    log, other = ONEDNN.read_bytes(), KINETO.read_bytes()
+    runs = folder(tmp_path / "runs", {"1/a.log": log, "2/a.log": log + log, "3/a.json": other})
+    traceconv.convert(runs / "2" / "a.log", runs / "2" / "b.pftrace")
+    assert traceconv.expand([runs / "2"]).left_out == {f"{runs}/2/b.pftrace": "traceconv made it of a.log"}
+    (runs / "2" / "a.log").unlink()
+    assert traceconv.expand([runs]).left_out == {}  # 1/a.log is another one
+    (runs / "2" / "a.log").write_text("no recording")
+    assert list(traceconv.expand([runs]).left_out) == [f"{runs}/2/a.log"]
+    # a trace of the same name as its input, which is elsewhere
+    traceconv.convert(tmp_path / "runs" / "3" / "a.json", folder(tmp_path / "4", {"c.log": log}) / "a.json")
+    assert traceconv.expand([tmp_path / "4"]).left_out == {}
+
+
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("way", ["folder", "zip", "tar"])
+def test_a_trace_is_taken_where_its_recording_was_changed_later(way: str, later: bool, tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.log": ONEDNN.read_bytes()})
+    traceconv.convert(runs / "a.log", runs / "b.pftrace")
+    os.utime(runs / "b.pftrace", (1_700_000_000, 1_700_000_000))
+    os.utime(runs / "a.log", (1_700_000_000 + 10 * later, 1_700_000_000 + 10 * later))
+    path = runs if way == "folder" else Path(shutil.make_archive(str(tmp_path / "packed"), way, runs))
+    found = traceconv.expand([path])
+    expected = {} if later else {"b.pftrace": "traceconv made it of a.log"}
+    assert {os.path.basename(name): reason for name, reason in found.left_out.items()} == expected
+
+
+def test_a_trace_of_recordings_in_several_folders_is_found_by_their_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder(tmp_path / "runs", {"1/a": ONEDNN.read_bytes(), "2/a": KINETO.read_bytes()})
+    monkeypatch.chdir(tmp_path)
+    traceconv.merge(["runs/1/a", "runs/2/a"], "runs/b.pftrace")
+    assert traceconv.expand(["runs"]).left_out == {"runs/b.pftrace": "traceconv made it of a, a"}
+    os.remove("runs/2/a")
+    assert traceconv.expand(["runs"]).left_out == {}
 
 
 def test_folders_in_each_other_are_one(tmp_path: Path) -> None:

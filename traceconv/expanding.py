@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from traceconv.errors import AmbiguousFormat, InputError, TraceconvError, UnrecognizedFormat, UsageError
@@ -31,6 +31,8 @@ _LEAST_SAMPLES = 8
 
 #: A sample, reduced to what all forms hold: its time in µs and its thread.
 _Sample = tuple[int, int]
+#: An archive, and a time that compares with those of the same archive.
+_Age = tuple[str, tuple[int | float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,9 @@ def expand(
                 else:
                     inside.append((file, found))
         if not each:
-            inside = _once(_without_results(inside, known.union(files.found), expanded), expanded)
+            taken = [path for path in paths if os.path.isfile(path)]
+            taken += [recording.path for recording in expanded.recordings if recording.is_inside]
+            inside = _once(_without_results(inside, taken, expanded), expanded)
         for file, found in inside:
             take(Recording(file, number, True, found))
         known |= {os.path.realpath(file) for file in files.found}
@@ -159,18 +163,53 @@ def _recognised(
 
 
 def _without_results(
-    found: Sequence[tuple[AnyPath, Recognised]], neighbours: Collection[AnyPath], expanded: Expanded
+    found: Sequence[tuple[AnyPath, Recognised]], named: Collection[AnyPath], expanded: Expanded
 ) -> list[tuple[AnyPath, Recognised]]:
-    """Return the recordings without traces that traceconv wrote of files that are `beside`, too, which is noted."""
-    names = {os.path.basename(shown(file)) for file in neighbours}
+    """Return the recordings without the traces that traceconv made of them, which are noted in `expanded`.
+
+    A trace states only the names of its inputs, not their content. So all of them must be recordings in its folder,
+    or be at the stated path, and none may have changed since the trace was written: otherwise the trace may hold
+    what is nowhere else.
+
+    Args:
+        found: the recordings of a folder or an archive.
+        named: the other recordings that are taken.
+        expanded: gets the notes.
+    """
+    ages = {os.path.realpath(shown(file)): _age(file) for file in (*named, *(file for file, _ in found))}
     kept = []
     for file, recording in found:
-        made_of = [os.path.basename(name) for name in _made_of(recording)]
-        if made_of and names.issuperset(made_of):
-            expanded.left_out[shown(file)] = f"traceconv made it of {', '.join(made_of)}"
+        made_of = _made_of(recording)
+        if made_of and all(_is_original(name, file, ages) for name in made_of):
+            expanded.left_out[shown(file)] = f"traceconv made it of {', '.join(map(os.path.basename, made_of))}"
         else:
             kept.append((file, recording))
     return kept
+
+
+def _is_original(name: str, made: AnyPath, ages: Mapping[str, _Age]) -> bool:
+    """Return whether an input that the trace `made` states is there, and as old as the trace or older.
+
+    Args:
+        name: the base name of the input; its path, as stated, where several had the same base name.
+        made: the trace.
+        ages: the recordings that are there, by their paths.
+    """
+    archive, written = ages[os.path.realpath(shown(made))]
+    folders = (os.path.dirname(shown(made)), *([os.curdir] if os.path.dirname(name) else []))
+    for path in {os.path.realpath(os.path.join(folder, name)) for folder in folders}:
+        if path in ages and path != os.path.realpath(shown(made)):
+            its_archive, changed = ages[path]
+            if its_archive == archive and changed <= written:
+                return True
+    return False
+
+
+def _age(file: AnyPath) -> _Age:
+    """Return the archive that a file is in ("" for none), and when the file was last changed."""
+    if isinstance(file, Member):
+        return file.archive, file.changed
+    return "", (os.stat(file).st_mtime_ns,)
 
 
 def _made_of(recording: Recognised) -> list[str]:
