@@ -754,3 +754,71 @@ def test_a_row_without_times_is_a_call_if_the_table_has_one_for_each() -> None:
     assert (row["calls"], row["self_ns"], row["SQ_WAVES"]) == (1, None, 16384)
     (section,) = traceconv.report([ROOT / "nvprof-text" / "metrics-csv" / "input.csv"], Questions(["layers"]))
     assert section.records()[0]["calls"] is None
+
+
+def counted_in(folder: Path, **files: dict[str, int]) -> tuple[dict[str, Any], list[str]]:
+    """The row of a layer of 100 ms, and the columns; each file is of `perf stat -I`, with counts of these 100 ms."""
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 40, "tid": 40, "ts": 0, "dur": 100_000}
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": [event]}
+    (folder / "profile.json").write_text(json.dumps(profile), encoding="utf-8")
+    inputs = [traceconv.Input(folder / "profile.json")]
+    for file, counts in files.items():
+        path = folder / f"{file}.csv"
+        path.write_text("".join(f"0.100000000,{value},,{name},100000000,100.00,,\n" for name, value in counts.items()))
+        inputs.append(traceconv.Input(path, "perf-stat", offset_ns=10**18))
+    (section,) = traceconv.report(inputs, Questions(["layers"]))
+    return section.records()[0], [column.name for column in section.columns]
+
+
+def test_ratios_are_of_one_input(tmp_path: Path) -> None:
+    both = {"cycles": 1000, "instructions": 2000, "cache-misses": 8}
+    row, columns = counted_in(tmp_path, one=both, two={"cycles": 10, "cache-misses": 1})
+    assert row["ipc"] == 2
+    assert row["cache-misses_per_1000_instructions"] == 4
+    assert row["cycles (two.csv)"] == 10
+    assert [name for name in columns if "ipc" in name or "_per_1000" in name] == [
+        *("ipc", "ipc_total", "cache-misses_per_1000_instructions", "cache-misses_per_1000_instructions_total")
+    ]
+    row, _ = counted_in(tmp_path, one={"cycles": 10, "cache-misses": 1}, two=both)
+    assert (row["ipc (two.csv)"], row["cache-misses_per_1000_instructions (two.csv)"]) == (2, 4)
+    assert "ipc" not in row
+    row, columns = counted_in(tmp_path, one={"cycles": 1000}, two={"instructions": 2000})
+    assert not [name for name in columns if "ipc" in name]
+
+
+def test_ratios_are_of_one_control_group(tmp_path: Path) -> None:
+    """Control groups are counted apart, and `perf stat` states them behind the event."""
+    stat = [f"0.100000000,{v},,{e},{g},100000000,100.00,," for e, g, v in CGROUPS]
+    row = stat_of(tmp_path, *stat)["a"]
+    assert row["ipc (/fast)"] == 3
+    assert row["ipc (/slow)"] == 0.5
+    assert "ipc" not in row
+
+
+CGROUPS = [("cycles", "/fast", 100), ("instructions", "/fast", 300), ("cycles", "/slow", 200)]
+CGROUPS += [("instructions", "/slow", 100)]
+
+
+def test_samples_and_counts_of_an_event_have_no_ratio() -> None:
+    samples = [Sample(1, 5, "cycles", 500), Sample(1, 5, "instructions", 1000)]
+    trace = made([Slice(1, "a", 0, 10)], samples)
+    first, second = trace.sources
+    first.sampled, second.sampled = ("cycles",), ("instructions",)
+    assert "ipc" not in rows_of(trace)["a"]
+    first.sampled = second.sampled = ("cycles", "instructions")
+    assert rows_of(trace)["a"]["ipc"] == 2
+
+
+def test_slices_that_count_only_one_part_have_no_ratio(tmp_path: Path) -> None:
+    def node(name: str, ts: int, **args: str) -> dict[str, Any]:
+        return {"cat": "Node", "pid": 1, "tid": 1, "dur": 9, "ts": ts, "ph": "X", "name": f"{name}_kernel_time"} | {
+            "args": {"op_name": name, "provider": "CPUExecutionProvider", **args}
+        }
+
+    run = {"cat": "Session", "pid": 1, "tid": 1, "dur": 100, "ts": 0, "ph": "X", "name": "model_run", "args": {}}
+    nodes = [node("Add", 10, cycles="100", instructions="200"), node("Mul", 20, cycles="100", instructions="200")]
+    path = tmp_path / "ort.json"
+    path.write_text(json.dumps([run, *nodes, node("Mul", 30, instructions="800")]))
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    found = {row["name"]: (row["ipc"], row["ipc_total"]) for row in section.records()}
+    assert (found["Add"], found["Mul"], found["model_run"]) == ((2, 2), (None, None), (None, None))

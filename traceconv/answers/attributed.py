@@ -51,7 +51,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         return trace
     notes = trace.sources[trace.tracks[trace.slices.track[rows[0]]].source].notes
     sums = _each(owners)
-    sampled, counts, calls = sums.samples(), interval_counts(sums) | slice_counts(sums), Calls(sums)
+    sampled, counts, calls = sums.samples(), [*interval_counts(sums), *slice_counts(sums)], Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         notes.append(f"--attribute adds nothing: {NOTHING}")
         return trace
@@ -59,7 +59,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     events = events_of(sums, sampled, counts, cells)
     for name, event in events.items():
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
-    cells |= ratios_of(list(events), cells)
+    cells |= ratios_of(sums, events, cells)
     notes.append(f"{quantity(len(rows), 'slices')} got args with their samples, counts and primitives")
     notes += notes_of(sums, sampled, cells, "uncertain_samples")
     if not any(cells.get("worker_samples", ())):

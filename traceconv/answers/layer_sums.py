@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,16 +48,33 @@ class Apart(NamedTuple):
     segment: I64
 
 
+class Kind(Enum):
+    """How an event was counted."""
+
+    #: Samples with periods.
+    PERIODS = auto()
+    #: Samples without periods: each counts as one event.
+    SAMPLES = auto()
+    INTERVALS = auto()
+    SLICES = auto()
+
+
 class Event(NamedTuple):
     """The counts of an event by segment.
 
     Attributes:
+        name: the event, as the inputs name it.
+        sources: the numbers of the inputs that counted it.
+        kind: how they counted it.
         values: the sums.
         counts: the number of counts in each; None if everything that ran was counted.
         unit: the unit of the values; "" for plain counts.
         number: the index of the name of the samples in the strings; None for counts.
     """
 
+    name: str
+    sources: tuple[int, ...]
+    kind: Kind
     values: npt.NDArray[Any]
     counts: npt.NDArray[Any] | None = None
     unit: str = ""
@@ -251,8 +269,8 @@ class Layers:
 # -- counts --------------------------------------------------------------------------------------------------------
 
 
-def interval_counts(layers: Layers) -> dict[tuple[str, int], Event]:
-    """Return the counts of intervals by event and input, for each segment."""
+def interval_counts(layers: Layers) -> list[Event]:
+    """Return the counts of intervals, one for each event and input."""
     trace = layers.owners.table.trace
     counters = trace.counters
     found: dict[tuple[str, int], Event] = {}
@@ -268,26 +286,27 @@ def interval_counts(layers: Layers) -> dict[tuple[str, int], Event]:
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
         unit = "" if one.unit == "count" else one.unit
-        found[key] = Event(found[key].values + values if key in found else values, unit=unit)
-    return found
+        values = found[key].values + values if key in found else values
+        found[key] = Event(one.name, (one.source,), Kind.INTERVALS, values, unit=unit)
+    return list(found.values())
 
 
-def slice_counts(layers: Layers) -> dict[tuple[str, int], Event]:
-    """Return the counts of slices by event and input, for each segment.
+def slice_counts(layers: Layers) -> list[Event]:
+    """Return the counts of slices, one for each event and input.
 
     A count of a slice includes those of the slices inside it.
     """
     table = layers.owners.table
     slices = table.trace.slices
     lines = layers.owners.timelines
-    found: dict[tuple[str, int], Event] = {}
+    found: list[Event] = []
     # A layer that is filled by others has no segment: its own count is put at its start.
     segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
     segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
     segment[lines.rows[::-1]] = np.arange(len(lines.rows))[::-1]
     segment[layers.apart.rows] = layers.nowhere + 1 + np.arange(len(layers.apart.rows))
     in_table = layers.nowhere + 1 + len(layers.apart.rows)
-    for key, one in layers.counts.items():
+    for (name, source), one in layers.counts.items():
         counts, rows = one.values(), np.array(one.slices, np.int64)
         own = np.zeros(len(slices.ts) + 1, counts.dtype)
         own[rows] = counts[: len(rows)]
@@ -299,7 +318,8 @@ def slice_counts(layers: Layers) -> dict[tuple[str, int], Event]:
         in_table += len(one.layers)
         segments, amounts = np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
         ones = np.ones(len(segments), np.int64)
-        found[key] = Event(layers.by_segment(segments, amounts), layers.by_segment(segments, ones))
+        sums, number = layers.by_segment(segments, amounts), layers.by_segment(segments, ones)
+        found.append(Event(name, (source,), Kind.SLICES, sums, number))
     return found
 
 

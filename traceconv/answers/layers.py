@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, count
 from math import nan
 from typing import Any
 
@@ -19,6 +20,7 @@ from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import (
     Apart,
     Event,
+    Kind,
     Layers,
     Sampled,
     interval_counts,
@@ -91,7 +93,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
         section.notes.append(NOTHING)
         return section
     sums, names = layers_of(table, by, in_slices)
-    sampled, counts = sums.samples(), interval_counts(sums) | slice_counts(sums)
+    sampled, counts = sums.samples(), [*interval_counts(sums), *slice_counts(sums)]
     calls = Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append(NOTHING)
@@ -107,7 +109,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     for name, event in events.items():
         section.columns += columns_of(name, event)
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
-    for name, ratios in ratios_of(list(events), cells).items():
+    for name, ratios in ratios_of(sums, events, cells).items():
         title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
         section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
         cells[name] = ratios
@@ -191,30 +193,37 @@ def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
     }
 
 
-def events_of(
-    sums: Layers, sampled: Sampled, counts: dict[tuple[str, int], Event], taken: Collection[str]
-) -> dict[str, Event]:
-    """Return the counts of events by segment, by name.
+def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Collection[str]) -> dict[str, Event]:
+    """Return the events by the name of their column: first those of samples, then those of counts.
 
     Args:
         sums: the layers.
         sampled: the samples.
-        counts: the counts in each segment, by event and input.
+        counts: the counts.
         taken: the names of other columns: an event with such a name is renamed to "NAME (event)".
     """
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
     found: dict[str, Event] = {}
-    times = re.compile("|".join(source.marks.times for source in trace.sources if source.marks.times) or "(?!)")
     for number in occurring(names):
         of_name = names == number
         values = sums.by_segment(sampled.segment[of_name], trace.samples.weight[sampled.rows[of_name]])
-        name = trace.strings[number]
-        found[_free(name, taken)] = Event(values, unit="ns" if times.fullmatch(name) else "", number=number)
-    for (counted, source), event in counts.items():
-        name = _free(counted, taken)
-        found[f"{name} ({trace.sources[source].name})" if name in found else name] = event
+        name, tracks = trace.strings[number], np.unique(trace.samples.track[sampled.rows[of_name]]).tolist()
+        inputs = tuple(at for at, source in enumerate(trace.sources) if name in source.sampled)
+        inputs = inputs or tuple(sorted({trace.tracks[track].source for track in tracks}))
+        is_time = all(re.fullmatch(trace.sources[at].marks.times or "(?!)", name) for at in inputs)
+        event = Event(name, inputs, Kind.PERIODS, values, unit="ns" if is_time else "", number=number)
+        found[_free(name, taken)] = event
+    for event in counts:
+        name = _free(event.name, taken)
+        found[_own_name(name, trace.sources[event.sources[0]].name, found)] = event
     return found
+
+
+def _own_name(name: str, file: str, taken: Collection[str]) -> str:
+    """Return a name; if it is taken, with the file appended, and with a number if that is taken as well."""
+    names = chain((name, f"{name} ({file})"), (f"{name} ({file}, {number})" for number in count(2)))
+    return next(one for one in names if one not in taken)
 
 
 def _free(event: str, taken: Collection[str]) -> str:
@@ -225,7 +234,9 @@ def _free(event: str, taken: Collection[str]) -> str:
 def main_event(events: dict[str, Event]) -> str:
     """Return which sampled event tells the use of the CPU: a time, else cycles, else the first; "" without samples."""
     sampled = {name: event for name, event in events.items() if event.number is not None}
-    in_order = sorted(sampled, key=lambda name: (sampled[name].unit != "ns", _parts_of(name)[0] not in _CYCLES))
+    in_order = sorted(
+        sampled, key=lambda name: (sampled[name].unit != "ns", _parts_of(sampled[name].name)[0] not in _CYCLES)
+    )
     return in_order[0] if in_order else ""
 
 
@@ -237,38 +248,67 @@ def columns_of(name: str, event: Event) -> tuple[Column, Column]:
     return Column(name, title, unit), Column(f"{name}_total", f"{title}, total", unit, detail=True)
 
 
-def ratios_of(events: Sequence[str], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return instructions per cycle and misses per 1,000 instructions, where both were counted in the same way."""
+def ratios_of(sums: Layers, events: Mapping[str, Event], cells: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return instructions per cycle and misses per 1,000 instructions, where both were counted in the same way.
+
+    That is: in the same input, by samples with periods, intervals or slices, and in the same part of the CPU, privilege
+    level and control group. Counts of slices are only divided where as many slices have the one count as the other.
+
+    Args:
+        sums: the layers.
+        events: the events by the name of their column.
+        cells: the columns, those of the events among them.
+    """
     found: dict[str, list[Any]] = {}
-
-    def add(name: str, part: str, whole: str, scale: int) -> None:
-        for end in ("", "_total"):
-            pairs = zip(cells[part + end], cells[whole + end], strict=True)
-            found[name + end] = [scale * one / other if other and one is not None else None for one, other in pairs]
-
-    for whole in events:
-        name, rest = _parts_of(whole)
-        for part in events if name in _INSTRUCTIONS else ():
-            other, how = _parts_of(part)
-            if how != rest:
+    parts = {title: _parts_of(event.name) for title, event in events.items()}
+    for whole, instructions in events.items():
+        name, how = parts[whole]
+        if name not in _INSTRUCTIONS or instructions.kind is Kind.SAMPLES:
+            continue
+        for part, event in events.items():
+            other, other_how = parts[part]
+            if (event.sources, event.kind, other_how) != (instructions.sources, instructions.kind, how):
                 continue
             if other in _CYCLES:
-                add(f"ipc{rest}", whole, part, 1)
+                above, below, scale, ratio = whole, part, 1, f"ipc{how}"
             elif _MISS.fullmatch(other):
-                add(f"{part}_per_1000_instructions", part, whole, 1000)
+                above, below, scale, ratio = part, whole, 1000, f"{event.name}_per_1000_instructions"
+            else:
+                continue
+            renamed = (whole, part) != (instructions.name, event.name)
+            file = sums.owners.table.trace.sources[event.sources[0]].name
+            ratio = _own_name(ratio, file, {*found, *cells, *([ratio] if renamed else [])})
+            for end, of in (("", sums.own), ("_total", sums.total)):
+                found[ratio + end] = [
+                    scale * one / other if other and one is not None and same else None
+                    for one, other, same in zip(
+                        cells[above + end], cells[below + end], _as_many(event, instructions, of), strict=True
+                    )
+                ]
     return found
 
 
+def _as_many(one: Event, other: Event, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[bool]:
+    """Return for each row whether two events have as many counts; `sums` is `Layers.own` or `Layers.total`."""
+    if one.counts is None or other.counts is None:
+        return [True] * len(sums(one.values))
+    return [a == b for a, b in zip(sums(one.counts), sums(other.counts), strict=True)]
+
+
 def _parts_of(event: str) -> tuple[str, str]:
-    """Split the name of an event into its plain name, and its part of the CPU and privilege level."""
+    """Split an event into its plain name, and its part of the CPU, privilege level and control group.
+
+    These are the names of perf and of PAPI. `perf stat` states a control group behind the event.
+    """
     if papi := _PAPI.match(event):
         return papi["preset"] or papi["name"].lower(), " (PAPI)"
-    match = re.fullmatch(r"(?:(\w+)/)?([\w.-]+)(?:,[^/:]*)?(?:/?([^ ]*))(?: .*)?", event)
+    match = re.fullmatch(r"(?:(\w+)/)?([\w.-]+)(?:,[^/:]*)?(?:/?([^ ]*))( .*)?", event)
     if match is None:
         return event, ""
     unit = "" if match[1] in (None, "cpu") else f"{match[1]}/"
-    privilege = re.search(r"[:/]([ukhGHpP]+):?$", event)
-    return match[2], f":{unit}{privilege[1] if privilege else ''}" if unit or privilege else ""
+    privilege = re.search(r"[:/]([ukhGHpP]+):?$", event.removesuffix(match[4] or ""))
+    how = f":{unit}{privilege[1] if privilege else ''}" if unit or privilege else ""
+    return match[2], how + (match[4] or "")
 
 
 def _symbols(sums: Layers, sampled: Sampled, event: Event | None) -> list[str]:

@@ -48,7 +48,7 @@ def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Sect
         raise UsageError(f"--stacks: there is no layer {layer!r}", hint=f"layers are, among others: {known}")
     sampled, samples = sums.samples(), table.trace.samples
     taken = [column.name for column in (*_COLUMNS, _TREE)]
-    events = events_of(sums, sampled, {}, taken)
+    events = events_of(sums, sampled, [], taken)
     mine = sampled.rows[sums.during(groups)[sampled.segment]]
     kinds, weights = samples.name[mine], samples.weight[mine]
     amounts = [np.ones(len(mine), np.int64), *(np.where(kinds == one.number, weights, 0) for one in events.values())]
@@ -88,7 +88,7 @@ class _Tree:
         own = np.zeros((len(self._nodes) + 1, len(amounts)), object)
         for place, column in enumerate(amounts):
             np.add.at(own[:, place], node, column.astype(object))
-        #: What no stack is known of stands in the last row.
+        #: The amounts of each node itself. The last row is of samples without a call stack.
         self._own: list[list[Any]] = own.tolist()
         self._whole = [list(row) for row in self._own]
         self._callees: dict[int, list[int]] = {}
