@@ -1,4 +1,4 @@
-"""Compiles the Cython modules when the package is built, where there is a C compiler; it works without them, too."""
+"""Compile the Cython modules when the package is built, where there is a C compiler; it works without them, too."""
 
 from __future__ import annotations
 
@@ -21,43 +21,57 @@ _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
 class KernelHook(BuildHookInterface):
-    """Puts the extension modules beside their sources, and into the wheel."""
+    """The step of a build that puts the extension modules beside their sources, and into the wheel."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Called before the wheel is put together, also for an editable installation."""
+        """Add the modules to the wheel, compiled anew if need be; also for an editable installation."""
         del version
         root = Path(self.root)
-        built = _still_good(root)
-        if not built:
-            for old in (*root.joinpath(_PACKAGE).rglob("*.so"), *root.joinpath(_PACKAGE).rglob("*.pyd")):
-                if f".{sys.implementation.cache_tag}-" in old.name or old.suffix == ".pyd":
-                    old.unlink()
-            try:
+        try:
+            built = _still_good(root)
+            if not built:
+                for old in (*root.joinpath(_PACKAGE).rglob("*.so"), *root.joinpath(_PACKAGE).rglob("*.pyd")):
+                    if f".{sys.implementation.cache_tag}-" in old.name or old.suffix == ".pyd":
+                        old.unlink()
                 built = _compile(root)
-            except Exception as error:  # whatever goes wrong with a compiler, the package works without
-                self.app.display_warning(f"traceconv's kernel was not compiled, so conversions will be slower: {error}")
-                return
+        except Exception as error:  # whatever goes wrong with a compiler, the package works without
+            self.app.display_warning(f"traceconv's kernel was not compiled, so conversions will be slower: {error}")
+            return
         build_data["artifacts"] += [path.relative_to(root).as_posix() for path in built]
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
 
 def _still_good(root: Path) -> list[Path]:
-    """Return what was compiled for this Python before; nothing where a module is missing or older than a source."""
+    """Return what was compiled for this Python before; nothing where a module is missing or of another origin."""
     package = root / _PACKAGE
-    sources = [*package.rglob("*.pyx"), *package.rglob("*.pxi")]
-    modules = [root.joinpath(*_SHARED.split(".")), *(path for path in sources if path.suffix == ".pyx")]
-    built = [path.with_name(path.stem + sysconfig.get_config_var("EXT_SUFFIX")) for path in modules]
+    sources = list(package.rglob("*.pyx"))
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    built = [path.with_name(path.stem + suffix) for path in (root.joinpath(*_SHARED.split(".")), *sources)]
     if not all(path.exists() for path in built):
         return []
-    newest = max(path.stat().st_mtime for path in (*sources, Path(__file__)))
-    return built if min(path.stat().st_mtime for path in built) > newest else []
+    same = (_origin(source, root) in module.read_bytes() for source, module in zip(sources, built[1:], strict=True))
+    return built if all(same) else []
+
+
+def _origin(source: Path, root: Path) -> bytes:
+    """Return the text in a compiled module that says what it was compiled from: its source, Cython and this file."""
+    from Cython import __version__
+
+    how = zlib.crc32(Path(__file__).read_bytes())
+    return b"compiled from %d by Cython %s and %d" % (_checksum(source, root), __version__.encode(), how)
+
+
+def _checksum(source: Path, root: Path) -> int:
+    """Return the CRC-32 of a source and of what it includes, as traceconv.kernel does."""
+    text = source.read_bytes()
+    return zlib.crc32(text + b"".join(root.joinpath(os.fsdecode(path)).read_bytes() for path in _INCLUDE.findall(text)))
 
 
 def _compile(root: Path) -> list[Path]:
-    """Compile all modules, without what debuggers need, which is nine tenths of their size."""
+    """Compile all modules, and return them. They have nothing for debuggers, which is nine tenths of their size."""
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
 
@@ -105,9 +119,16 @@ def _compile(root: Path) -> list[Path]:
 
 
 def _marked(source: Path, root: Path, folder: str) -> str:
-    """A copy of a module that says what it was compiled from, so that traceconv notices when the source has changed."""
-    text = source.read_bytes()
-    included = b"".join(root.joinpath(os.fsdecode(path)).read_bytes() for path in _INCLUDE.findall(text))
+    """Write a copy of a source whose module states what it was compiled from; return its path.
+
+    SOURCE_CRC32 is for traceconv, which notices with it when the source has changed. The text in C is for `_still_good`,
+    which cannot import the module: what that needs is not installed while the package is built.
+    """
+    checksum, origin = _checksum(source, root), _origin(source, root).decode()
     copy = Path(folder, source.name)
-    copy.write_bytes(text + b"\nSOURCE_CRC32 = %d\n" % zlib.crc32(text + included))
+    copy.write_bytes(
+        source.read_bytes()
+        + b"\nSOURCE_CRC32 = %d\n" % checksum
+        + f'cdef extern from *:\n    """\n    const char traceconv_origin[] = "{origin}";\n    """\n'.encode()
+    )
     return str(copy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import shutil
 from pathlib import Path
@@ -61,3 +63,29 @@ def test_modules_are_compiled_from_the_sources(name: str, tmp_path: Path, monkey
 def test_no_module_is_used_where_the_kernel_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "COMPILED", False)
     assert kernel.module("scan") is None
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="the kernel is not compiled (no C compiler at build time)")
+@pytest.mark.slow
+def test_modules_are_compiled_anew_when_their_origin_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("Cython", "hatchling", "setuptools"):
+        pytest.importorskip(name, reason="what builds the package is not installed")
+    monkeypatch.syspath_prepend(ROOT)
+    hatch_build = importlib.import_module("hatch_build")
+    source, included = tmp_path / "traceconv" / "_one.pyx", tmp_path / "traceconv" / "_part.pxi"
+    source.parent.mkdir()
+    source.write_text('include "traceconv/_part.pxi"\n')
+    included.write_text("ONE = 1\n")
+    assert hatch_build._still_good(tmp_path) == []
+    built = hatch_build._compile(tmp_path)
+    os.utime(source)  # newer, but the same
+    assert sorted(hatch_build._still_good(tmp_path)) == sorted(built)
+    for path in (source, included):
+        before = path.read_text()
+        path.write_text(f"{before}# more\n")
+        os.utime(path, (0, 0))  # as rsync -a and cp -p may leave it
+        assert hatch_build._still_good(tmp_path) == []
+        path.write_text(before)
+        assert len(hatch_build._still_good(tmp_path)) == 2
+    monkeypatch.setattr("Cython.__version__", "another one")
+    assert hatch_build._still_good(tmp_path) == []

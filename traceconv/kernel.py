@@ -1,11 +1,11 @@
-"""Finds the compiled modules: the loops that see every byte, of some importers and writers and of the model.
+"""Find the compiled modules: the loops that see every byte, of some importers and writers and of the model.
 
-They lie beside what uses them, in Cython, and know bytes, arrays and integers only. What is true is said by the plain
-Python beside them, which does the same, only slower: it reads and writes all that a compiled module leaves to it, and
-all there is where no C compiler was at hand when the package was built: `COMPILED` is False then. Setting
-TRACECONV_KERNEL to off (or 0, no, false) has the same effect.
+They lie beside the Python modules that use them, in Cython, and know bytes, arrays and integers only. Plain Python does
+the same, only slower, and decides what is right. It handles what a compiled module leaves to it. It handles everything
+where no C compiler was there when the package was built: `COMPILED` is False then. Setting TRACECONV_KERNEL to off (or
+0, no, false) has the same effect.
 
-Who has a use for a module asks `kernel.module` each time, so that tests may put another one in its place.
+Callers get a module from `kernel.module` at each use and keep no reference to it, so that tests can replace it.
 """
 
 from __future__ import annotations

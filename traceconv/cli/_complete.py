@@ -1,4 +1,4 @@
-"""What shells are told when they complete a word: formats, writers, files."""
+"""Completion of words in a shell: formats, writers, files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 
 
 class _Bash(BashComplete):
-    """Completion for bash, which takes the `=` of FILE=FORMAT for a word, and replaces only the last one."""
+    """Completion for bash, which splits FILE=FORMAT into words at the `=`, and replaces only the last one."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, incomplete = super().get_completion_args()
@@ -25,7 +25,7 @@ class _Bash(BashComplete):
 
 
 def prepare() -> None:
-    """Make click complete words by what is said here."""
+    """Register the completion for bash with click, in place of its own."""
     add_completion_class(_Bash)
 
 
