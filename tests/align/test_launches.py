@@ -357,3 +357,16 @@ def test_the_longest_ascent_leaves_out_what_is_out_of_order() -> None:
     kept = _longest_ascent(values)
     assert kept == [0, 2, 3, 5, 6, 7]
     assert all(values[one] <= values[then] for one, then in pairwise(kept))
+
+
+@pytest.mark.parametrize("category", ["cuda_runtime", "cuda_driver"])
+def test_calls_of_two_processes_with_the_same_ids_are_no_evidence(category: str) -> None:
+    """Each process counts from 1: which one launched the work of the other file is not known."""
+    made = run(1)
+    out = Builder(SourceInfo("host.json", "host", marks=GPU_MARKS), private("host"))
+    for pid, own in ((1, "cuda_runtime"), (2, category)):
+        track = out.tracks.thread(out.tracks.process("run", pid=pid), pid, "main")
+        for at, (start, dur, name, number) in enumerate(made.calls, 1):
+            out.slice(track, HOST_ZERO + int(start) * pid, int(dur), name, own, {"correlation": number}, at)
+    assert launches_of(lay_out(out.finish()), 0, device_file(made, 0, 0), 0) is None
+    assert launches_of(host_file(made), 0, device_file(made, 0, 0), 0) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden import ROOT
+from tests.make_nsight import MAIN0, MAIN1, RANK0, RANK1, Strings, build, call, kernel
 from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.device import device
@@ -22,8 +24,10 @@ from traceconv.answers.tables import SliceTable
 from traceconv.api import convert, read
 from traceconv.errors import UsageError
 from traceconv.model import ordering
+from traceconv.model.trace import take
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+Events = list[dict[str, Any]]
 KINETO = {"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms"}
 
 
@@ -226,6 +230,73 @@ def test_flows_tell_launches_where_two_processes_have_the_same_ids(tmp_path: Pat
     assert parts(gap(tmp_path, events)) == (30_000, 3_000, 7_000, 0, 0)
     without = gap(tmp_path, [one for one in events if one["ph"] == "X"])
     assert parts(without) == (0, 0, 0, 0, 40_000)
+
+
+def of_rank(rank: int, category: str, number: int, call: tuple[float, float], work: tuple[float, float]) -> Events:
+    """A launch of one of several ranks in one file: a process and a device of its own."""
+    found = launched(number, call, work)
+    for one in found:
+        is_work = one.get("cat") == "kernel" or one["ph"] == "f"
+        one |= {"pid": rank} if is_work else {"pid": 1000 + rank}
+    found[0]["cat"] = category
+    found[1]["args"]["device"] = rank
+    for one in found[2:]:
+        one["id"] = 100 * rank + number
+    return found
+
+
+def ranks_of_one_file() -> Events:
+    """Two processes with the same ids: one has calls of the runtime, the other of the driver, as Triton makes them."""
+    found = of_rank(0, "cuda_runtime", 1, (0, 2), (5, 100)) + of_rank(0, "cuda_runtime", 2, (130, 133), (140, 150))
+    return found + of_rank(1, "cuda_driver", 1, (1, 2), (5, 100)) + of_rank(1, "cuda_driver", 2, (110, 113), (140, 150))
+
+
+def device_rows(tmp_path: Path, events: Events) -> list[dict[str, Any]]:
+    return [row for row in device(kineto(tmp_path / "a.json", events))[0].records() if not row["queue"]]
+
+
+def test_each_process_has_ids_of_its_own(tmp_path: Path) -> None:
+    rows = device_rows(tmp_path, ranks_of_one_file())
+    assert [parts(row) for row in rows] == [(30_000, 3_000, 7_000, 0, 0), (10_000, 3_000, 0, 27_000, 0)]
+    assert [row["launches"] for row in rows] == [2, 2]
+
+
+def test_an_export_of_two_ranks(tmp_path: Path) -> None:
+    """Work that is drawn in its process has the calls of this process, also with equal ids and without flows."""
+    string = Strings()
+    calls, work = [], []
+    for number in range(1, 21):
+        at = number * 100_000
+        for rank, main, name, start in (
+            (RANK0, MAIN0, "cudaLaunchKernel_v7000", at),
+            (RANK1, MAIN1, "cuLaunchKernel", at + 50_000),
+        ):
+            calls.append(call(string, name, main, start, 10_000, correlationId=number))
+            more = {"correlationId": number, "globalPid": rank, "deviceId": int(rank == RANK1)}
+            work.append(kernel(string, name, start + 15_000, 30_000, **more))
+    tables = {"CUPTI_ACTIVITY_KIND_RUNTIME": calls, "CUPTI_ACTIVITY_KIND_KERNEL": work}
+    build(tmp_path / "two.sqlite", {"StringIds": string.rows(), **tables})
+    trace = read(tmp_path / "two.sqlite")
+    for flows in (trace.flows, take(trace.flows, np.arange(0))):
+        rows = device(SliceTable(replace(trace, flows=flows)))[0].records()
+        assert [(row["launches"], row["launch_latency_p50_ns"]) for row in rows] == [(20, 15_000)] * 2
+
+
+def test_without_flows_equal_ids_of_two_devices_tell_no_call(tmp_path: Path) -> None:
+    """The second device may be of a process whose calls are not in the file, and the first one too."""
+    events = [one for one in ranks_of_one_file() if one["ph"] == "X"]
+    alone = [one for one in events if one["cat"] != "cuda_driver"]
+    for made in (events, alone):
+        assert [parts(row) for row in device_rows(tmp_path, made)] == [(0, 0, 0, 0, 40_000)] * 2
+    first = [one for one in alone if one["pid"] != 1]
+    assert [parts(row) for row in device_rows(tmp_path, first)] == [(30_000, 3_000, 7_000, 0, 0)]
+
+
+def test_without_flows_ids_of_two_devices_of_one_process(tmp_path: Path) -> None:
+    events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
+    events += launched(3, (3, 4), (5, 100), pid=1000) + launched(4, (110, 113), (140, 150), pid=1000)
+    rows = device_rows(tmp_path, [one for one in events if one["ph"] == "X"])
+    assert [parts(row) for row in rows] == [(30_000, 3_000, 7_000, 0, 0), (10_000, 3_000, 0, 27_000, 0)]
 
 
 @pytest.mark.parametrize(

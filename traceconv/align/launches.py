@@ -29,7 +29,7 @@ from traceconv.model.arg_values import arg_values
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.marks import LaunchMarks
 from traceconv.model.ordering import chunks
-from traceconv.model.trace import Trace
+from traceconv.model.trace import Trace, processes
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
 # no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.
@@ -58,17 +58,26 @@ _CHANCE = 0.3  # Below this it is another run, or chance. Not tuned: of 20 unrel
 
 @dataclass(frozen=True, slots=True)
 class OwnIds:
-    """Slices with an id that no other one of them has.
+    """Slices with an id that no other one of their process has.
 
     Attributes:
         ids: ascending.
         rows: of the slices.
+        process: the track of the process of each.
         repeated: the number of slices that were left out since their id occurs more than once.
     """
 
     ids: Array
     rows: Array
+    process: Array
     repeated: int
+
+    def of_one_process(self) -> OwnIds:
+        """Return those whose id only one process has; each process counts its ids from 1."""
+        _, number, count = np.unique(self.ids, return_inverse=True, return_counts=True)
+        alone = count[number.reshape(-1)] == 1
+        left_out = self.repeated + int((~alone).sum())
+        return OwnIds(self.ids[alone], self.rows[alone], self.process[alone], left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,35 +238,34 @@ def _meet(side: OwnIds, other: OwnIds | None) -> bool:
 def _slices_of(trace: Trace, clock: int | None, groups: Sequence[str | Sequence[str]]) -> OwnIds | None:
     """Return the slices of some categories with an id of their own, on one clock or on all; None if there are none."""
     on_clock = np.arange(len(trace.slices.ts)) if clock is None else rows_on(trace, clock, trace.slices.track)
-    found = own_ids(trace, on_clock, _marks(trace), groups)
+    found = own_ids(trace, on_clock, _marks(trace), groups).of_one_process()
     return found if len(found.ids) else None
 
 
 def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, groups: Sequence[str | Sequence[str]]) -> OwnIds:
-    """Return the slices of some categories with an id of their own.
+    """Return the slices of some categories with an id that no other one of their process has.
 
     Args:
         trace: with the slices.
         rows: those that count.
         marks: of their format.
-        groups: the categories, one or several; if slices of several groups have an id, it belongs to the first group.
+        groups: the categories, one or several; if slices of several groups of a process have an id, it belongs to the
+            first group.
     """
-    seen, ids, kept, repeated = (np.zeros(0, np.int64) for _ in range(4))
-    category = trace.slices.category[rows]
-    for group in groups:
-        wanted = (group,) if isinstance(group, str) else group
-        numbers = [number for number, text in enumerate(trace.strings) if text in wanted]
-        if not numbers:
-            continue
-        here, found = with_ids(trace, rows[np.isin(category, numbers)], marks)
-        new = ~np.isin(found, seen)
-        values, first, count = np.unique(found[new], return_index=True, return_counts=True)
-        seen = np.concatenate((seen, values))
-        ids = np.concatenate((ids, values[count == 1]))
-        kept = np.concatenate((kept, here[new][first[count == 1]]))
-        repeated = np.append(repeated, count[count > 1])
-    order = np.argsort(ids)
-    return OwnIds(ids[order], kept[order], int(repeated.sum()))
+    wanted = [{group} if isinstance(group, str) else set(group) for group in groups]
+    none = len(wanted)
+    rank_of = np.array([next((at for at, one in enumerate(wanted) if text in one), none) for text in trace.strings])
+    rank = rank_of[trace.slices.category[rows]]
+    here, ids = with_ids(trace, rows[rank < none], marks)
+    rank = rank_of[trace.slices.category[here]]
+    process = processes(trace.tracks)[trace.slices.track[here]]
+    order = np.lexsort((rank, process, ids))
+    here, ids, process, rank = here[order], ids[order], process[order], rank[order]
+    first = np.flatnonzero(np.append(True, (np.diff(ids) != 0) | (np.diff(process) != 0))) if len(ids) else order
+    key = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
+    count = np.bincount(key[rank == rank[first][key]], minlength=len(first))
+    own = first[count == 1]
+    return OwnIds(ids[own], here[own], process[own], int(count[count > 1].sum()))
 
 
 def with_ids(trace: Trace, rows: Array, marks: LaunchMarks) -> tuple[Array, Array]:

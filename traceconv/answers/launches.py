@@ -7,9 +7,9 @@ import re
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.launches import own_ids, with_ids
+from traceconv.align.launches import OwnIds, own_ids, with_ids
 from traceconv.answers.attribution import NONE
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import I64
 
@@ -28,8 +28,9 @@ def is_work(table: SliceTable, number: int) -> npt.NDArray[np.bool_]:
 def launches(table: SliceTable) -> I64:
     """Return the row of the launch call of each slice, NONE if not recorded.
 
-    Work and its call share an id. Flows are used where no id is stated, or several calls have it. They are less
-    reliable: several slices can start at the time of a flow, and of a graph only one slice may have a flow.
+    Work and its call share an id, which is unique in their process. Flows are used where no id is stated, several calls
+    have it, or the process of a device is not known. They are less reliable: several slices can start at the time of a
+    flow, and of a graph only one slice may have a flow.
     """
     trace = table.trace
     found = np.full(len(trace.slices.ts), NONE, np.int64)
@@ -43,11 +44,60 @@ def launches(table: SliceTable) -> I64:
             continue
         rows, ids = with_ids(trace, work, marks)
         calls = own_ids(trace, np.flatnonzero(table.of_source(number)), marks, marks.calls)
-        if len(calls.ids):
-            at = np.minimum(np.searchsorted(calls.ids, ids), len(calls.ids) - 1)
-            known = calls.ids[at] == ids
-            found[rows[known]] = calls.rows[at[known]]
+        if len(calls.ids) and len(rows):
+            _add_by_ids(found, table, rows, ids, calls)
     return found
+
+
+def _add_by_ids(found: I64, table: SliceTable, rows: Rows, ids: I64, calls: OwnIds) -> None:
+    """Add the calls with the ids of device work.
+
+    Args:
+        found: the launch calls by flows; those by ids are added.
+        table: the slices.
+        rows: the work.
+        ids: the id of each.
+        calls: the calls with ids.
+    """
+    device = table.processes[table.trace.slices.track[rows]]
+    process = _processes(found, table, device, rows, calls)[device]
+    known = process != NONE
+    # The ids of the calls of each process, in one ascending order.
+    values, number = np.unique(np.concatenate((calls.ids, ids)), return_inverse=True)
+    number = number.reshape(-1)
+    of_call, of_work = number[: len(calls.ids)], number[len(calls.ids) :]
+    keys = calls.process * len(values) + of_call
+    order = np.argsort(keys)
+    wanted = process[known] * len(values) + of_work[known]
+    at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    same = keys[at] == wanted
+    found[rows[known][same]] = calls.rows[at[same]]
+    # Each process counts from 1: two devices with one id may be of two processes, of which one has no calls here.
+    pairs = np.unique(np.stack((of_work, device)), axis=1)
+    shares = np.bincount(pairs[0], minlength=len(values)) > 1
+    apart = ~np.isin(device, pairs[1][shares[pairs[0]]])
+    only = calls.of_one_process()
+    rest = np.flatnonzero(~known & apart & (found[rows] == NONE))
+    if len(only.ids) and len(rest):
+        at = np.minimum(np.searchsorted(only.ids, ids[rest]), len(only.ids) - 1)
+        same = only.ids[at] == ids[rest]
+        found[rows[rest[same]]] = only.rows[at[same]]
+
+
+def _processes(found: I64, table: SliceTable, device: I64, rows: Rows, calls: OwnIds) -> I64:
+    """Return, for each track that is a device, the process that launches its work: NONE if unknown, or one of several.
+
+    It is the process that the device is drawn in, if this has calls, or else that from which all its flows come.
+    """
+    result = np.full(len(table.trace.tracks), NONE, np.int64)
+    by_flow = found[rows] != NONE
+    launched, by = device[by_flow], table.processes[table.trace.slices.track[found[rows[by_flow]]]]
+    pairs = np.unique(np.stack((launched, by)), axis=1)
+    one, first, count = np.unique(pairs[0], return_index=True, return_counts=True)
+    result[one[count == 1]] = pairs[1][first[count == 1]]
+    drawn_in = np.unique(calls.process)
+    result[drawn_in] = drawn_in
+    return result
 
 
 def _add_by_flows(found: I64, table: SliceTable, marks: FormatMarks, work: I64) -> None:

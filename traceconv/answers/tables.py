@@ -15,7 +15,7 @@ from traceconv.answers.intervals import NOTHING, Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
-from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind
+from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
 
 Rows = npt.NDArray[np.intp]
 
@@ -121,12 +121,14 @@ class SliceTable:
         groups = zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=True) if len(rows) else ()
         return {int(tracks[order[start]]): self.busy(rows[order[start:end]]) for start, end in groups}
 
+    @cached_property
+    def processes(self) -> I64:
+        """Return the process of each track; the topmost track above it if it has none."""
+        return processes(self.trace.tracks)
+
     def process_of(self, track: int) -> int:
         """Return the process of a track; the topmost track above it if it has none."""
-        tracks = self.trace.tracks
-        while tracks[track].parent != NO_TRACK and tracks[track].kind is not TrackKind.PROCESS:
-            track = tracks[track].parent
-        return track
+        return int(self.processes[track])
 
     def path(self, track: int) -> str:
         """Return the path of a track for people: "python 26046 / stream 7"."""

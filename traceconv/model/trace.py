@@ -106,6 +106,15 @@ class Track:
     shown: str = ""
 
 
+def processes(tracks: Sequence[Track]) -> I64:
+    """Return the process of each track, as the number of a track; the topmost track above it if it has none."""
+    found = np.arange(len(tracks))
+    for number, track in enumerate(tracks):
+        if track.parent != NO_TRACK and track.kind is not TrackKind.PROCESS:
+            found[number] = found[track.parent]  # declared before
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Slices:
     """Intervals: [ts, ts + dur) in ns. `args_at`, `args_len` locate the args in Trace.args; length 0 is none."""
