@@ -286,7 +286,8 @@ def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
     for number, one in enumerate(trace.tracks):
         pattern = trace.sources[one.source].marks.interval_counts
         if pattern and one.kind is TrackKind.COUNTER and re.fullmatch(pattern, one.name):
-            counts[one.name] += float(np.sum(trace.counters.value[trace.counters.track == number]))
+            ns = 10**6 if one.unit == "msec" else 1
+            counts[one.name] += ns * float(np.sum(trace.counters.value[trace.counters.track == number]))
     counts += counted_in_slices(trace)
     for name, value in counts.items():
         names = {name} | {f"{name} ({source.name})" for source in trace.sources}
@@ -510,7 +511,8 @@ def test_it_is_said_how_sure_counts_of_intervals_are(tmp_path: Path) -> None:
     stat.write_text(head + "     0.002000000               1.50 msec task-clock\n")
     counted = traceconv.Input(stat, "perf-stat", options={"utc_offset": "+00:00"})
     (section,) = traceconv.report([profile, counted], Questions(["layers"]))
-    assert "task-clock, msec" in [column.title for column in section.columns]
+    assert ("task-clock", Unit.NS) in [(column.name, column.unit) for column in section.columns]
+    assert sum(row["task-clock"] for row in section.records()) == 1_500_000, "ns in data, as those of samples"
     said = [note for note in section.notes if note.startswith("synthetic.stat.txt: the") or "no thread" in note]
     assert said == [
         "synthetic.stat.txt: the intervals are placed within 1 s: "
@@ -822,3 +824,25 @@ def test_slices_that_count_only_one_part_have_no_ratio(tmp_path: Path) -> None:
     (section,) = traceconv.report([path], Questions(["layers"]))
     found = {row["name"]: (row["ipc"], row["ipc_total"]) for row in section.records()}
     assert (found["Add"], found["Mul"], found["model_run"]) == ((2, 2), (None, None), (None, None))
+
+
+@pytest.mark.parametrize(
+    ("line", "unit", "ns"),
+    [
+        ("0.100000000,43.912345,msec,task-clock,100000000,100.00,,\n", Unit.NS, 43_912_345),
+        ("0.100000000,43,msec,task-clock,100000000,100.00,,\n", Unit.NS, 43_000_000),
+        ("0.100000000,9007199254740993,ns,duration_time,100000000,100.00,,\n", Unit.NS, 9_007_199_254_740_993),
+        ("0.100000000,1e300,msec,task-clock,100000000,100.00,,\n", Unit.RATE, 1e306),
+        ("0.100000000,1.5,Joules,power/energy-pkg/,100000000,100.00,,\n", Unit.RATE, 1.5),
+    ],
+)
+def test_counted_times_are_ns(tmp_path: Path, line: str, unit: Unit, ns: float) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 40, "tid": 40, "ts": 0, "dur": 100_000}
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": [event]}
+    (tmp_path / "profile.json").write_text(json.dumps(profile), encoding="utf-8")
+    (tmp_path / "stat.csv").write_text(line, encoding="utf-8")
+    stat = traceconv.Input(tmp_path / "stat.csv", "perf-stat", offset_ns=10**18)
+    (section,) = traceconv.report([tmp_path / "profile.json", stat], Questions(["layers"]))
+    name = line.split(",")[3]
+    assert section.records()[0][name] == ns
+    assert {column.name: column.unit for column in section.columns}[name] is unit

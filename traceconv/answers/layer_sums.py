@@ -48,6 +48,10 @@ class Apart(NamedTuple):
     segment: I64
 
 
+#: The units of times that inputs count, in ns.
+_UNITS_NS = {"ns": 1, "msec": 1_000_000}
+
+
 class Kind(Enum):
     """How an event was counted."""
 
@@ -282,13 +286,23 @@ def interval_counts(layers: Layers) -> list[Event]:
         rows = rows[np.argsort(counters.ts[rows], kind="stable")]
         whole = bool(np.all(counters.is_integer[rows] == 1))
         counts = counters.integer[rows] if whole else counters.value[rows]
+        unit = "" if one.unit == "count" else one.unit
+        if unit in _UNITS_NS:
+            counts, unit = _in_ns(counts, _UNITS_NS[unit]), "ns"
         pool, _ = layers.owners.counted(track)
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
-        unit = "" if one.unit == "count" else one.unit
         values = found[key].values + values if key in found else values
         found[key] = Event(one.name, (one.source,), Kind.INTERVALS, values, unit=unit)
     return list(found.values())
+
+
+def _in_ns(times: npt.NDArray[Any], unit: int) -> npt.NDArray[Any]:
+    """Return times in ns: whole ones, or doubles if they could exceed 63 bits; `unit` is theirs, in ns."""
+    scaled: npt.NDArray[Any] = times * float(unit)
+    if not np.all(np.abs(scaled) < 1 << 62):
+        return scaled
+    return times * unit if times.dtype == np.int64 else np.rint(scaled).astype(np.int64)
 
 
 def slice_counts(layers: Layers) -> list[Event]:
