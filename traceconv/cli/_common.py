@@ -68,7 +68,7 @@ report_option = click.option(
     "reports",
     multiple=True,
     metavar="FILE",
-    help="Write a report on how and why the files were aligned, as align.json or align.html. May be repeated.",
+    help="Write the evidence for the alignment to FILE, such as align.html or align.json. May be repeated.",
 )
 _writing = (
     click.option(
@@ -104,9 +104,9 @@ _writing = (
         "--trim",
         default="",
         metavar="WINDOW",
-        help="Write only one window of time: that of an input (its FILE name), of a slice ('ProfilerStep#3'), or an "
-        "interval ('ProfilerStep#2..4', or 1.5ms..20ms from the start). Slices that cross its edge stay whole. Events "
-        "outside are counted.",
+        help="Write only what happened in a window of time: that of an input (its FILE name), that of a slice "
+        "('ProfilerStep#3'), or an interval ('ProfilerStep#2..4', or 1.5ms..20ms from the start). Slices that cross an "
+        "edge of the window stay whole. Events outside are counted.",
     ),
 )
 #: What a trace is written to, as `output: Output`; one of several ranks has more to show.

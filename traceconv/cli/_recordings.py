@@ -123,7 +123,7 @@ importer_option = click.option(
     "options",
     multiple=True,
     metavar="[FILE:]KEY=VALUE",
-    help="Set an option of the importer (see `formats NAME`), with several inputs for one FILE.",
+    help="Set an option of the importer; `formats NAME` lists them. FILE: limits it to one input.",
 )
 #: The zone and the day of local times; the name of a file can be left out where there is only one.
 _local_times = (
@@ -199,7 +199,7 @@ recordings_options = grouped(
     click.option(
         "--same-machine",
         is_flag=True,
-        help="All inputs are from one machine, even if their host names differ (as in containers). Equal pids then "
+        help="State that all inputs are from one machine, even if their host names differ (as in containers). Equal pids then "
         "mean one process, and all clocks since boot are one clock.",
     ),
     click.option(
@@ -217,7 +217,7 @@ recordings_options = grouped(
         "drifts",
         multiple=True,
         metavar="FILE=PPM",
-        help="The clock of FILE runs slow by this rate, or fast if negative: b.log=12ppm or b.log=-40ppb.",
+        help="State the rate at which the clock of FILE runs slow (negative: fast): b.log=12ppm or b.log=-40ppb.",
     ),
     click.option(
         "--clock",
@@ -252,6 +252,6 @@ policy_options = grouped(
         "classes",
         multiple=True,
         metavar="CLASS=PATTERN,...",
-        help="Match slices with different names: convolution=Conv*,*FusedConv*.",
+        help="Treat slices whose names match a PATTERN as the same kind of work: convolution=Conv*,*FusedConv*.",
     ),
 )

@@ -35,14 +35,16 @@ def command(
 
     \b
       traceconv merge kineto.json onednn.log -o out.pftrace
-      traceconv merge kineto.json onednn.log            # writes kineto-merged.pftrace
-      traceconv merge runs/ -o out.pftrace              # all recordings in a folder or an archive
-      traceconv merge rank0.json rank1.json --offset rank1.json=-350us -o out.pftrace
-      traceconv merge viztracer.json run.log --clock run.log=monotonic --clock viztracer.json=monotonic -o out.pftrace
-      traceconv merge ort.json onednn.log --anchor 'ort.json:conv1#1.end=onednn.log:convolution#1.end' -o out.pftrace
+      traceconv merge kineto.json onednn.log      # writes kineto-merged.pftrace
+      traceconv merge runs/ -o out.pftrace        # a folder or an archive
+      traceconv merge rank0.json rank1.json --offset rank1.json=-350us
+      traceconv merge viztracer.json run.log --clock run.log=monotonic \\
+          --clock viztracer.json=monotonic -o out.pftrace
+      traceconv merge ort.json onednn.log -o out.pftrace \\
+          --anchor 'ort.json:conv1#1.end=onednn.log:convolution#1.end'
 
-    A folder, a zip or a tar archive stands for the recordings in it, in sorted order; files left out are listed, too.
-    Each file is placed by the clock that it states, or by its events. The receipt at the end shows the evidence and the
+    A folder, a zip or a tar archive stands for the recordings in it, in sorted order. Files that are left out are
+    listed. Each file is placed by the clock that it states, or by its events. The receipt at the end shows the evidence and the
     uncertainty. If nothing relates the clocks of two files, merge refuses.
     """
     output = common.named(output, named.files)

@@ -90,13 +90,14 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         default="name",
         show_default=True,
         metavar="KEY,...",
-        help="Group operations and layers by name, category, track, thread, process, rank, shape, arg:KEY, or several.",
+        help="Group operations and layers by name, category, track, thread, process, rank, shape or arg:KEY, or by "
+        "several of them.",
     ),
     click.option(
         "--sort",
         default="",
         metavar="COLUMN",
-        help="Sort operations, or the layers of --section layers, by this column, largest number first.",
+        help="Sort operations by this column, largest number first. With --section layers: sort layers.",
     ),
     click.option(
         "--where",
@@ -127,7 +128,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     click.option(
         "--top",
         type=click.IntRange(0),
-        help="Rows to print of each table; 0 means all. Default: 20, or 500 on a page.",
+        help="Print at most this many rows of each table; 0: all. Default: 20, or 500 in HTML.",
     ),
     click.option(
         "--format",
