@@ -35,8 +35,8 @@ MERGES = {
     "mxnet-dnnl": "An MXNet profile and the DNNL log of its process, both on the wall clock.",
     "log-without-times": "The same, but the log has no times: each primitive is put inside its operator.",
     "by-offset": "An MXNet profile and an MKL-DNN log at an offset that the user states.",
-    "log-at-the-best-place": "A log that fits in several positions, at the best of them; its process says so.",
-    "log-separate": "The same, beside the profile and not aligned; its process says so.",
+    "log-at-the-best-place": "A log that fits in several positions, at the best of them; its process name says so.",
+    "log-separate": "The same, beside the profile and not aligned, as the name of its process says.",
     "nsight": "Nsight Systems, with the metrics of Nsight Compute as args of its kernels.",
     "nvprof-summary": "A database of nvprof, with the printed summary of its program in the same process.",
     "table-with-its-run": "A PyTorch profile, with the table of its run in the same process.",
@@ -51,7 +51,7 @@ FORMATS = {
     "openvino": ("detailed", "Layers of two infer requests, one after the other."),
     "tensorrt": ("times", "Two inferences that overlap: copies in, compute, copies out."),
     "xplane": ("tensorflow-2.18", "Threads of a TensorFlow process, from its XSpace."),
-    "tensorflow-profiler": ("jax", "What the trace viewer of JAX gets of a program on the CPU."),
+    "tensorflow-profiler": ("jax", "A JAX program on the CPU, as exported for its trace viewer."),
     "tvm-debugger": ("two-ranks", "Ops of two processes that wrote into one log."),
     "tvm-execution-trace": ("alone", "The run of a graph, op by op."),
     "tvm-graph": ("object", "Nodes of a graph in order: it has no times."),
@@ -142,8 +142,8 @@ def formats() -> list[Picture]:
 def page() -> str:
     parts = [
         "# Gallery",
-        "What is seen first in the Perfetto UI: what `traceconv open out.pftrace` shows behind the command above each "
-        "picture, with nothing clicked. The inputs are the golden cases. `python -m tests.gallery` makes this page.",
+        "Each picture shows what the Perfetto UI displays first, after the command above it and `traceconv open "
+        "out.pftrace`: nothing was clicked. The inputs are golden cases. `python -m tests.gallery` makes this page.",
         "## Merges",
         *(picture.section() for picture in merges()),
         "## Formats",

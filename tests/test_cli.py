@@ -85,7 +85,7 @@ def test_the_hint_of_a_refusal_works(tmp_path: Path) -> None:
     [
         ("input.log=5", "is not a time with a unit"),
         ("input.log", "expected FILE=TIME"),
-        ("other.log=5ms", "is none of the inputs"),
+        ("other.log=5ms", "is not one of the inputs"),
         ("input.log=1e30s", "out of range"),
     ],
 )

@@ -37,10 +37,10 @@ def formats_document() -> str:
         "Each format has a section: what it becomes in the trace, its clock, how to record it, and its limits. "
         "`traceconv formats NAME` and `traceconv how NAME` print the same. This page is generated from importers by "
         "`pytest tests/test_docs.py --update-golden`.",
-        "Events that are not simply written are counted by kind: *lost* (in the input, but not in the output; "
+        "If an event is not written unchanged, it is counted by kind: *lost* (in the input, but not in the output; "
         "`--strict` fails on it), *absent* (the input holds only half of it), *repaired*, *skipped by design* (not "
-        "part of a timeline, or left out by an option; each section gives the reasons), or just *notice*. Tracks that "
-        "a file declares but never uses are left out in all formats.",
+        "part of a timeline, or left out by an option; each section gives the reasons), or *notice* (for anything "
+        "else). Tracks that a file declares but never uses are left out in all formats.",
         formats_table(),
     ]
     for name, cls in importers().items():

@@ -233,7 +233,7 @@ def test_a_header_that_the_user_names(tmp_path: Path) -> None:
     assert trace.clocks[0].name == "CLOCK_MONOTONIC"
     assert trace.clocks[0].machine == "vm"
     assert any("do not all lie" in note for note in trace.sources[0].notes)
-    with pytest.raises(MalformedInput, match="no header of perf"):
+    with pytest.raises(MalformedInput, match="no perf header found"):
         read(path, options={"header": str(path)})
     with pytest.raises(InputError):
         read(path, options={"header": str(tmp_path / "absent")})

@@ -343,7 +343,7 @@ def test_a_wrong_size_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "error: --memory much: not a size of memory",
-        "hint: say it with a unit, such as 2G or 500M",
+        "hint: give a unit, such as 2G or 500M",
     ]
 
 

@@ -78,7 +78,7 @@ class Expanded:
         if len(self.recordings) > 1:
             raise UsageError(
                 f"{shown(path)}: holds {len(self.recordings)} recordings",
-                hint=f"traceconv merge {shlex.quote(shown(path))} takes them all",
+                hint=f"traceconv merge {shlex.quote(shown(path))} reads them all",
             )
         return self.recordings[0]
 

@@ -87,7 +87,7 @@ def test_the_id_of_a_boot_is_believed_rather_than_the_wall_clock() -> None:
     same = align([with_boot_id("a", HOUR, NOW, "1"), with_boot_id("b", HOUR + 9, NOW + 60 * 10**9, "1")])
     assert not same.notes
     assert same.receipt[0].offset_ns == same.receipt[1].offset_ns
-    assert all("moved against each other by 60 s" in line.warnings[0] for line in same.receipt)
+    assert all("moved apart by 60 s" in line.warnings[0] for line in same.receipt)
     other = align([with_boot_id("a", HOUR, NOW, "1"), with_boot_id("b", HOUR + 9, NOW + 10**6, "2")])
     assert [line.offset_ns for line in other.receipt] == [NOW, NOW + 10**6]
 
@@ -124,9 +124,7 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     assert pair.taken
     assert best.receipt[1].offset_ns == pair.way.inverse().offset_ns
     assert (
-        best.receipt[1]
-        .warnings[0]
-        .startswith("placed at the best offset (--on-ambiguous best), though that is ambiguous")
+        best.receipt[1].warnings[0].startswith("placed at the best offset (--on-ambiguous best), but that is ambiguous")
     )
     assert str(pair.estimate.reason) in best.receipt[1].warnings[0]
     assert earlier_or_later(pair.rival_offsets()[0]) in best.receipt[1].warnings[0]

@@ -89,7 +89,7 @@ def test_the_best_place_is_taken_if_the_user_wants_it_and_stays_marked() -> None
     line = alignment.receipt[1]
     assert (line.method, line.verdict) == ("durations of the same work in framework.json", Verdict.AMBIGUOUS)
     assert line.matches > 0.8 * len(guest.slices.ts)
-    assert "though that is ambiguous" in line.warnings[0]
+    assert "but that is ambiguous" in line.warnings[0]
     assert str(alignment.pairs[0].estimate.reason) in line.warnings[0]
     assert earlier_or_later(alignment.pairs[0].rival_offsets()[0]) in line.warnings[0]
     trace = merge_traces([host, guest], alignment)

@@ -121,7 +121,7 @@ def test_a_merge_follows_the_bends() -> None:
     traces = [trace_of(a, "framework.json"), trace_of(b, "library.log")]
     found = align(traces)
     line = found.receipt[1]
-    assert (line.verdict, line.method) == ("ok", "the same events in both, along 3 lines")
+    assert (line.verdict, line.method) == ("ok", "the same events in both, in 3 segments of time")
     (way,) = found.maps[1].values()
     for x in work.start[::500].tolist():
         assert abs(way.at(round(float(truth.map(np.array(x))))) - x) <= (line.bound_ns or 0) <= 10 * US

@@ -417,7 +417,7 @@ def test_without_numbers_all_must_have_done_the_same(tmp_path: Path) -> None:
         said = check.as_json()
         assert (said["verdict"], said["ranks"], said["unmatched"]) == (None, [0, 1], check.alone)
         alone = f"none of {check.alone} records of collectives of ranks 0 and 1"
-        why = f"  {alone} was checked: no partner on another rank is certain"
+        why = f"  {alone} was checked: none has a certain partner on another rank"
         assert found.describe() == ["causality: nothing was checked", why]
 
 

@@ -42,10 +42,10 @@ class Text(enum.Enum):
 
     # -- estimators, pairs --------------------------------------------------------------------------------------------
     QUEUED = (
-        "both name the same work, but a device runs it when its queue reaches it, not inside the calls: launch ids "
-        "in both files would settle it"
+        "both name the same work, but a device runs it later, not inside the calls; launch ids in both files would "
+        "settle it"
     )
-    VIEWS_APART = "two comparisons of the activity are certain of different offsets"
+    VIEWS_APART = "two comparisons of the activity give different offsets, each with certainty"
     LAUNCHES_TELL_NO_MORE = "launches give ±{bound:us}, no better than what is known without them"
     ACTIVITY_TELLS_NO_MORE = "the activity gives ±{bound:us}, no better than what is known without it"
     COMPARED_LAUNCHES = "kernels and the calls that launched them"
@@ -58,12 +58,12 @@ class Text(enum.Enum):
     OTHER_PLACES = "{reason}; other offsets, relative to the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
-    FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, at least {least} are needed"
+    FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, expected at least {least}"
     TRACES_DO_NOT_MEET = "the events of both files do not overlap at any offset that their clocks allow"
     NO_PLACE_FITS = "the events of both files fit at no offset"
     BEGIN_FITS = (
-        "the first {span:short} fit ({begin} events), but the whole does not ({whole} events): a clock was set, or "
-        "its rate changed, on the way"
+        "the first {span:short} fit ({begin} events), but the whole does not ({whole} events): a clock was set in "
+        "between, or its rate changed"
     )
     BEGIN_FITS_ELSEWHERE = (
         "{matches} events match, and {more} more at the start match at another offset: a clock was set"
@@ -71,7 +71,7 @@ class Text(enum.Enum):
     END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another offset: a clock was set"
     REASON_AND_WHY = "{reason}; {why}"
     NO_STEADY_CLOCK = (
-        "{share:.0%} of the events match in order, but no steady clock puts all of them inside each other "
+        "{share:.0%} of the events match in order, but with no constant drift do all of them lie inside each other "
         "({apart:short} apart): {other_run}"
     )
     FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart: {other_run}"
@@ -83,14 +83,14 @@ class Text(enum.Enum):
     ONLY_SOME_MATCH = "only {matches} events match"
     EVENTS_MATCH = "{matches} events match, {share:.0%} of those that could"
     EVENTS_MATCH_ALONG_LINES = (
-        "{matches} events match, {share:.0%} of those that could, along {lines} lines: {changes:list}"
+        "{matches} events match, {share:.0%} of those that could, in {lines} segments of time: {changes:list}"
     )
-    DURATIONS_VARY_TOGETHER = "{count} durations vary together in both, to {same:.0%}"
-    LOOKS_LIKE_TWO_RUNS = "{reason}, but durations do not vary together: these look like two runs ({compared})"
+    DURATIONS_VARY_TOGETHER = "{count} durations of both files are correlated to {same:.0%}"
+    LOOKS_LIKE_TWO_RUNS = "{reason}, but durations are not correlated: these look like two runs ({compared})"
     MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs with the same work at the same times ({compared})"
     MAY_RUN_LATER = (
-        "{reason}; but neither the formats nor the durations show that the work of the one lies inside the calls of "
-        "the other ({count} vary together to {same:.0%}): a queue may run it later"
+        "{reason}; but a queue may run the work later than its calls, which neither formats nor durations exclude "
+        "({count} durations are correlated to {same:.0%})"
     )
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ class Text(enum.Enum):
 
     # -- durations, duration_layout, duration_placement ---------------------------------------------------------------
     DURATIONS_ARE_MEANS = (
-        "durations of {which} are means over several runs, which match no single run; profile single runs"
+        "durations in {which} are means over several runs, which match no single run; profile single runs"
     )
-    BOTH_LOGS = "both"
-    OUTER_LOG = "the outer"
-    INNER_LOG = "the inner"
-    FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, at least {least} are needed"
+    BOTH_LOGS = "both files"
+    OUTER_LOG = "the outer file"
+    INNER_LOG = "the inner file"
+    FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, expected at least {least}"
     DURATIONS_FIT_ELSEWHERE = (
         "the durations fit nearly as well at {others} other offsets; {settle}, or one that starts with the profile"
     )
@@ -123,7 +123,7 @@ class Text(enum.Enum):
     ITERATIONS_DIFFER = (
         "the iterations differ too much, or lack too many events, to show that both files are of one run: {settle}"
     )
-    ITERATIONS_VARY_TOGETHER = "from one iteration to the next durations vary together, to {same:.0%}"
+    ITERATIONS_VARY_TOGETHER = "in both files, the changes of durations between iterations are correlated to {same:.0%}"
     ITERATIONS_VARY_APART = "{matches}, but {together} only: {other_run}; {settle}"
     FEW_ITERATIONS_COMPARE = "{matches}; too few iterations ({count}) can be compared to exclude another run"
     ITERATIONS_HARDLY_TOGETHER = "{matches}; {together}, too little to be certain of one run"
@@ -152,11 +152,11 @@ class Text(enum.Enum):
     # -- activity, activity_views -------------------------------------------------------------------------------------
     SAMPLES = "samples"
     INTERVALS = "intervals"
-    TOO_LITTLE_ACTIVITY = "only {count} {what}, {needed} are needed"
+    TOO_LITTLE_ACTIVITY = "only {count} {what}, expected at least {needed}"
     SAMPLES_ALL_EQUAL = "{busy:.0%} of the samples are busy, so no start or end is visible"
     COUNTER_GROWS_EVENLY = "the counter grows evenly, so no start or end is visible"
     NO_OVERLAP = "the traces do not overlap at any offset that their clocks allow"
-    SLICES_ARE_NO_BUSIER = "at no offset are the slices busier than the time between them"
+    SLICES_ARE_NO_BUSIER = "at no offset is there more activity inside the slices than between them"
     ACTIVITY_FITS_ELSEWHERE = "the {what} fit nearly as well {away:short} away"
     ACTIVITY_FITS_AROUND = "the {what} fit nearly as well up to {away:short} away"
     ACTIVITY_HARDLY_FITS = "the {what} hardly fit better at the best offset than at random ones"
@@ -185,11 +185,11 @@ class Text(enum.Enum):
     LAUNCHES_CONTRADICT_WAITS = "{launches} launches and {waits} waits contradict each other: {other_run}"
     LAUNCHES_CONTRADICT_CLOCKS = "{launches} launches and {waits} waits contradict what is known of the clocks"
     FEW_WAITS = (
-        "{kernels} kernels start after their launches, which limits the offset on one side; only {waits} calls wait "
-        "for the device, which limits it on the other: record such calls (cudaDeviceSynchronize), or state roughly "
-        "how the clocks are related"
+        "{kernels} kernels start after their launches, which limits the offset on one side; on the other side, only "
+        "{waits} calls wait for the device: record more of them (cudaDeviceSynchronize), or state roughly how the "
+        "clocks are related"
     )
-    GAPS_VARY_TOGETHER = "{gaps} gaps between them vary together in both, to {together:.0%}"
+    GAPS_VARY_TOGETHER = "{gaps} gaps between them in both files are correlated to {together:.0%}"
     LITTLE_SHOWS_ONE_RUN = "ids are equal, but too little shows that the files are of one run ({compared})"
     LAUNCHES_MAY_BE_OF_TWO_RUNS = "launches and kernels fit, but may be of two runs ({compared})"
     LAUNCHES_FIT = "{kernels} kernels start after their launches, {waits} waits end after the kernels ({compared})"
@@ -201,13 +201,13 @@ class Text(enum.Enum):
     DAY_WITHOUT_YEAR = "--date: the times of {file} have a day but no year, so a date cannot complete them"
     GIVES_NO_UNIX_TIME = "{option} does not give {file} ({format}) times since 1970"
     NO_LOCAL_TIME_OR_MORE_NEEDED = "it holds no local time, or {option} is needed, too"
-    NEEDED_TOO = "{file}: its times count {clock}: {option} is needed, too"
-    NO_LOCAL_TIMES = "{option}: {file} ({format}) has no local times: they count {clock}"
+    NEEDED_TOO = "{file}: {option} is needed, too, since its times count {clock}"
+    NO_LOCAL_TIMES = "{option}: {file} ({format}) has no local times, since they count {clock}"
     OFFSET_AND_ANCHOR_PLACE_ANY = "--offset and --anchor place any file"
     LOCAL_TIME_READ = "local time read as {zone}"
     LOCAL_TIME_READ_FROM = "local time read as {zone}, from {day} on"
-    CLOCK_IS = "--clock: it is {clock}"
-    CLOCK_IS_OF = "--clock: it is {clock} of {machine}"
+    CLOCK_IS = "--clock states {clock}"
+    CLOCK_IS_OF = "--clock states {clock} of {machine}"
     RECORDED_BY_PERF = "--clock: recorded by perf"
     MACHINE_OF_NO_INPUT = (
         "--clock names the machine {machine}, but the inputs name {named:list} only: is the name right?"
@@ -242,24 +242,18 @@ class Text(enum.Enum):
         "the anchors contradict each other: from {early:repr} to {late:repr}, {passed:time} pass in {file}, but "
         "{its_passed:time} in {other}, {reason}"
     )
-    MORE_THAN_DRIFT_ALLOWS = "which is more than their bounds and a drift of {ppm:g} ppm allow"
-    LESS_WITHOUT_CLOCK = "and their bounds allow less; {file} has no clock, so no drift explains it"
-    LESS_BESIDES_DRIFT = "and their bounds allow less besides --drift"
-    ONE_ANCHOR_WRONG = "one of them is wrong, or less accurate than it says: append ~TIME to it"
+    MORE_THAN_DRIFT_ALLOWS = "and neither their bounds nor a drift of {ppm:g} ppm explain the difference"
+    LESS_WITHOUT_CLOCK = "and their bounds do not explain the difference; {file} has no clock, so it has no drift"
+    LESS_BESIDES_DRIFT = "and their bounds and --drift do not explain the difference"
+    ONE_ANCHOR_WRONG = "one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty"
     OFFSET_MOVES_ANCHOR = "--offset moves {file} and {other} {apart:time} away from their anchor {anchor:repr}"
     SAY_ONE_OF_TWO = "use only one of the two"
     ONE_INSTANT_AT_TWO = (
         "--anchor {one:repr} and {two:repr} put one instant of {file} at two instants of {other}, {apart:time} "
         "apart, expected {allowed:time} at most"
     )
-    ANCHOR_BEFORE_EVENTS = (
-        "--anchor {anchor:repr} names a time {away:long} before its first event: is it the right file, and the right "
-        "unit?"
-    )
-    ANCHOR_AFTER_EVENTS = (
-        "--anchor {anchor:repr} names a time {away:long} after its last event: is it the right file, and the right "
-        "unit?"
-    )
+    ANCHOR_BEFORE_EVENTS = "--anchor {anchor:repr} names a time {away:long} before its first event: check file and unit"
+    ANCHOR_AFTER_EVENTS = "--anchor {anchor:repr} names a time {away:long} after its last event: check file and unit"
     ANCHOR_ELSEWHERE = "the anchor {anchor:repr} puts {file} and {other} {away}"
     CHECK_ANCHOR = (
         "check the anchor; if the clocks of two machines differed, --offset {file:file}={move:option} moves the file"
@@ -270,7 +264,7 @@ class Text(enum.Enum):
     OPTION_TWICE = "{option} is given twice for {name:repr}"
     OPTION_FORM = "{option} {text:repr}: expected {form}"
     OPTION_WRONG = "{option}: {reason}"
-    NO_INPUT = "{name:repr} is none of the inputs"
+    NO_INPUT = "{name:repr} is not one of the inputs"
     SEVERAL_INPUTS = "{name:repr} matches several inputs"
     THE_INPUTS = "the inputs: {inputs:list}"
     NO_DRIFT = "--drift: {text:repr} is not a drift such as 12ppm, -3.5ppm or 40ppb"
@@ -290,7 +284,7 @@ class Text(enum.Enum):
     NO_OCCURRENCE = "#0 is not an occurrence"
     OCCURRENCES = "the first is #1, the last is #-1"
     BOTH_OF_ONE_INPUT = "both sides are of {file}, expected two inputs"
-    ANCHOR_FORMS = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, each with ~TIME after it or not"
+    ANCHOR_FORMS = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
     EXPECTED = "expected {forms}"
     TWO_POINTS_EXPECTED = "expected two points with `=` in between: {forms}"
     WITHIN_NO_TIME = "{within:repr} after the `~` is not a time with a unit, 0 or more"
@@ -324,10 +318,9 @@ class Text(enum.Enum):
         "it was recorded in another boot of {machine} than {other}, so only the wall clock relates their clocks "
         "since boot"
     )
-
     CLOCK_WAS_SET = (
-        "{clock} and {other} moved against each other by {moved:time} between the readings in {files:and}, more than "
-        "clocks drift: one of them was set or stood still, and the bound in between is that wide"
+        "{clock} and {other} moved apart by {moved:time} between the readings in {files:and}, more than clocks drift: "
+        "one of them was set or stood still, so the bound in between is as wide"
     )
     SET_IN_BETWEEN = "{method} (set in between)"
     READ_TIMES = "{method}, read {count} times"
@@ -350,20 +343,22 @@ class Text(enum.Enum):
     ANY_ZONE_OF = "--tz {file:file}=ZONE with any of {count} zones"
     ONE_OPTION_OF = "{options: or }"
     ANOTHER_JOB = (
-        "it is of a job of {ranks} ranks, {other} of one of {its_ranks}: collectives of two jobs are not compared"
+        "it is from a job of {ranks} ranks, and {other} from one of {its_ranks}: collectives of two jobs are not "
+        "compared"
     )
     MAP = "--map {kind}={patterns}"
     MAP_TAKES_NO_NAME = "{map}: no event has such a name"
     HOW_TO_MAP_NAMES = "case does not matter, and * matches anything: convolution=*conv* matches all names with conv"
-    MAP_JOINS_NO_NAMES = "{map}: there is no class {kind}, so no names of two files become equal"
+    MAP_JOINS_NO_NAMES = "{map}: {kind} is not a known class, and its patterns relate no names of two files"
     CLASSES_OF_NAMES = (
-        "classes are {classes:list}; for other work list the names of both files: {kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
+        "known classes are {classes:list}; for other work, list the names in both files: "
+        "{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
     )
     NOT_A_MAP = "--map {given:repr}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*"
 
     # -- contradictions -----------------------------------------------------------------------------------------------
     TOO_MANY_TO_CHECK = (
-        "its clock was not checked by its events and those of {other}, since there are more than {most} slices"
+        "its clock was not checked against the events of {other}, since there are more than {most} slices"
     )
     FITS_IN_SEVERAL_PLACES = "its events and those of {other} do not fit each other here, but at several other offsets"
     WRONG_OR_TWO_RUNS = (
@@ -374,13 +369,13 @@ class Text(enum.Enum):
     BOTH_FILES_SAY = "as both files state them"
     ZONE_OPTION = "--tz {file:file}={zone}"
     ZONE_MOVED = (
-        "its local time was read as {was}, but {matches} events of it and of {other} fit only in {zone}, which is "
-        "used: {option} states it"
+        "its local time was read as {was}, but {matches} events that match those of {other} fit only in {zone}, which "
+        "is used: {option} states it"
     )
     ZONES_WOULD_AGREE = "{options:and} would agree with the events; "
     EVENTS_CONTRADICT = (
-        "{a} and {b}: their clocks ({by}) contradict their events: {n} events fit if {file} is moved by {move:time}, "
-        "and do not fit otherwise"
+        "{a} and {b}: their clocks ({by}) contradict their events: {n} events fit only if {file} is moved by "
+        "{move:time}"
     )
     BELIEVE_OR_LEAVE = (
         "{settle}--offset {file:file}={move:option} follows the events; --offset {file:file}=0ns keeps the stated "
@@ -396,26 +391,27 @@ class Text(enum.Enum):
     EARLY_WORK_WARNING = "the clocks of {host} and {device} contradict their events: {early}"
     MOVE = "{move:move}"
     MOVES = "{begin:move} at its start and {end:move} at its end"
-    FITS_BETTER = "its events and those of {other} fit better {where}, though that is {verdict}: {reason}"
+    FITS_BETTER = "its events and those of {other} would fit better {where}, but that is {verdict}: {reason}"
     BELONGS_ELSEWHERE = "its events and those of {other} fit {where} ({n} matches, within {within:time})"
     OFFSET_WOULD_AGREE = "{text}; --offset {file:file}={move:option} would agree"
 
     # -- solve --------------------------------------------------------------------------------------------------------
     LOOP_DOES_NOT_CLOSE = (
-        "the clocks of {files:list} contradict each other: a time mapped from one to the next, {path: -> }, comes "
-        "back {apart:time} off, and at most {most:time} is possible"
+        "the clocks of {files:list} contradict each other: a time mapped along {path: -> } comes back {apart:time} "
+        "off, expected {most:time} at most"
     )
     ONE_RELATION_IS_WRONG = (
-        "one of these relations is wrong, but it is not clear which: leave a file out, or place one, for instance "
-        "--offset {file}=TIME"
+        "one of these relations is wrong, but it is not clear which: leave a file out, or place one by --offset "
+        "{file}=TIME"
     )
     LOOP_IS_STRAINED = (
-        "a time mapped from one clock to the next, {path: -> }, comes back {apart:time} off, and at most {most:time} "
-        "is possible: one of these relations is less accurate than it says"
+        "a time mapped along {path: -> } comes back {apart:time} off, expected {most:time} at most: one of these "
+        "relations is less accurate than stated"
     )
-    ASSUMED_IS_OFF = "{method}: its events show that this is {apart:time} off, and are used"
+    ASSUMED_IS_OFF = "{method}: its events show that this is {apart:time} off; the events are used"
     PAIR_LEFT_OUT = (
-        "the events of {a} and {b} alone put them {apart:time} from where all others put them, and were left out"
+        "the events of {a} and {b} were left out: alone they place the two {apart:time} from where all others place "
+        "them"
     )
     CANNOT_BE_LINED_UP = "{a} and {b} cannot be aligned: {why}"
     SETTLE_AMBIGUITY = (
@@ -423,7 +419,7 @@ class Text(enum.Enum):
         "--anchor; --on-ambiguous best takes the best offset and marks it"
     )
     BESIDE_OTHERS = "not aligned: starts with the others"
-    TAKEN_AS_BEST = "placed at the best offset (--on-ambiguous best), though that is {verdict}: {why}"
+    TAKEN_AS_BEST = "placed at the best offset (--on-ambiguous best), but that is {verdict}: {why}"
     NOT_ALIGNED = "not aligned: do not compare its times with those of other files"
     NOT_ALIGNED_BECAUSE = "not aligned: do not compare its times with those of other files ({reason})"
 
@@ -449,7 +445,7 @@ class Text(enum.Enum):
 
     # -- receipts -----------------------------------------------------------------------------------------------------
     ITS_OWN_TIMES = "its own times"
-    ALONG_LINES = "{method}, along {n} lines"
+    ALONG_LINES = "{method}, in {n} segments of time"
     BOUND = "{bound:bound}"
     BOUND_OF_TWO_HOSTS = "{bound:bound} (clocks of two hosts)"
 
@@ -485,14 +481,14 @@ class Text(enum.Enum):
     INDENTED = "  {line}"
     CONTRADICTS_ITS_PLACE = "its events contradict its alignment with {other}: {check}"
     SAY_WHERE_IT_BELONGS = (
-        "--anchor or --offset {name:file}=TIME place it (0ns: where its own times put it); --on-ambiguous best "
+        "place it by --anchor or --offset {name:file}=TIME (0ns: where its own times put it); --on-ambiguous best "
         "leaves it here and marks it"
     )
 
     # -- containment --------------------------------------------------------------------------------------------------
     CALLS_FIT_ELSEWHERE = (
         "with the clocks as stated, only {inside} of {count} calls{where} lie in operators of {framework}, and "
-        "{fitting} would {move:move}: {why}"
+        "{fitting} would if placed {move:move}: {why}"
     )
     FROM_ON = ", from {place} on,"
     CALLS_IN_NO_OPERATOR = (
@@ -511,7 +507,7 @@ class Text(enum.Enum):
         "{clocks} contradict their collectives: {count} of {all} are impossible with these offsets, by up to "
         "{worst:short} ({place})"
     )
-    WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and that of {other}, taken as equal,"
+    WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and of {other}, taken as equal,"
     CLOCKS_OF_BOTH = "its clock and that of {other}"
     BECAUSE = "{text}: {why}"
     NO_OFFSET_EXPLAINS = (
@@ -524,8 +520,8 @@ class Text(enum.Enum):
         "{count:collective s} of {groups:group s}; its wall clock and that of {other} are {apart:short} apart"
     )
     NO_CLOCKS_OF_HOSTS_FIT = (
-        "{files:list}: no offsets between their hosts make all of their collectives possible: {names:and} contradict "
-        "each other, so a clock was set in between, or records are wrong"
+        "{files:list}: no offsets between their hosts make all their collectives possible; {names:and} contradict each "
+        "other: a clock was set in between, or records are wrong"
     )
     COLLECTIVE_NUMBERED = "{name:repr} number {seq}"
     OF_TWO_RANKS = "{collective} (rank {left} left it at {early}, rank {entered} entered it at {late})"
@@ -548,7 +544,7 @@ class Text(enum.Enum):
     RANKS = "ranks {ranks}"
     MANY_RANKS = "{count} ranks"
     NO_COLLECTIVE_CHECKED = (
-        "none of {count} records of collectives of {ranks} was checked: no partner on another rank is certain"
+        "none of {count} records of collectives of {ranks} was checked: none has a certain partner on another rank"
     )
     COLLECTIVES_CHECKED = "{collectives} of {ranks} checked: {found}{alone}"
     ALL_COLLECTIVES_POSSIBLE = "all are possible with these offsets"

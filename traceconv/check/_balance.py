@@ -29,7 +29,7 @@ UNSORTED = declare(
 ORDER_MATTERS = declare(
     "check-pftrace.order_matters",
     Severity.NOTICE,
-    "sorted by time, as Perfetto does it, begins and ends pair otherwise than in the file",
+    "sorted by time, as in Perfetto, starts and ends pair differently than in the file",
 )
 
 _MAX_DEPTH = 512

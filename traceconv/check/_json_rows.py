@@ -13,8 +13,8 @@ from traceconv.check._report import declare
 from traceconv.check._rows import Rows
 from traceconv.model.diagnostics import Code, Severity
 
-FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued that nothing started")
-FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started that leads nowhere")
+FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
+FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")
 FLOW_TWICE = declare(
     "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
 )

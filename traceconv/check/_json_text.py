@@ -35,7 +35,7 @@ RAW_DELETE = declare(
 LARGE_MEMBER = declare(
     "check-json.large_member",
     Severity.NOTICE,
-    "an event or a member beside the events has more than a megabyte: its large values were not looked into",
+    "an event or a member beside the events has more than a megabyte: its large values were not checked",
 )
 SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
 LONE_SURROGATE = declare(

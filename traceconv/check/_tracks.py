@@ -13,7 +13,7 @@ NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without 
 UNDECLARED = declare(
     "check-pftrace.undeclared_track",
     Severity.DATA_LOSS,
-    "events on a track that nothing declares are shown on a row called after the first of them; values are lost",
+    "events on a track that nothing declares are shown on a row named after the first of them; values are lost",
 )
 LATE = declare("check-pftrace.late_track", Severity.NOTICE, "a track is declared after its first event")
 NO_PARENT = declare(

@@ -52,18 +52,18 @@ EMPTY_EVENT = declare(
 FINAL_BACKSLASH = declare(
     "check-json.final_backslash",
     Severity.ERROR,
-    "a text of an event ends with an escaped backslash: Perfetto takes the quote behind it for escaped, too, and "
-    "refuses the file; write \\u005c",
+    "a text of an event ends with an escaped backslash: "
+    "Perfetto takes the quote after it as escaped, too, and refuses the file; write \\u005c",
 )
 MANY_SHAPES = declare(
     "check-json.many_shapes",
     Severity.NOTICE,
-    "the events have other members or kinds of values again and again: some were not compared with the format",
+    "the events have too many combinations of members and kinds of values: some were not compared with the format",
 )
 MANY_THREADS = declare(
     "check-json.many_threads",
     Severity.NOTICE,
-    "there are more than 131,072 threads: whether slices of further ones overlap was not checked",
+    "there are more than 131,072 threads: slices of further ones were not checked for overlap",
 )
 SURROGATE = declare(
     "check-json.surrogate_escape",
@@ -111,7 +111,8 @@ END_NAME = declare(
 EMPTY_PAIR = declare(
     "check-json.empty_pair",
     Severity.DATA_LOSS,
-    "a start and its end have one time: behind a complete event, Perfetto takes ends first, and the slice never ends",
+    "a start and its end have one time and follow a complete event: "
+    "Perfetto takes the end first, so the slice never ends",
 )
 ASYNC_END_ALONE = declare(
     "check-json.async_end_without_begin", Severity.DATA_LOSS, "an async end has no open slice of its id and name"
@@ -119,7 +120,7 @@ ASYNC_END_ALONE = declare(
 ASYNC_CROSSES = declare(
     "check-json.async_end_crosses",
     Severity.DATA_LOSS,
-    "an async end closes a slice inside of which others of its id are open; Perfetto cuts these",
+    "an async end closes a slice that holds other open slices of its id; Perfetto cuts these",
 )
 ASYNC_BEGIN_ALONE = declare("check-json.async_begin_without_end", Severity.NOTICE, "an async slice is never closed")
 FLOW_NO_DIRECTION = declare(
@@ -129,7 +130,7 @@ FLOW_NO_DIRECTION = declare(
 )
 FLOW_ID = declare("check-json.flow_id", Severity.DATA_LOSS, "Perfetto reads a textual flow id as hexadecimal")
 FLOW_LOOSE = declare(
-    "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to hang on at its time on its thread"
+    "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to attach to at its time on its thread"
 )
 COUNTER_NULL = declare("check-json.counter_null", Severity.DATA_LOSS, "a counter without a value is not shown")
 COUNTER_RANGE = declare(

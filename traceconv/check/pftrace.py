@@ -23,7 +23,7 @@ from traceconv.model.diagnostics import Diagnostics, Severity
 TRUNCATED = declare(
     "check-pftrace.truncated",
     Severity.DATA_LOSS,
-    "the file ends inside a packet; viewers leave that out without a word",
+    "the file ends inside a packet; viewers leave that out silently",
 )
 CORRUPT = declare("check-pftrace.corrupt", Severity.ERROR, "no packet where one must begin; viewers stop there")
 UNPACKED = declare("check-pftrace.corrupt_compression", Severity.ERROR, "compressed packets that cannot be unpacked")
@@ -64,7 +64,7 @@ EXTRA_VALUES = declare(
 )
 FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow with only one event is not drawn")
 FLOW_NO_START = declare(
-    "check-pftrace.flow_without_start", Severity.NOTICE, "a flow is finished that no earlier event started"
+    "check-pftrace.flow_without_start", Severity.NOTICE, "a flow ends, but no earlier event started it"
 )
 
 _CLEARED, _NEEDS = 1, 2

@@ -52,7 +52,8 @@ _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(si
 #: Commands that run a programme of the user, which gets the environment as it is.
 _RUN_OTHERS = {"anchor"}
 
-_HELP = """Read what ML runtimes record about their performance: print what was slow, or write timelines for ui.perfetto.dev.
+_HELP = """Read what ML runtimes record about their performance. Print what was slow, or write timelines for
+ui.perfetto.dev.
 
 \b
   traceconv report kineto.json

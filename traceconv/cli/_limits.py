@@ -29,7 +29,7 @@ limit_options = grouped(
         type=click.IntRange(0),
         default=DEFAULT_LIMITS.ratio,
         show_default=True,
-        help="Refuse a packed file of more than 256 MB unpacked that grows to more than this many times its size. 0: no "
-        "limit.",
+        help="Refuse a packed file of more than 256 MB unpacked that grows to more than this many times its size. "
+        "0: no limit.",
     ),
 )

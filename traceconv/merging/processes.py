@@ -21,8 +21,8 @@ from traceconv.model.trace import NO_TRACK, Trace, Track, TrackId, TrackKind
 SAME_PID = declare(
     "merge.same_pid",
     ProblemKind.NOTED,
-    "another input has a process of the same pid at the same time; they were kept apart because nothing says that both "
-    "are of one machine, and that these are numbers of its system: --same-machine says so",
+    "another input has a process of the same pid at the same time; they were kept apart, since "
+    "no input shows that both pids are of one machine and one pid namespace; if they are: --same-machine",
 )
 
 #: The tables that are always on the thread itself.

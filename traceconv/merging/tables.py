@@ -24,8 +24,7 @@ from traceconv.model.trace import NO_TRACK, Instants, Slices, SourceInfo, Trace,
 COUNTS_DIFFER = declare(
     "merge.rows_and_slices_differ",
     ProblemKind.NOTED,
-    "there are not as many rows of a name as slices of that name, so nobody can tell which belong together: the rows "
-    "stay in their table",
+    "a name has more or fewer rows than slices, so it is not known which belong together: the rows stay in their table",
 )
 
 _ANONYMOUS = re.compile(r"\((?:anonymous namespace|unnamed)\)::|<unnamed>::")

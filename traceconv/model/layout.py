@@ -42,7 +42,7 @@ OVERLAPPING = declare(
 TRIMMED = declare(
     "lanes.trimmed",
     ProblemKind.REPAIRED,
-    "slices stuck out of the slice around them by no more than the resolution of their clock and were cut to fit",
+    "slices ended after the slice around them, by at most the resolution of their clock: they were cut to fit",
 )
 TOO_DEEP = declare(
     "lanes.too_deep", ProblemKind.NOTED, f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes"

@@ -44,7 +44,7 @@ REPAIRED = repaired(
 CUT = lost("chrome.cut", "the file ends inside an event, which was left out; all events before it were read")
 GARBLED = lost("chrome.garbled", "text between events cannot be read as an event and was skipped")
 NO_CLOSING = repaired(
-    "chrome.unclosed", "the closing bracket is missing, so the writer was stopped; the text before the end was read"
+    "chrome.unclosed", "the closing bracket is missing: the writer was stopped; all before that was read"
 )
 EXTRA_DOCUMENT = noted(
     "chrome.extra_document",
@@ -140,7 +140,7 @@ class ChromeReader:
         if char not in ("{", "["):
             if not _EVENT_START.search(self._buffer.data):
                 raise self._source.malformed(
-                    "not JSON: expected { or [ at the start, and no event behind it",
+                    "not JSON: no { or [ at the start, and no event after it",
                     hint="`traceconv identify` says what the file is",
                     where="byte 0",
                 )

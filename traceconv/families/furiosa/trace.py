@@ -283,7 +283,7 @@ class Furiosa:
         if not source.head().data:
             raise source.malformed(
                 "the file is empty, expected a JSON array",
-                hint="the profiler writes it when the program ends in an orderly way; was it killed?",
+                hint="the profiler writes it when the program exits normally; was it killed?",
             )
         reader = ChromeReader(source, out)
         events = FuriosaEvents(out)

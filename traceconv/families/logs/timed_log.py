@@ -449,7 +449,7 @@ class TimedLog:
             best = f"the times of {fit.form.name} go back {fit.back} times in {fit.fits} lines"
         raise source.malformed(
             f"found no form of time that fits most lines and runs forward ({best})",
-            hint="say where the time stands, for instance -O time='[%d/%m/%Y %H:%M:%S.%f]' or -O time=iso",
+            hint="state how to find the time, for instance -O time='[%d/%m/%Y %H:%M:%S.%f]' or -O time=iso",
         )
 
     def _sure_of_date(self, source: Source, form: Form, sample: list[bytes]) -> Form:
@@ -463,13 +463,13 @@ class TimedLog:
                 return order
             raise source.malformed(
                 "dates such as 3/4/2024, expected one number above 12 that tells whether the day or the month is first",
-                hint="say which: -O time=month/day/year or -O time=day/month/year",
+                hint="state which: -O time=month/day/year or -O time=day/month/year",
             )
         beside = log_times.date_beside(form, sample) if form.kind is Kind.TIME_OF_DAY else ""
         if beside:
             raise source.malformed(
-                f"the times stand beside dates of no known form (the first is {beside!r})",
-                hint="say how to read them, for instance -O time='%y/%m/%d %H:%M:%S' or -O time=time-of-day",
+                f"the times come with dates of an unknown form (the first is {beside!r})",
+                hint="state how to read them, for instance -O time='%y/%m/%d %H:%M:%S' or -O time=time-of-day",
             )
         return form
 
@@ -518,7 +518,7 @@ class TimedLog:
             refuse_zone(self.name, self.utc_offset, source.name, "its times state their zone, or count from 1970")
         if self.utc_offset and kind is Kind.TIME_OF_DAY and not self.date:
             raise source.malformed(
-                "its times are times of day: beside the zone, the date is needed, too",
+                "its times are times of day, so the date is needed, too",
                 hint=f"--date {shlex.quote(source.name)}=2018-10-26; or use --offset FILE=TIME",
             )
         if self.utc_offset and kind is Kind.SINCE_START:

@@ -336,7 +336,9 @@ class NsightSystems:
         out.info.unit = "row"
         out.balance.unit = "rows"
         if not source.head().data.startswith(MAGIC):
-            raise MalformedInput(source.display, "", "no SQLite database, expected an export of a report", hint=_EXPORT)
+            raise MalformedInput(
+                source.display, "", "not an SQLite database, expected an export of a report", hint=_EXPORT
+            )
         try:
             with open_database(source.database()) as database:
                 for note in database.notes:

@@ -186,7 +186,7 @@ class _Reader(msgspec.Struct):
             with source.open() as stream:
                 report = msgspec.json.decode(stream.read())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise source.malformed(f"no valid JSON: {error}", hint="was the file cut?") from None
+            raise source.malformed(f"not valid JSON: {error}", hint="was the file cut?") from None
         if not isinstance(report, dict):
             return
         for part in as_json.parts_of(report):

@@ -73,7 +73,9 @@ class PerfHeader:
                 )
             add_header_line(header, line)
         if not header.info:
-            raise source.malformed("no fact of perf found, expected lines such as `# hostname : vm`", hint=self.record)
+            raise source.malformed(
+                "no entry of a perf header found, expected lines such as `# hostname : vm`", hint=self.record
+            )
         out.balance.kept["header lines kept as metadata"] += out.balance.read
         table = out.tracks.totals("perf header")
         for name, value in header.info.items():
@@ -92,7 +94,7 @@ def header_beside(source: Source, named: Source | None, span: tuple[int, int] | 
         if not begins_header(candidate.head().text):
             if named is not None:
                 raise candidate.malformed(
-                    "no header of perf, expected `# ========` and `# captured on`",
+                    "no perf header found, expected `# ========` and `# captured on`",
                     hint="write it with perf script --header-only",
                     where="line 1",
                 )

@@ -456,7 +456,7 @@ class PerfStat:
         ("count of an event in an interval (-I)", "counter from the start of the interval, with its unit"),
         ("CPU, core, socket, node, thread (-A, --per-...)", "group of tracks"),
         (
-            "all that is said about an interval",
+            "all that perf prints about an interval",
             "args of its slice: value, unit, run time, percentage, metrics, variance",
         ),
         ("percentage of time on a counter, if below 100", "counter `... running`"),

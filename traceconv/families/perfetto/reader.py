@@ -70,9 +70,8 @@ class Perfetto:
         "builtin_data_sources { primary_trace_clock: BUILTIN_CLOCK_REALTIME }"
     )
     line_up = (
-        "Traces recorded by Perfetto hold snapshots of the wall clock: nothing is needed. Nor is it for "
-        "those of other writers, if their clock is CLOCK_REALTIME or a snapshot relates it. Otherwise use "
-        "--offset."
+        "Traces recorded by Perfetto hold snapshots of the wall clock: nothing is needed. The same holds "
+        "for other writers, if their clock is CLOCK_REALTIME or a snapshot relates it. Otherwise use --offset."
     )
     becomes = (
         ("TYPE_SLICE_BEGIN and TYPE_SLICE_END", "slice"),
@@ -112,7 +111,7 @@ class Perfetto:
             reader.read(stream)
         if not out.balance.read and source.head().data:
             raise source.malformed(
-                "no Perfetto packet, expected byte 0a, a length, and as many bytes",
+                "no Perfetto packet, expected byte 0a, a length, and that many bytes",
                 hint="`traceconv identify` says what the file is",
                 where="byte 0",
             )

@@ -66,8 +66,8 @@ class TensorflowProfiler:
         "instead, or use --offset."
     )
     becomes = (
-        ("planes (/host:CPU, /device:GPU:0), which stand as pids", "process for a host, track for a device"),
-        ("lines (threads, XLA Ops, XLA Modules, Steps, streams), which stand as tids", "thread or track"),
+        ("planes (/host:CPU, /device:GPU:0), as pids", "process for a host, track for a device"),
+        ("lines (threads, XLA Ops, XLA Modules, Steps, streams), as tids", "thread or track"),
         ("X", "slice"),
         ("i, and X of a picosecond", "instant; with the arg flow a slice of length 0"),
         ("the arg flow", "flow from its producer to each consumer"),

@@ -126,7 +126,7 @@ class Xplane:
             space, cut = _top_level(stream.read())
         if not space:
             raise source.malformed(
-                "no XSpace, expected a message with planes",
+                "not an XSpace, expected a message with planes",
                 hint="if this is an .xplane.pb, its beginning is damaged or missing: copy or record it again",
                 where="byte 0",
             )

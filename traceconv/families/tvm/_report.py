@@ -168,7 +168,7 @@ def _decode(data: bytes, source: Source, out: Builder) -> _File:
     except (Hopeless, msgspec.MsgspecError) as error:
         place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
         raise source.malformed(
-            f"no report as TVM writes it: {error}",
+            f"not a report of TVM: {error}",
             hint="names with quotes break the JSON of TVM; report.csv() and str(report) hold the same calls",
             where=place,
         ) from None

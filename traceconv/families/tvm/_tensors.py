@@ -82,7 +82,10 @@ class _Reader:
 
     def wrong(self, what: str) -> MalformedInput:
         return MalformedInput(
-            self._display, f"byte {self.at}", what, hint="the file is damaged, or no output_tensors.params of TVM"
+            self._display,
+            f"byte {self.at}",
+            what,
+            hint="the file is damaged, or is not an output_tensors.params of TVM",
         )
 
     def name(self) -> str:

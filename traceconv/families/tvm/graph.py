@@ -57,7 +57,7 @@ class TvmGraph:
             graph = dumps.parse_graph(data.removeprefix(b"\xef\xbb\xbf"))
         except ValueError as error:
             raise source.malformed(
-                f"no graph as TVM writes it: {error}",
+                f"not a graph of TVM: {error}",
                 hint="was the file cut? The debugger writes it when it is created",
             ) from None
         if graph.unknown_inputs:

@@ -133,8 +133,8 @@ class _Reader:
             return REALTIME
         if heading.clock in _TICKS and not self._frequency:
             raise self._source.malformed(
-                f"the times are ticks of {heading.clock}, and the file does not say how many a second has",
-                hint="say it: -O frequency_hz=N (QueryPerformanceFrequency for QPC, mostly 10000000; the nominal "
+                f"the times are ticks of {heading.clock}, and the file does not state how many there are in a second",
+                hint="state it: -O frequency_hz=N (QueryPerformanceFrequency for QPC, mostly 10000000; the nominal "
                 "frequency of the processor for TSC)",
                 where="line 1",
             )

@@ -252,7 +252,7 @@ class _Reader:
             report = heading_of(text) or heading_above(above, text)
             if report is not None and report.delimiter == ":":
                 raise self._source.malformed(
-                    "the fields are separated by colons, which stand in the names of metrics as well",
+                    "the fields are separated by colons, but names of metrics hold colons, too",
                     hint="write the report with -csv-delimiter comma",
                     where=f"line {line.number}",
                 )

@@ -64,7 +64,7 @@ class Vtune:
         ("row of hotspots, hardware events, tasks, summary", "row of a table without times"),
         ("external task", "slice on its thread, or on its process"),
         ("external frame", "slice on the track Frames"),
-        ("external counter", "counter; a running total as what it grew by"),
+        ("external counter", "counter; of a running total, its increases"),
     )
     skips = (external.FOREIGN_LINE, reports.OTHER_LINE)
     lost: ClassVar[tuple[str, ...]] = (
