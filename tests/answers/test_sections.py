@@ -154,6 +154,27 @@ def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
         steps(kineto(tmp_path / "b.json", events), "(")
 
 
+@pytest.mark.parametrize(
+    ("dense", "alone", "reason"),
+    [
+        (2_900, 3_000, "dense (+2.4 ms)"),
+        (500, 5_000, "the step itself (+2 ms)"),
+        (900, 4_500, "the step itself (+1.5 ms)"),
+    ],
+)
+def test_the_own_time_of_a_step_is_compared_with_that_of_the_others(
+    dense: int, alone: int, reason: str, tmp_path: Path
+) -> None:
+    events = []
+    for number in range(8):
+        inner, own = (dense, alone) if number == 4 else (500, 3_000)
+        start = number * 20_000
+        events.append(event(f"ProfilerStep#{number}", start, 7_000 + inner + own, cat="user_annotation"))
+        events.append(event("conv", start + 100, 7_000))
+        events.append(event("dense", start + 7_200, inner))
+    assert only(steps(kineto(tmp_path / "a.json", events)), state="outlier")["slower_by"] == reason
+
+
 def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:
     section = steps(kineto(tmp_path / "a.json", [event("conv", 0, 1)]))
     assert section.rows == []

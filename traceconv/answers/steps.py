@@ -12,6 +12,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.times import format_short
+from traceconv.model.trace import I32
 
 _COLUMNS = (
     Column("step", "step", Unit.TEXT),
@@ -26,6 +27,8 @@ _COLUMNS = (
 #: of the median.
 _FAR, _AT_LEAST = 5, 0.1
 _FEW = 4
+#: The number in place of a name for the self time of a step, since numbered steps have names of their own.
+_ITSELF = -1
 
 
 def steps(table: SliceTable, pattern: str = "") -> Section:
@@ -47,6 +50,8 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         return section
     trace = table.trace
     slices = trace.slices
+    names = np.array(slices.name)
+    names[rows] = _ITSELF
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
@@ -57,7 +62,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         spread = statistics.median(abs(duration - middle) for duration in durations)
         limit = max(_FAR * spread, _AT_LEAST * middle) if len(own) >= _FEW else float("inf")
         far = [abs(duration - middle) > limit for duration in durations]
-        inside = [_inside(table, row) for row in own] if any(far) else []
+        inside = [_inside(table, names, row) for row in own] if any(far) else []
         usual = _usual(inside)
         for number, row in enumerate(own):
             if row not in shown:
@@ -118,14 +123,15 @@ def _usual(inside: list[dict[int, int]]) -> dict[int, float]:
 
 
 def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> str:
-    """Return the operation of a step with the largest increase over its usual time."""
-    name = max(step, key=lambda one: (step[one] - usual[one], -one))
+    """Return the operation of a step, or the step itself, with the largest increase over its usual time."""
+    name = max(step, key=lambda one: (step[one] - usual[one], one))
     extra = round(step[name] - usual[name])
-    return f"{table.trace.strings[name]} (+{format_short(extra)})" if extra > 0 else ""
+    shown = "the step itself" if name == _ITSELF else table.trace.strings[name]
+    return f"{shown} (+{format_short(extra)})" if extra > 0 else ""
 
 
-def _inside(table: SliceTable, row: int) -> dict[int, int]:
-    """Return the self time by name of a slice and those inside it, ns."""
+def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
+    """Return the self time of a slice and those inside it, ns, by the number of their name in `names`."""
     slices = table.trace.slices
     track = slices.track[row]
     last = row + int(np.searchsorted(slices.track[row:], track, "right"))
@@ -133,6 +139,6 @@ def _inside(table: SliceTable, row: int) -> dict[int, int]:
     last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
     found: dict[int, int] = {}
     own = table.nesting.self_ns[row:last].tolist()
-    for name, self_ns in zip(slices.name[row:last].tolist(), own, strict=True):
+    for name, self_ns in zip(names[row:last].tolist(), own, strict=True):
         found[name] = found.get(name, 0) + self_ns
     return found
