@@ -23,7 +23,7 @@ BASE = 1790857026000000000
 
 
 def read(path: Path) -> Trace:
-    out = Builder(SourceInfo(path.name, PytorchKineto.name), PytorchKineto.clock)
+    out = Builder(SourceInfo(path.name, PytorchKineto.name, marks=PytorchKineto.marks), PytorchKineto.clock)
     PytorchKineto().read(Source(path), out)
     return out.finish()
 
@@ -269,6 +269,106 @@ def test_launches_of_all_versions(tmp_path: Path, category: str, name: str, stre
     assert places(trace)["gemm"] == "GPU 3/stream 7"
     assert [(int(a), int(b)) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True)] == [(0, 1)]
     assert not diagnostics(trace)
+
+
+def launch(number: int, name: str, ts: float, dur: float, cat: str = "cuda_runtime", pid: int = 9) -> dict[str, Any]:
+    return x(cat, name, pid, pid, ts, dur) | {"args": {"correlation": number}}
+
+
+def kernel(number: int, name: str, ts: float, pid: int = 0) -> list[dict[str, Any]]:
+    """A kernel and the end of its flow."""
+    return [x("kernel", name, pid, 7, ts, 5) | {"args": {"correlation": number}}, flow("f", number, pid, 7, ts)]
+
+
+def flows_of(trace: Trace) -> list[tuple[str, str]]:
+    names = [trace.strings[name] for name in trace.slices.name]
+    return sorted((names[a], names[b]) for a, b in zip(trace.flows.from_slice, trace.flows.to_slice, strict=True))
+
+
+@pytest.mark.parametrize("dur", [0, 2, 5, 9])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_launch_starts_in_the_time_of_another_call(dur: float, turn: int, tmp_path: Path) -> None:
+    calls = [launch(1, "cudaFuncSetAttribute", 10, dur), launch(2, "cudaLaunchKernel", 10, 5)][::turn]
+    trace = read(written(tmp_path, *calls, flow("f", 1, 9, 9, 10), flow("s", 2, 9, 9, 10), *kernel(2, "k", 30)))
+    assert flows_of(trace) == [("cudaLaunchKernel", "k")]
+    assert diagnostics(trace) == {"kineto.half_flow": 1}
+    assert trace.sources[0].balance.even
+
+
+def test_two_launches_of_one_time_in_each_of_two_processes_with_the_same_ids(tmp_path: Path) -> None:
+    events: list[dict[str, Any]] = []
+    for pid, device in ((8, 0), (9, 1)):
+        for number in (1, 2):
+            events += [launch(number, f"launch {pid} {number}", 10, 5, pid=pid), flow("s", number, pid, pid, 10)]
+            events += kernel(number, f"kernel {device} {number}", 20 + 10 * number + device, device)
+    trace = read(written(tmp_path, *events))
+    # Flows of equal category, name and id are one: which start belongs to which end is not stated, but the ids are.
+    assert all(call[-1] == work[-1] for call, work in flows_of(trace))
+    assert len(trace.flows.from_slice) == 4
+    assert trace.sources[0].balance.even
+
+
+def test_of_a_call_within_a_call_with_the_same_id_the_outer_one_is_the_launch(tmp_path: Path) -> None:
+    calls = [launch(2, "cuLaunchKernel", 10, 4, "cuda_driver"), launch(2, "cudaLaunchKernel", 10, 5)]
+    trace = read(written(tmp_path, *calls, flow("s", 2, 9, 9, 10), *kernel(2, "k", 30)))
+    assert flows_of(trace) == [("cudaLaunchKernel", "k")]
+
+
+def test_without_ids_the_innermost_slice_counts(tmp_path: Path) -> None:
+    calls = [x("cuda_runtime", name, 9, 9, 10, dur) for name, dur in (("inner", 3), ("outer", 5))]
+    ends = [x("kernel", "k", 0, 7, 30, 5), flow("f", 2, 0, 7, 30)]
+    assert flows_of(read(written(tmp_path, *calls, flow("s", 2, 9, 9, 10), *ends))) == [("inner", "k")]
+
+
+def test_an_annotation_as_long_as_its_kernel(tmp_path: Path) -> None:
+    note = x("gpu_user_annotation", "note", 0, 7, 30, 5)
+    call = [launch(2, "cudaLaunchKernel", 10, 5), flow("s", 2, 9, 9, 10)]
+    assert flows_of(read(written(tmp_path, *call, *kernel(2, "k", 30), note))) == [("cudaLaunchKernel", "k")]
+
+
+@pytest.mark.parametrize("id", [2, 1, 77])  # 2 is what Kineto writes; other writers number their flows otherwise
+def test_ids_of_call_and_kernel_count_before_that_of_the_flow(id: int, tmp_path: Path) -> None:
+    calls = [launch(1, "cudaFuncSetAttribute", 10, 0), launch(2, "cudaLaunchKernel", 10, 5), flow("s", id, 9, 9, 10)]
+    work = [kernel(2, "k", 30)[0], flow("f", id, 0, 7, 30)]
+    assert flows_of(read(written(tmp_path, *calls, *work))) == [("cudaLaunchKernel", "k")]
+
+
+def test_both_ends_at_times_of_several_slices(tmp_path: Path) -> None:
+    calls = [launch(1, "cudaFuncSetAttribute", 10, 0), launch(2, "cudaLaunchKernel", 10, 5), flow("s", 2, 9, 9, 10)]
+    work = [*kernel(2, "k", 30), launch(5, "other", 30, 1, "kernel", 0) | {"tid": 7}]
+    assert flows_of(read(written(tmp_path, *calls, *work))) == [("cudaLaunchKernel", "k")]
+
+
+@pytest.mark.parametrize("phase", ["s", "f"])
+def test_each_kernel_of_a_graph_has_its_flow(phase: str, tmp_path: Path) -> None:
+    """A call that Kineto knows as a launch has a start, another one, such as hipGraphLaunch, an end."""
+    kernels = [one for number in range(50) for one in kernel(2, f"kernel {number:02}", 30 + 10 * number)]
+    before = [launch(1, "hipGetDevice", 10, 0), flow("f", 1, 9, 9, 10)]
+    trace = read(written(tmp_path, *before, *kernels, launch(2, "graph", 10, 5), flow(phase, 2, 9, 9, 10)))
+    assert flows_of(trace) == [("graph", f"kernel {number:02}") for number in range(50)]
+    assert diagnostics(trace) == {"kineto.half_flow": 1}
+    assert trace.sources[0].balance.even
+
+
+def test_ends_at_kernels_only_are_not_drawn(tmp_path: Path) -> None:
+    trace = read(written(tmp_path, launch(3, "other", 10, 5), *kernel(2, "a", 30), *kernel(2, "b", 40)))
+    assert flows_of(trace) == []
+    assert diagnostics(trace) == {"kineto.half_flow": 2}
+    assert trace.sources[0].balance.even
+
+
+def test_many_launches_of_one_time_take_linear_time(tmp_path: Path) -> None:
+    """Made by hand: each launch is looked up among all that start with it."""
+    events: list[dict[str, Any]] = []
+    for number in range(1, 10_001):
+        events += [launch(number, f"call {number}", 10, 0), flow("s", number, 9, 9, 10)]
+        events += kernel(number, f"kernel {number}", 20 + 10 * number)
+    path = written(tmp_path, *events)
+    begin = time.process_time()
+    trace = read(path)
+    assert time.process_time() - begin < 3
+    assert all(call[5:] == work[7:] for call, work in flows_of(trace))
+    assert len(trace.flows.from_slice) == 10_000
 
 
 def test_flows_of_one_number_in_two_categories(tmp_path: Path) -> None:

@@ -25,10 +25,9 @@ from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, 
 from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_together
-from traceconv.model.arg_values import arg_values
 from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.launch_ids import ids_of
 from traceconv.model.marks import LaunchMarks
-from traceconv.model.ordering import chunks
 from traceconv.model.trace import Trace, processes
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
@@ -270,20 +269,8 @@ def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, groups: Sequence[str 
 
 def with_ids(trace: Trace, rows: Array, marks: LaunchMarks) -> tuple[Array, Array]:
     """Return those of some slices that have an id, and the ids; without failed calls, which launched nothing."""
-    slices = trace.slices
-    keys = (*marks.ids, marks.failed) if marks.failed else marks.ids
-    ids = np.zeros(len(rows), np.int64)
-    for part in chunks(len(rows)):  # the values are Python objects
-        mine = rows[part]
-        numbers, values = arg_values(trace.args, slices.args_at[mine], slices.args_len[mine], keys)
-        launched = (() if marks.failed and _is_id(one[-1]) else one[: len(marks.ids)] for one in values)
-        ids[part] = np.array([next(filter(_is_id, one), 0) for one in launched], np.int64)[numbers]
+    ids = ids_of(trace.args, trace.slices.args_at[rows], trace.slices.args_len[rows], marks)
     return rows[ids > 0], ids[ids > 0]
-
-
-def _is_id(value: object) -> bool:
-    """Return whether the value of an arg is a number that counts something."""
-    return type(value) is int and 0 < value < 10**18
 
 
 def _fully_named(trace: Trace, pattern: str) -> list[int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.launches import OwnIds, own_ids, with_ids
 from traceconv.answers.attribution import NONE
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.launch_ids import of_launches
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import I64
 
@@ -105,8 +104,6 @@ def _add_by_flows(found: I64, table: SliceTable, marks: FormatMarks, work: I64) 
     flows = table.trace.flows
     is_work = np.zeros(len(found), bool)
     is_work[work] = True
-    pattern = re.compile(marks.launch_flows)
-    texts = [bool(marks.launch_flows) and pattern.search(text) is not None for text in table.trace.strings]
-    says = np.array(texts, bool)
+    says = of_launches(marks.launch_flows, table.trace.strings)
     mine = (says[flows.name] | says[flows.category]) & is_work[flows.to_slice]
     found[flows.to_slice[mine]] = flows.from_slice[mine]

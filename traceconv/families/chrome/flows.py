@@ -5,6 +5,12 @@ to the next slice of the thread (`f` without). Events of one flow have equal cat
 before starts in the file, reuse ids, and end one flow several times (one launch, several kernels). So they are resolved
 after the last event: each start begins a flow of its own; a step or end belongs to the latest start at or before it,
 else to the first start; flows go from the last start or step to the next step or end.
+
+Several slices can begin at the time: a thread can start a launch in the same µs as another call. In formats whose calls
+and work share ids (`FormatMarks`), a launch flow then joins slices of equal id; Kineto also gives this id to the flow.
+Without such ids it is the innermost slice.
+Where a launch flow has ends only, an end at a call is its start: Kineto writes an end for each call that it does not
+know as a launch, such as hipGraphLaunch, which launches many kernels.
 """
 
 from __future__ import annotations
@@ -19,6 +25,8 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
+from traceconv.model.launch_ids import ids_of, of_launches
+from traceconv.model.marks import LaunchMarks
 from traceconv.model.trace import I64, occurring
 
 UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
@@ -166,6 +174,15 @@ class _Resolution:
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
         self._kinds = steps.kinds()
         self._texts: list[bytes] | None = None
+        marks = out.info.marks
+        self._marks = marks.launches or LaunchMarks()
+        # By numbers of kinds: whether flows of that kind join calls and work of equal id.
+        self._joins_ids = np.zeros(len(self._kinds), bool)
+        if self._marks.ids:
+            named = [of_launches(marks.launch_flows, texts) for texts in zip(*self._kinds, strict=True)]
+            self._joins_ids = named[0] | named[1]
+        self._is_one_of_many = np.zeros(len(self.ts), bool)  # whether several slices begin at the time of a step
+        self._begin_there: list[npt.NDArray[np.intp]] = []  # these slices
         kind, id = columns["kind"], columns["id"]
         by_key = np.lexsort((self.at, id, kind))  # the first step of each key first
         begins = np.append(True, (np.diff(kind[by_key]) != 0) | (id[by_key[1:]] != id[by_key[:-1]]))
@@ -180,12 +197,32 @@ class _Resolution:
 
     def run(self) -> None:
         left = np.arange(len(self.key))
+        self._find_starts()
         left = self._without_unpaired(left)
         self._bind(left[self.row[left] == _NO_SLICE])
+        several = np.flatnonzero(self._is_one_of_many)
+        self.row[several] = self._with_ids(several, self.row[several], self._id_of[self.key[several]])
         lost = left[self.row[left] == _NO_SLICE]
         self._skip(UNBOUND, lost)
         left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
         self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
+
+    def _find_starts(self) -> None:
+        """Turn ends at calls into starts, in launch flows with other ends and without a start."""
+        if not np.any(self._joins_ids):
+            return
+        starts, others = np.zeros((2, len(self._id_of)), bool)
+        starts[self.key[self.phase == _START]] = True
+        steps = np.flatnonzero((self._joins_ids[self._kind_of] & ~starts)[self.key] & (self.phase == _END))
+        self._bind(steps[self.row[steps] == _NO_SLICE])
+        steps = steps[self.row[steps] != _NO_SLICE]
+        if not len(steps):
+            return
+        calls = [number for number, text in enumerate(self._out.tables.strings()) if text in self._marks.calls]
+        (category,) = self._out.tables.slice_columns("category")
+        is_call = np.isin(category[self.row[steps]], calls)
+        others[self.key[steps[~is_call]]] = True
+        self.phase[steps[is_call & others[self.key[steps]]]] = _START
 
     def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Return the steps of flows that have both a start and something after it; the others are reported."""
@@ -239,6 +276,8 @@ class _Resolution:
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
         self.row[steps[begins_here]] = rows[around[begins_here]]  # no slice lies further inside
+        many = begins_here & (around > 0) & (starts[around - 1] == self.ts[steps])
+        self._note_several(steps[many], rows, starts)
         to_next = self.to_next[steps] != 0
         following = np.searchsorted(starts, self.ts[steps])
         self.row[steps[to_next]] = np.append(rows, _NO_SLICE)[following[to_next]]
@@ -246,6 +285,44 @@ class _Resolution:
         if len(inside):
             found = _innermost(starts, ends, self.ts[inside])
             self.row[inside] = np.where(found >= 0, rows[found], _NO_SLICE)
+
+    def _note_several(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64) -> None:
+        """Note steps at whose time several slices of a track begin, and these slices, the outermost first."""
+        steps = steps[self._joins_ids[self._kind_of[self.key[steps]]]]
+        if len(steps):
+            self._is_one_of_many[steps] = True
+            self._begin_there.append(rows[np.isin(starts, self.ts[steps])])
+
+    def _with_ids(self, steps: npt.NDArray[np.intp], rows: I64, wanted: I64) -> I64:
+        """Return the slice of each step: the one with the wanted id that begins at its time, else that in `rows`.
+
+        Args:
+            steps: steps at whose time several slices begin.
+            rows: their slices so far.
+            wanted: the ids.
+        """
+        if not len(steps):
+            return rows
+        there = np.concatenate(self._begin_there)
+        track, ts = self._out.tables.slice_columns("track", "ts")
+        places = [
+            np.append(track[there], self.track[steps]),
+            np.append(ts[there], self.ts[steps]),
+            np.append(self._ids(there), wanted),
+        ]
+        order = np.lexsort(places)
+        differs = np.any([column[order[1:]] != column[order[:-1]] for column in places], axis=0)
+        number = np.empty(len(order), np.int64)
+        number[order] = np.append(0, np.cumsum(differs))
+        known, first = np.unique(number[: len(there)], return_index=True)
+        found = np.minimum(np.searchsorted(known, number[len(there) :]), len(known) - 1)
+        has_one = (known[found] == number[len(there) :]) & (wanted > 0)
+        return np.where(has_one, there[first[found]], rows)
+
+    def _ids(self, rows: I64) -> I64:
+        """Return the ids that slices share with their call or work, 0 without one."""
+        at, length = self._out.tables.slice_columns("args_at", "args_len")
+        return ids_of(self._out.tables.kept_args(), at[rows], length[rows], self._marks)
 
     # -- the flows -------------------------------------------------------------------------------------------
 
@@ -258,16 +335,21 @@ class _Resolution:
         sizes = np.diff(np.concatenate((firsts, [len(steps)])))
         pairs = steps[firsts[sizes == 2]], steps[firsts[sizes == 2] + 1]
         is_start = self.phase[pairs[0]] == _START
-        self._flows(np.where(is_start, *pairs), np.where(is_start, pairs[1], pairs[0]))
+        sources, targets, alone = array("q"), array("q"), array("q")  # of flows with more than one end
         for first, size in zip(firsts[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
-            self._draw_flow(steps[first : first + size].tolist())
-        self._out.balance.written += int(self.counts[steps].sum())
+            self._join(steps[first : first + size].tolist(), sources, targets, alone)
+        self._flows(
+            np.append(np.where(is_start, *pairs), sources), np.append(np.where(is_start, pairs[1], pairs[0]), targets)
+        )
+        self._skip(self._unpaired, np.frombuffer(alone, np.int64))
+        self._out.balance.written += int(self.counts[steps].sum()) - int(
+            self.counts[np.frombuffer(alone, np.int64)].sum()
+        )
 
-    def _draw_flow(self, steps: list[int]) -> None:
-        """Add the flows of one key: each start begins a flow of its own."""
+    def _join(self, steps: list[int], sources: array[int], targets: array[int], alone: array[int]) -> None:
+        """Add the two ends of the flows of one key, each start begins a flow of its own, and starts without an end."""
         starts = [step for step in steps if self.phase[step] == _START]
         pending = set(starts)
-        sources, targets = [], []
         before = starts[0]
         for step in steps:
             if self.phase[step] == _START:
@@ -278,10 +360,7 @@ class _Resolution:
             targets.append(step)
             if self.phase[step] == _STEP:
                 before = step
-        self._flows(np.array(sources), np.array(targets))
-        alone = np.array(sorted(pending), np.intp)
-        self._skip(self._unpaired, alone)
-        self._out.balance.written -= int(self.counts[alone].sum())
+        alone.extend(sorted(pending))
 
     def _flows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
         kinds = self._kind_of[self.key[sources]]
@@ -294,7 +373,12 @@ class _Resolution:
         names, categories = np.zeros((2, len(self._kinds)), np.int32)
         for kind in met:
             categories[kind], names[kind] = map(self._out.tables.string, self._kinds[kind])
-        self._out.bulk.flows(self.row[sources], self.row[targets], names[kinds], categories[kinds], self.at[targets])
+        begins, ends = self.row[sources], self.row[targets]
+        for steps, rows, others in ((sources, begins, ends), (targets, ends, begins)):
+            some = np.flatnonzero(self._is_one_of_many[steps])
+            if len(some):
+                rows[some] = self._with_ids(steps[some], rows[some], self._ids(others[some]))
+        self._out.bulk.flows(begins, ends, names[kinds], categories[kinds], self.at[targets])
 
 
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:

@@ -126,6 +126,10 @@ class PytorchKineto:
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
         ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
         ("ac2g, async_cpu_to_gpu, async_gpu, async, fwdbwd", "flows"),
+        (
+            "launches, also of graphs",
+            "a flow to each kernel from the call with its `correlation`, also if other calls start in the same µs",
+        ),
         ("memory", "counters in bytes, for each device"),
         ("utilization of the GPU", "counters"),
         ("schedule, GPU and host properties", "metadata"),
@@ -143,7 +147,8 @@ class PytorchKineto:
         (
             "torch 1.10 to 2.8; A100, H100, B200, MI210, MI250, MI300, MTIA",
             "52 public traces (repositories HolisticTraceAnalysis and TraceLens)",
-            "categories, flows of launches, labels of devices, what is counted as lost",
+            "categories, labels of devices, what is counted as lost; each kernel with a flow and a call of its "
+            "`correlation` in the file has its flow from this call",
         ),
         ("torch 2.15, gloo, two ranks", "recorded", "collectives of the two, on the clock of one machine"),
         (
