@@ -395,6 +395,61 @@ def test_a_host_is_placed_beside_two_that_the_user_relates(tmp_path: Path) -> No
     assert abs(found[2].offset_ns - BASE) <= found[2].bound_ns < 2 * MS
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1)])
+@pytest.mark.parametrize("off", [0, 50 * MS])
+def test_an_anchor_of_two_hosts_is_used_and_checked_in_any_order(
+    off: int, order: tuple[int, ...], tmp_path: Path
+) -> None:
+    """A right anchor is used besides the collectives; one that these contradict is used, with a warning."""
+    every = recorded(tmp_path, [0, 3 * MS, -2 * MS])
+    traces = [every[rank] for rank in order]
+    points = (TimePoint(order.index(rank), at) for rank, at in ((1, 5 * MS), (2, 5 * MS + off)))
+    alignment = align(traces, constraints=Constraints(anchors=(Anchor(*points, 5 * US),)))
+    checks = causality(traces, alignment)
+    lines = {line.rank: line for line in believed(alignment, checks, "fail").receipt}
+    maps = {rank: alignment.maps[order.index(rank)][0] for rank in range(3)}
+    one, other = (maps[rank].at(at) for rank, at in ((1, 5 * MS), (2, 5 * MS + off)))
+    assert abs(one - other) <= 5 * US
+    warned = [warning for line in lines.values() for warning in line.warnings]
+    if off:
+        assert any("60 of 60" in warning for warning in warned)
+    else:
+        assert not warned
+        assert not any(line.two_hosts for line in lines.values())
+        bound = lines[1].bound_ns, lines[2].bound_ns
+        offs = (lines[rank].offset_ns - lines[0].offset_ns for rank in (1, 2))
+        assert all(abs(away) <= (its or 0) + (lines[0].bound_ns or 0) for away, its in zip(offs, bound, strict=True))
+
+
+def test_hosts_that_only_the_user_relates_are_moved_together(tmp_path: Path) -> None:
+    """Without collectives in common, and whichever host is the first."""
+    traces = recorded(tmp_path, [0, 3 * MS, -2 * MS], groups=[[0], [1], [2]])
+    said = Constraints(anchors=(Anchor(TimePoint(1, 5 * MS), TimePoint(2, 7 * MS), 5 * US),))
+    for policy in (Policy(), Policy(estimate=False)):
+        alignment = align(traces, constraints=said, policy=policy)
+        assert alignment.maps[1][0].at(5 * MS) == alignment.maps[2][0].at(7 * MS)
+        assert [line.two_hosts for line in alignment.receipt] == [False, True, True]
+        assert alignment.hosts[1] == alignment.hosts[2]
+
+
+@pytest.mark.parametrize("related", [1, 2])
+def test_a_host_is_placed_by_one_that_the_user_relates_to_the_first(related: int, tmp_path: Path) -> None:
+    """It rests on the statement of the user, so its verdict is not better."""
+    traces = recorded(tmp_path, [0, 3 * MS, -2 * MS], groups=[[0], [1, 2]])
+    said = Constraints(anchors=(Anchor(TimePoint(0, 5 * MS), TimePoint(related, 5 * MS), 5 * US),))
+    found = align(traces, constraints=said).receipt
+    for line in found[1:]:
+        assert (line.two_hosts, line.verdict) == (False, "assumed")
+        assert abs(line.offset_ns - BASE) <= (line.bound_ns or 0)
+
+
+def test_hosts_that_the_user_relates_stay_if_one_is_moved(tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 3 * MS, -2 * MS])
+    said = Constraints(anchors=(Anchor(TimePoint(1, 5 * MS), TimePoint(2, 5 * MS), 5 * US),))
+    found = align(traces, {1: 3 * US}, constraints=said, offsets_within={1: 0}).receipt
+    assert not any("collectives" in line.method for line in found)
+
+
 def test_a_recording_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     recorded(tmp_path, [0, 3 * MS])
     first, second, again = tmp_path / "rank0.json", tmp_path / "rank1.json", tmp_path / "again.json.gz"
@@ -418,6 +473,34 @@ def test_hosts_that_no_input_names(tmp_path: Path) -> None:
 
 def test_recordings_at_other_times_may_be_of_another_run(tmp_path: Path) -> None:
     assert align(recorded(tmp_path, [0, 3600 * SECOND])).receipt[1].two_hosts
+
+
+@pytest.mark.parametrize("odd", [0, 1, 2])
+@pytest.mark.parametrize("seq", [True, False])
+def test_a_host_with_a_wrong_wall_clock_does_not_unplace_the_others(odd: int, seq: bool, tmp_path: Path) -> None:
+    ahead = [0, 3 * MS, -2 * MS]
+    ahead[odd] += 5 * SECOND
+    alignment = align(recorded(tmp_path, ahead, seq=seq), policy=Policy(on_ambiguous="best"))
+    one, other = (rank for rank in range(3) if rank != odd)
+    assert alignment.hosts[one] == alignment.hosts[other] != alignment.hosts[odd]
+    lines = alignment.receipt
+    apart = abs(lines[one].offset_ns - lines[other].offset_ns - (ahead[one] if odd != 0 else 0))
+    assert apart < 2 * MS
+
+
+def test_two_sets_of_recordings_at_two_times_are_two_islands(tmp_path: Path) -> None:
+    found = align(recorded(tmp_path, [0, 3 * MS, 3600 * SECOND, 3600 * SECOND + 4 * MS]))
+    assert [found.hosts[rank] for rank in range(4)] == ["node0", "node0", "node2", "node2"]
+    assert [line.two_hosts for line in found.receipt] == [False, False, True, True]
+
+
+def test_ranks_of_a_host_that_contradict_each_other_do_not_unplace_other_hosts(tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 3 * MS, 0, 50 * MS])
+    path = tmp_path / "rank3.json"
+    path.write_text(path.read_text().replace('"node3"', '"node2"'))
+    found = align([*traces[:3], read(path)]).receipt
+    assert [line.verdict for line in found[:2]] == ["ok", "ok"]
+    assert [line.two_hosts for line in found] == [False, False, True, True]
 
 
 # -- recordings of gloo, of one machine, and simulated jobs -----------------------------------------------------------

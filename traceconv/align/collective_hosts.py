@@ -1,11 +1,12 @@
 """Estimate the offsets between the wall clocks of hosts from the collectives of their ranks.
 
 Collectives with sequence numbers are matched by these, others by their order where it is certain. Collectives in which
-all wait for all place hosts. Those with one-sided bounds only narrow the intervals, or contradict them. Hosts that
-files or user relate within a bound, and hosts of inputs that the user moves, are not changed.
+all wait for all place hosts. Those with one-sided bounds only narrow the intervals, or contradict them. Hosts that the
+user relates count as one host, and are placed together. Hosts of inputs that the user moves are not placed.
 
 Hosts with enough common collectives, directly or through others, are an island: each is placed relative to the first
-host of its island. The relation between islands is not known.
+host of its island. The relation between islands is not known. A host whose recordings do not overlap in time with those
+of the others, or whose ranks contradict each other, is left out of the island.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class PlacedHosts:
         apart: for pairs of hosts of an island: their numbers, the least and the greatest offset of the first, ns, and
             the number of common collectives.
         unsettled: inputs of hosts that were not placed, since the match of their collectives is not certain.
+        torn: the hosts whose ranks contradict each other, so that they place nothing.
     """
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class PlacedHosts:
     intervals: tuple[HostIntervals, ...] = ()
     apart: tuple[tuple[int, int, int, int, int], ...] = ()
     unsettled: tuple[Unsettled, ...] = ()
+    torn: tuple[int, ...] = ()
 
 
 def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
@@ -95,23 +98,37 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
             lack some.
     """
     hosts = _hosts(inputs)
-    seen = _recorded(inputs, hosts) if len(hosts) > 1 else None
+    if len(hosts) < 2:
+        return inputs
+    maps = _maps(inputs, hosts)
+    seen = recorded_collectives(inputs.traces, maps, Terms())
     if seen is None:
         return inputs
-    host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in inputs.stated.walls])
-    placed = placed_hosts(seen, host_of, _spans(inputs, hosts))
+    host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in _firsts(inputs)])
+    spans = _spans(inputs, hosts)
+    placed = placed_hosts(seen, host_of, spans)
+    added = np.array([wall in inputs.beside for wall in inputs.stated.walls])
+    torn = np.isin(host_of, placed.torn) & added
+    if np.any(torn[seen.input]):  # the collectives contradict how the user relates these hosts: their first one counts
+        seen = seen.where(~torn[seen.input])
+        placed = placed_hosts(seen, host_of, spans)
     if placed.contradicting and placed.seen is not None and not leave_contradictions:
         raise _contradiction(inputs, placed.seen, host_of, placed.contradicting)
     if placed.unsettled and not leave_contradictions:
         raise _not_settled(inputs, placed.unsettled)
     graph = inputs.graph.copy()
     names = [called(wall, inputs.traces, inputs.stated.walls) for wall in hosts]
+    islands = {number: one.beside for number, one in placed.hosts.items()}
+    by_user = [any(way.by_user for way in found.values()) for found in maps]
+    said = np.unique(host_of[seen.input[np.array(by_user)[seen.input]]]).tolist()
+    doubted = {islands.get(host, host) for host in said}  # islands that rest on a statement of the user
     for number, one in placed.hosts.items():
         first = hosts[one.beside]
         text = Text.PLACED_BY_COLLECTIVES(
             count=one.collectives, groups=one.groups, other=names[one.beside], apart=abs(one.way.offset_ns)
         )
-        way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),))
+        verdict = Verdict.ASSUMED if one.beside in doubted else one.way.verdict
+        way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
         graph.relate_instead(hosts[number], first, way)
         alone = np.unique(seen.input[host_of[seen.input] == number])
         if len(alone) == 1:  # the placed times are those of this input, with its bound
@@ -119,7 +136,8 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
             for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
                 graph.relate(domain, first, replace(own[domain].then(way), bound_ns=way.bound_ns))
     apart = [HostsApart(names[one], names[other], *rest) for one, other, *rest in placed.apart]
-    beside = {hosts[number]: hosts[one.beside] for number, one in placed.hosts.items()}
+    to = {hosts[number]: hosts[one.beside] for number, one in placed.hosts.items()}
+    beside = {wall: to.get(first, first) for wall, first in inputs.beside.items()} | to
     return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
 
 
@@ -163,14 +181,18 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
     every = joined_numbers(which.found, one_sided_collectives(seen))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
     part = columns[0][: which.found.number[-1] + 1] < NO_TIME
+    torn = np.any((columns[0] > columns[1]) & (columns[0] < NO_TIME), axis=0)  # see `check_of_ranks`
+    part &= ~torn
     part &= part.sum(axis=1, keepdims=True) > 1
-    found = [_island(every, which, columns, part, used, host_of, spans) for used in _islands(part)]
+    islands = _overlapping(part, *(times[: len(part)] for times in columns))
+    found = [_island(every, which, columns, part, used, host_of, spans) for used in islands]
     return PlacedHosts(
         {number: host for one in found for number, host in one.hosts.items()},
         next((one.contradicting for one in found if one.contradicting), ()),
         seen=every,
         intervals=tuple(intervals for one in found for intervals in one.intervals),
         apart=tuple(pair for one in found for pair in one.apart),
+        torn=tuple(np.flatnonzero(torn).tolist()),
     )
 
 
@@ -195,12 +217,7 @@ def _island(
         spans: the first and the last time recorded on each host, ns.
     """
     came, went = (times[:, used] for times in columns)
-    entered, left = came[: len(part)], went[: len(part)]
-    if not _overlap(entered, left):
-        return PlacedHosts()
-    if np.any((came > went) & (came < NO_TIME)):  # ranks of one host contradict each other: see `check_of_ranks`
-        return PlacedHosts()
-    lines = lines_of_hosts(entered, left)
+    lines = lines_of_hosts(came[: len(part)], went[: len(part)])
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
     found = host_intervals(lines.apply(came), lines.apply(went), span)
@@ -236,29 +253,36 @@ def _apart(found: HostIntervals, lines: HostLines, used: I64, part: Mask) -> Ite
 
 
 def _hosts(inputs: Inputs) -> list[ClockDomain]:
-    """Return the wall clocks of hosts that nothing relates within a bound; that of trace time comes first."""
+    """Return the wall clock of the first host of each group that the user relates; that of trace time comes first."""
     known = inputs.graph.maps_to(inputs.target)
-    walls = list(dict.fromkeys(wall for wall in inputs.stated.walls if wall.owner and wall in known))
+    walls = list(dict.fromkeys(wall for wall in _firsts(inputs) if wall.owner and wall in known))
     first = [wall for wall in walls if not known[wall].two_hosts]
-    # Those that files or user relate to the first one within a bound stay there.
     return [*first[:1], *(wall for wall in walls if known[wall].two_hosts)] if first else []
 
 
-def _recorded(inputs: Inputs, hosts: Sequence[ClockDomain]) -> Occurrences | None:
-    """Return the collectives of all ranks, on the wall clocks of their hosts; None if there are not two ranks."""
+def _firsts(inputs: Inputs) -> list[ClockDomain]:
+    """Return for each input the wall clock of the first host of those that the user relates to its host."""
+    return [inputs.beside.get(wall, wall) for wall in inputs.stated.walls]
+
+
+def _maps(inputs: Inputs, hosts: Sequence[ClockDomain]) -> list[dict[int, ClockMap]]:
+    """Return for each input the maps of its clocks to the wall clock of its host; none for one that stays in place."""
     maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
     moved = {clock.wall for clock in inputs.clocks if clock.offset is not None or clock.correction.steps}
+    firsts = _firsts(inputs)
     for wall in hosts:
-        if wall not in moved:
-            own = _own(inputs, wall)
-            for clock in inputs.clocks:
-                if clock.wall == wall and clock.domain in own and own[clock.domain].bound_ns is not None:
-                    maps[clock.index][clock.clock] = own[clock.domain]
-    return recorded_collectives(inputs.traces, maps, Terms())
+        group = {one for one, first in zip(inputs.stated.walls, firsts, strict=True) if first == wall}
+        if wall != hosts[0] and group & moved:  # the group would be placed as a whole
+            continue
+        own = _own(inputs, wall)
+        for clock in inputs.clocks:
+            if clock.wall in group - moved and clock.domain in own and own[clock.domain].bound_ns is not None:
+                maps[clock.index][clock.clock] = own[clock.domain]
+    return maps
 
 
 def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
-    """Return the maps to the wall clock of a host, for the clocks that are related to it without other hosts."""
+    """Return the maps to the wall clock of a host, for the clocks that files or options relate to it."""
     return {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
 
 
@@ -279,9 +303,10 @@ def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64
 def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
     """Return the first and the last known time of the inputs of each host on its wall clock, ns."""
     spans = np.zeros((2, len(hosts)), np.int64)
+    firsts = _firsts(inputs)
     for number, wall in enumerate(hosts):
         own = _own(inputs, wall)
-        clocks = [clock for clock in inputs.clocks if clock.wall == wall and clock.domain in own]
+        clocks = [clock for clock in inputs.clocks if firsts[clock.index] == wall and clock.domain in own]
         ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span()]
         spans[:, number] = min(ends, default=0), max(ends, default=0)
     return spans
@@ -304,12 +329,26 @@ def _islands(part: Mask) -> Iterator[I64]:
         left &= ~reached
 
 
-def _overlap(entered: I64, left: I64) -> bool:
-    """Return whether the recordings of hosts overlap by their wall clocks: else they may be of different runs."""
-    part = entered < NO_TIME
-    first = np.where(part, entered, NO_TIME).min(axis=0)
-    last = np.where(part, left, -NO_TIME).max(axis=0)
-    return bool(first.max() < last.min())
+def _overlapping(part: Mask, entered: I64, left: I64) -> Iterator[I64]:
+    """Yield the hosts of each island, split so that the recordings of its hosts overlap by their wall clocks.
+
+    Recordings that do not overlap may be of different runs.
+
+    Args:
+        part: whether each host took part in each collective.
+        entered: the last entry of each host, by collective, ns.
+        left: the first exit, likewise.
+    """
+    for used in _islands(part):
+        first = np.where(part[:, used], entered[:, used], NO_TIME).min(axis=0)
+        last = np.where(part[:, used], left[:, used], -NO_TIME).max(axis=0)
+        there = (first <= first[:, None]) & (first[:, None] < last)  # by instant, then host
+        kept = there[int(np.argmax(there.sum(axis=1)))]
+        if kept.all():
+            yield used
+        elif kept.any():
+            for side in (kept, ~kept):
+                yield from _overlapping(part & np.isin(np.arange(part.shape[1]), used[side]), entered, left)
 
 
 def _contradiction(

@@ -184,7 +184,8 @@ class Inputs:
         target: the clock domain of trace time.
         stated: all other statements.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
-        beside: for the wall clock of each host that collectives relate to that of another one, the latter.
+        beside: for the wall clock of each host that options or collectives relate to that of an earlier one, the
+            latter.
     """
 
     traces: Sequence[Trace]
@@ -244,7 +245,8 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
         for index, trace in enumerate(found)
         for number in spans(trace)
     ]
-    return Inputs(found, clocks, graph, _trace_time(clocks, graph), stated)
+    beside = {REALTIME.owned_by(host): REALTIME.owned_by(first) for host, first in graph.join_hosts().items()}
+    return Inputs(found, clocks, graph, _trace_time(clocks, graph), stated, beside=beside)
 
 
 def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:

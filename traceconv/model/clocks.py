@@ -518,12 +518,43 @@ class ClockGraph:
         self._edges.setdefault(clock, []).append((other, back or way.inverse()))
 
     def relate_instead(self, clock: ClockDomain, other: ClockDomain, way: ClockMap) -> None:
-        """Add an edge between the wall clocks of two hosts, in place of all that take the first one for another's."""
+        """Add an edge between the wall clocks of two hosts; remove the assumption that the first agrees with others."""
         for neighbour, _ in self._edges[clock]:
             kept = [(one, its) for one, its in self._edges[neighbour] if one != clock or not its.two_hosts]
             self._edges[neighbour] = kept
         self._edges[clock] = [(one, its) for one, its in self._edges[clock] if not its.two_hosts]
         self.relate(clock, other, way)
+
+    def join_hosts(self) -> dict[str, str]:
+        """Remove the assumption that wall clocks agree for each host that a relation joins to an earlier one.
+
+        Returns:
+            For each such host, by the owner of its wall clock, the first host of its group.
+        """
+        joined: dict[str, str] = {}
+        seen: set[ClockDomain] = set()
+        for first in self._edges:
+            if first in seen or not first.is_wall_clock or not first.owner:
+                continue
+            seen.add(first)
+            queue = [first]
+            while queue:
+                domain = queue.pop()
+                if domain.synthetic:
+                    continue  # synthetic times relate no other clocks
+                if domain.is_wall_clock and domain.owner not in ("", first.owner):
+                    joined[domain.owner] = first.owner
+                for neighbour, way in self._edges[domain]:
+                    if neighbour not in seen and not way.two_hosts:
+                        seen.add(neighbour)
+                        queue.append(neighbour)
+        for domain, edges in self._edges.items():
+            if domain.is_wall_clock and domain.owner in joined:
+                for neighbour, way in edges:
+                    if way.two_hosts:
+                        self._edges[neighbour] = [edge for edge in self._edges[neighbour] if edge[0] != domain]
+                self._edges[domain] = [edge for edge in edges if not edge[1].two_hosts]
+        return joined
 
     def copy(self) -> ClockGraph:
         """Return an independent copy."""
