@@ -70,7 +70,7 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
     "operations": lambda table, _, asked: [operations(table, asked.by, asked.sort or "self_ns")],
     "steps": lambda table, _, asked: [steps(table, asked.step_name)],
-    "device": lambda table, _, asked: device(table, asked.dispatch_limit),
+    "device": lambda table, _, asked: device(table, asked.dispatch_limit, asked.step_name),
     "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),
     "memory": lambda table, *_: [memory(table)],
     "logs": lambda table, *_: [logs(table)],

@@ -63,7 +63,7 @@ class _Work:
     launch: I64
 
 
-def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Section]:
+def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: str = "") -> list[Section]:
     """Return the tables `device`, and `host_late` where hosts were: a row for each device, then one for each queue.
 
     A device with one queue has one row; its queues come in the order of their busy time. The window of a device is that
@@ -74,6 +74,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
     Args:
         table: the slices.
         dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
+        step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
     section = Section("device", _COLUMNS)
     work = _work(table)
@@ -81,24 +82,24 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
         section.notes.append("no work of a device is recorded")
         return [section]
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
-    used, number = np.unique(queue, return_inverse=True)
-    owner = np.array([_device_of(table, track) for track in used.tolist()], np.int64)[number.reshape(-1)]
+    used, of_queue = _grouped(queue)
+    owners, of_owner = _grouped(np.array([_device_of(table, track) for track in used.tolist()], np.int64))
     start, end = _window(table, work.rows)
     idle: list[tuple[str, Gaps, int]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
-    for one in np.unique(owner).tolist():
-        of_device, name = owner == one, table.path(one)
-        row, found = _row(table, work, np.flatnonzero(of_device), (name, ""), dispatch_limit)
+    for one, its_queues in zip(owners.tolist(), of_owner, strict=True):
+        of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), table.path(one)
+        row, found = _row(table, work, of_device, (name, ""), dispatch_limit)
         section.rows.append(row)
         idle.append((name, found, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
             section.over_time.append(Activity(name, end - start, busy))
-        queues = np.unique(queue[of_device]).tolist()
         rows = []
-        for other in queues if len(queues) > 1 else []:
-            names = (name, table.path(other).removeprefix(name).removeprefix(" / ") or table.path(other))
-            rows.append(_row(table, work, np.flatnonzero(queue == other), names, dispatch_limit)[0])
+        for at in its_queues if len(its_queues) > 1 else []:
+            path = table.path(int(used[at]))
+            names = (name, path.removeprefix(name).removeprefix(" / ") or path)
+            rows.append(_row(table, work, of_queue[at], names, dispatch_limit)[0])
         section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
     section.notes.append(
@@ -111,14 +112,21 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
         section.notes.append(
             f"{without} of {np.sum(started)} kernels and copies have no recorded launch: gaps before them are unknown"
         )
-    latency = _latency(table, work)[started & (work.launch >= 0)]
+    latency = _latency(table, work, np.flatnonzero(started & (work.launch >= 0)))
     if np.any(latency < 0):
         section.notes.append(
             f"{np.sum(latency < 0)} kernels and copies start before their launch: "
             f"the clocks of host and device differ by {format_short(int(-np.min(latency)))} or more"
         )
-    late = host_late(table, idle)
+    late = host_late(table, idle, step_name)
     return [section, late] if late.rows else [section]
+
+
+def _grouped(values: I64) -> tuple[I64, list[Rows]]:
+    """Return the distinct values, ascending, and the places of each."""
+    order = np.argsort(values, kind="stable")
+    distinct, first = np.unique(values[order], return_index=True)
+    return distinct, np.split(order, first[1:])
 
 
 def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:
@@ -160,10 +168,16 @@ def _work(table: SliceTable) -> _Work:
     return _Work(rows, copies[rows], communication[rows], table.launches[rows])
 
 
-def _latency(table: SliceTable, work: _Work) -> I64:
-    """Return the time from the end of the launch call to the start of each slice, ns; undefined without a launch."""
+def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
+    """Return the time from the start of the launch call to the start of slices, ns; undefined without a launch.
+
+    Args:
+        table: the slices.
+        work: the work of all devices.
+        mine: which of it.
+    """
     ts = table.trace.slices.ts
-    latency: I64 = ts[work.rows] - ts[work.launch]
+    latency: I64 = ts[work.rows[mine]] - ts[work.launch[mine]]
     return latency
 
 
@@ -186,7 +200,7 @@ def _row(
     causes = gaps_of(table, rows, work.launch[mine], runs, (start, end), dispatch_limit)
     launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
     known = bool(np.any(work.launch[mine] >= 0))
-    latency = _latency(table, work)[launched]
+    latency = _latency(table, work, launched)
     queued = slices.ts[work.rows[launched]] - table.ends(work.launch[launched])
     hidden = communication.length - exposed.length
     row = (

@@ -90,12 +90,13 @@ def gaps_of(
     return Gaps(starts, late_until, called_until, ends, known, idle.ends - called <= dispatch_limit, call)
 
 
-def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Section:
+def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_name: str = "") -> Section:
     """Return what the threads that launch work ran while they were late, a row for each device, thread and name.
 
     Args:
         table: the slices.
         devices: of each its name, its gaps and its idle time, ns.
+        step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
     section = Section("host_late", _HOST_LATE)
     slices, thread_of = table.trace.slices, table.row_of_track
@@ -103,7 +104,7 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]]) -> Se
     for _, found, _ in devices:
         launching[thread_of[slices.track[found.call[found.known]]]] = True
     lasting = slices.dur > 0
-    lasting[step_rows(table)] = False  # a step alone says nothing about what ran in it
+    lasting[step_rows(table, step_name)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
     seen = table.recorded[lasting[table.recorded]]
     # Timelines take much memory.
