@@ -497,7 +497,7 @@ def test_events_that_count_time_are_shown_as_such(tmp_path: Path) -> None:
         units = {column.name: column.unit for column in section.columns}
         assert units["cpu-clock:ppp"] is (Unit.COUNT if without else Unit.NS)
         assert units["page-faults"] is Unit.COUNT
-        assert any("no periods are printed" in note for note in section.notes) == without
+        assert any("an event has no periods" in note for note in section.notes) == without
         shown = {row["frame"]: (row["cpu-clock:ppp"], row["share"]) for row in tree.records()}
         assert shown == {"f": (row["cpu-clock:ppp"], 1), "g": (0, 0)}
 
@@ -846,3 +846,28 @@ def test_counted_times_are_ns(tmp_path: Path, line: str, unit: Unit, ns: float) 
     name = line.split(",")[3]
     assert section.records()[0][name] == ns
     assert {column.name: column.unit for column in section.columns}[name] is unit
+
+
+def test_each_event_has_periods_or_not(tmp_path: Path) -> None:
+    """Of one recording, some events can have periods, and others not."""
+    profile = tmp_path / "synthetic.json"
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 40, "tid": 40, "ts": 0, "dur": 9000}
+    profile.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": [event]}))
+    path = tmp_path / "synthetic.script.txt"
+    periods = {"cpu-clock": " 2500000", "task-clock": "", "cycles": "", "instructions": "", "cycles:u": " 50"}
+    periods |= {"instructions:u": " 100"}
+    path.write_text(
+        "".join(
+            f"python 40/40 0.00{at}500000:{period} {event}: 401000 f+0x0 (a)\n"
+            for at, (event, period) in enumerate(periods.items())
+        )
+    )
+    samples = traceconv.Input(path, "perf-script", offset_ns=10**18)
+    (section,) = traceconv.report([profile, samples], Questions(["layers"]), constraints=Constraints(same_machine=True))
+    row, units = section.records()[0], {column.name: column.unit for column in section.columns}
+    assert (row["cpu-clock"], units["cpu-clock"]) == (2_500_000, Unit.NS)
+    assert (row["task-clock"], units["task-clock"]) == (1, Unit.COUNT)
+    assert row["ipc:u"] == 2
+    assert "ipc" not in row, "numbers of samples have no ratio"
+    (note,) = [note for note in section.notes if "an event has no periods" in note]
+    assert "task-clock" in note

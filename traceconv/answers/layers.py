@@ -211,8 +211,10 @@ def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Co
         name, tracks = trace.strings[number], np.unique(trace.samples.track[sampled.rows[of_name]]).tolist()
         inputs = tuple(at for at, source in enumerate(trace.sources) if name in source.sampled)
         inputs = inputs or tuple(sorted({trace.tracks[track].source for track in tracks}))
-        is_time = all(re.fullmatch(trace.sources[at].marks.times or "(?!)", name) for at in inputs)
-        event = Event(name, inputs, Kind.PERIODS, values, unit="ns" if is_time else "", number=number)
+        stated = not any(name in trace.sources[at].without_periods for at in inputs)
+        kind = Kind.PERIODS if stated else Kind.SAMPLES
+        is_time = stated and all(re.fullmatch(trace.sources[at].marks.times or "(?!)", name) for at in inputs)
+        event = Event(name, inputs, kind, values, unit="ns" if is_time else "", number=number)
         found[_free(name, taken)] = event
     for event in counts:
         name = _free(event.name, taken)

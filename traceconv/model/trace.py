@@ -358,6 +358,7 @@ class SourceInfo:
         world_size: the number of processes of that job; None if not stated.
         layer: the layer that its slices are recorded in; None if the format does not declare one.
         marks: the declarations of its format about slices and flows.
+        without_periods: the names of samples whose periods are not stated, so that each has the weight 1.
         sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
         path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
         digest: a hash of the unpacked content; b"" if no other input has the same start.
@@ -379,6 +380,7 @@ class SourceInfo:
     world_size: int | None = None
     layer: Layer | None = None
     marks: FormatMarks = NO_MARKS
+    without_periods: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
     path: str = ""
     digest: bytes = b""

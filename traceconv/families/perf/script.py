@@ -43,7 +43,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.marks import NO_MARKS, FormatMarks
+from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
@@ -60,7 +60,8 @@ LONE_FRAME = absent(
 )
 CUT_STACK = absent("perf-script.cut", "the text ends inside the last event: its outer frames may be missing")
 NO_PERIODS = noted(
-    "perf-script.no_periods", "no periods are printed: each sample counts as one event; perf script -F +period has them"
+    "perf-script.no_periods",
+    "an event has no periods: each sample of it counts as one; perf script -F +period prints them",
 )
 MORE_COLUMNS = skipped(
     "perf-script.more_columns",
@@ -175,7 +176,7 @@ class _Reader:
         self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
         self._first = self._latest = 0
         self._steps_back = 0
-        self.has_periods = True
+        self.without_periods: dict[str, None] = {}
         self._repeated: RepeatedSamples | None = None
         self._lines = IdleLines(out)
 
@@ -345,7 +346,7 @@ class _Reader:
         elif period is not None:
             event.period = self._period(number, period)
         elif not is_tracepoint:
-            self.has_periods = False
+            self.without_periods[shown] = None
         if rest:
             self._rest(number, event, rest)
         if self._repeated is not None and not is_tracepoint:
@@ -579,9 +580,9 @@ class PerfScript:
         out.balance.unit = "lines"
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
-        if not reader.has_periods:
-            out.info.marks = NO_MARKS
-            out.problem(NO_PERIODS)
+        out.info.without_periods = tuple(reader.without_periods)
+        for event in reader.without_periods:
+            out.problem(NO_PERIODS, event)
         if not reader.header.info:
             reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
