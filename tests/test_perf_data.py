@@ -116,7 +116,7 @@ def test_a_recording_and_its_text_in_one_merge_are_said_to_be_one(recording: str
     text = (PRINTED / f"{recording}.txt").read_text(encoding="utf-8")
     (tmp_path / "out.txt").write_text(re.sub(rf"(\d+\.\d{{{digits}}})\d*:", r"\1:", text))
     direct, of_text = read(ROOT / "perf-data" / recording / "input.data"), read(tmp_path / "out.txt")
-    ((index, said),) = warnings_of_duplicates([direct, of_text], ["vm", ""])
+    ((index, said),) = warnings_of_duplicates([direct, of_text], ["vm", ""], {})
     assert index == 1
     names = direct.samples.name.tolist()
     rows = zip(names, *columns(direct), strict=True)
@@ -126,15 +126,15 @@ def test_a_recording_and_its_text_in_one_merge_are_said_to_be_one(recording: str
         f"{count} of its {len(of_text.samples.ts)} {same} input.data (same events, threads and times): "
         "they are drawn twice; leave one of the two out"
     )
-    ((_, turned),) = warnings_of_duplicates([of_text, direct], ["", ""])
+    ((_, turned),) = warnings_of_duplicates([of_text, direct], ["", ""], {})
     assert str(turned).startswith(f"{count} of its {len(direct.samples.ts)} {same}")
     (tmp_path / "out.txt").write_text(re.sub(r"(\d:.*) ([-\w]+): *$", r"\1 other-\2:", text, flags=re.M))
-    assert not [*warnings_of_duplicates([direct, read(tmp_path / "out.txt")], ["", ""])]  # other events of a group
-    assert not [*warnings_of_duplicates([direct, of_text], ["vm", "node8"])]  # threads of another machine
+    assert not [*warnings_of_duplicates([direct, read(tmp_path / "out.txt")], ["", ""], {})]  # other events of a group
+    assert not [*warnings_of_duplicates([direct, of_text], ["vm", "node8"], {})]  # threads of another machine
     (tmp_path / "out.txt").write_text(re.sub(r"/\d+ ", "/77 ", text))
-    assert not [*warnings_of_duplicates([direct, read(tmp_path / "out.txt")], ["", ""])]  # another thread
+    assert not [*warnings_of_duplicates([direct, read(tmp_path / "out.txt")], ["", ""], {})]  # another thread
     later = replace(of_text.samples, ts=of_text.samples.ts + 5000)
-    assert not [*warnings_of_duplicates([direct, of_text.with_tables(samples=later)], ["", ""])]  # other times
+    assert not [*warnings_of_duplicates([direct, of_text.with_tables(samples=later)], ["", ""], {})]  # other times
 
 
 def columns(trace: Trace) -> tuple[list[int], list[int]]:

@@ -461,6 +461,18 @@ def test_a_recording_that_is_given_twice_counts_once(tmp_path: Path) -> None:
         assert "clocks of two hosts" not in said
 
 
+def test_a_recording_that_is_given_twice_in_other_bytes_counts_once(tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 3 * MS])
+    again = tmp_path / "again.json"
+    again.write_text(json.dumps({**json.loads((tmp_path / "rank1.json").read_text()), "extra": 1}))
+    alignment = align([*traces, read(again)])
+    assert [line.two_hosts for line in alignment.receipt] == [False, False, False]
+    assert alignment.receipt[1].verdict == "ok"
+    assert alignment.repeats == {2: 1}
+    checked = causality([*traces, read(again)], alignment).describe()
+    assert checked[0] == "causality: 60 collectives checked, all in order"
+
+
 def test_hosts_that_no_input_names(tmp_path: Path) -> None:
     """They are called like their files."""
     traces = recorded(tmp_path, [0, 3 * MS], named=False)

@@ -189,7 +189,7 @@ def test_ranks_without_collectives_have_steps_and_no_zeros(tmp_path: Path) -> No
     assert {row[key] for row in (zero, one) for key in ("collectives", "last", "caused_ns", "suffered_share")} == {None}
     notes = found["ranks"].notes
     assert "no two ranks recorded collectives whose group is known: who waits for whom is not known" in notes
-    assert found["collectives"].notes == ["no collective has records of several ranks that are certain to be of it"]
+    assert found["collectives"].notes == ["no records of different ranks are certain to be of one collective"]
     assert "no input states how many ranks the job has: whether some are missing is not known" in notes
     assert not found["collectives"].rows
 

@@ -113,6 +113,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         inputs.stated.notes,
         [inputs.beside.get(wall, wall).owner for wall in inputs.stated.walls],
         hosts_apart=inputs.hosts_apart,
+        repeats=inputs.repeats,
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 
@@ -127,7 +128,7 @@ def _warnings(
         found[key].append(warning)
     named = [trace.host for trace in traces]
     of_inputs = chain(
-        warnings_of_duplicates(inputs.traces, named),
+        warnings_of_duplicates(inputs.traces, named, inputs.repeats),
         warnings_of_jobs(inputs.traces),
         warnings_of_unnamed_hosts(traces, inputs.stated.walls),
     )

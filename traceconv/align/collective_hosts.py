@@ -101,7 +101,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
     if len(hosts) < 2:
         return inputs
     maps = _maps(inputs, hosts)
-    seen = recorded_collectives(inputs.traces, maps, Terms())
+    seen = recorded_collectives(inputs.traces, maps, Terms(), inputs.repeats)
     if seen is None:
         return inputs
     host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in _firsts(inputs)])

@@ -63,7 +63,7 @@ def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched 
         alignment: how they are put on one time axis.
     """
     terms = Terms()
-    seen = recorded_collectives(traces, alignment.maps, terms)
+    seen = recorded_collectives(traces, alignment.maps, terms, alignment.repeats)
     if seen is None:
         return None
     one_sided = one_sided_collectives(seen)

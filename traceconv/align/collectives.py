@@ -141,7 +141,7 @@ class Terms:
 
 
 def recorded_collectives(
-    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], terms: Terms
+    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], terms: Terms, repeats: Mapping[int, int]
 ) -> Occurrences | None:
     """Return the records of inputs of different ranks, not matched yet; None if fewer than two ranks have any.
 
@@ -149,11 +149,12 @@ def recorded_collectives(
         traces: the inputs.
         maps: for each the maps of its clocks to trace time.
         terms: gets the meaning of new numbers.
+        repeats: the inputs that repeat an earlier one; their collectives do not count twice.
     """
     stated = [
         index
         for index, trace in enumerate(traces)
-        if trace.collectives and trace.sources[0].rank is not None and not _is_given_before(traces, index)
+        if trace.collectives and trace.sources[0].rank is not None and index not in repeats
     ]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
         return None
@@ -162,12 +163,6 @@ def recorded_collectives(
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
-
-
-def _is_given_before(traces: Sequence[Trace], index: int) -> bool:
-    """Return whether an earlier input has the same content, so that its collectives would count twice."""
-    digest = traces[index].sources[0].digest
-    return bool(digest) and any(trace.sources[0].digest == digest for trace in traces[:index])
 
 
 def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Terms) -> Occurrences:

@@ -117,17 +117,33 @@ def _different(pairs: I64) -> I64:
     return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
 
 
-def warnings_of_duplicates(traces: Sequence[Trace], hosts: Sequence[str]) -> Iterator[tuple[int, Message]]:
+def repeated(traces: Sequence[Trace]) -> dict[int, int]:
+    """Return for each input that repeats an earlier one the first such input, by numbers.
+
+    It does if the files have the same content, or hold the same recording.
+    """
+    found: dict[int, int] = {}
+    for (first, one), (index, other) in combinations(enumerate(traces), 2):
+        if first not in found and index not in found:
+            digest = one.sources[0].digest
+            if (digest and digest == other.sources[0].digest) or same_recording(one, other):
+                found[index] = first
+    return found
+
+
+def warnings_of_duplicates(
+    traces: Sequence[Trace], hosts: Sequence[str], repeats: Mapping[int, int]
+) -> Iterator[tuple[int, Message]]:
     """Yield a warning for each input that repeats an earlier one, or has its samples: both are drawn.
 
     Args:
         traces: the inputs.
         hosts: the host of the clocks of each input, "" if not known.
+        repeats: the inputs that repeat an earlier one, as in `repeated`.
     """
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
         name = one.sources[0].name
-        digest = one.sources[0].digest
-        if (digest and digest == other.sources[0].digest) or same_recording(one, other):
+        if repeats.get(index, index) == repeats.get(first, first):
             yield index, Text.SAME_RECORDING(other=name)
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared, samples = shared_samples(one, other), len(other.samples.ts)

@@ -13,6 +13,7 @@ from traceconv.align.anchors import graph_of
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import Stated, moved_by_user, state
 from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
+from traceconv.align.input_warnings import repeated
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
@@ -186,6 +187,7 @@ class Inputs:
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
         beside: for the wall clock of each host that options or collectives relate to that of an earlier one, the
             latter.
+        repeats: for each input that repeats an earlier one the first such input, by numbers.
     """
 
     traces: Sequence[Trace]
@@ -195,6 +197,7 @@ class Inputs:
     stated: Stated
     hosts_apart: Sequence[HostsApart] = ()
     beside: Mapping[ClockDomain, ClockDomain] = field(default_factory=dict)
+    repeats: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -246,7 +249,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
         for number in spans(trace)
     ]
     beside = {REALTIME.owned_by(host): REALTIME.owned_by(first) for host, first in graph.join_hosts().items()}
-    return Inputs(found, clocks, graph, _trace_time(clocks, graph), stated, beside=beside)
+    return Inputs(found, clocks, graph, _trace_time(clocks, graph), stated, beside=beside, repeats=repeated(found))
 
 
 def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -109,6 +109,7 @@ class Alignment:
             taken for one.
         together: the processes and threads that several inputs share.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
+        repeats: for each input that repeats an earlier one the first such input, by numbers.
     """
 
     clock: ClockDomain
@@ -122,10 +123,11 @@ class Alignment:
     hosts: list[str] = field(default_factory=list)
     together: Together = field(default_factory=Together)
     hosts_apart: Sequence[HostsApart] = ()
+    repeats: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def apart(self) -> list[str]:
-        """For each input the host whose wall clock is taken for that of the others; "" where none is.
+        """For each input its host if its wall clock is assumed to agree with that of the first host; else "".
 
         Hosts that are related within a bound have one name.
         """

@@ -59,7 +59,7 @@ _COLLECTIVES = (
     Column("ranks", "ranks", Unit.COUNT, detail=True),
     Column("missing", "missing", Unit.TEXT, detail=True),
 )
-_NO_COLLECTIVE = "no collective has records of several ranks that are certain to be of it"
+_NO_COLLECTIVE = "no records of different ranks are certain to be of one collective"
 _HOSTS = (
     Column("host", "host", Unit.TEXT),
     Column("ranks", "ranks", Unit.TEXT),
