@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
@@ -25,7 +26,7 @@ from traceconv.answers.layers import NO_LAYER, layers
 from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Unit
 from traceconv.answers.stacks import stacks
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
 from traceconv.model.builder import Builder
@@ -871,3 +872,17 @@ def test_each_event_has_periods_or_not(tmp_path: Path) -> None:
     assert "ipc" not in row, "numbers of samples have no ratio"
     (note,) = [note for note in section.notes if "an event has no periods" in note]
     assert "task-clock" in note
+
+
+def test_counters_of_intervals_are_looked_up_once_for_all_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = made([Slice(1, "a", 0, 10)], [Sample(1, 5)], [Count(0, 5, 3)])
+    more = [SourceInfo(f"more {number}", "test") for number in range(20)]
+    calls: list[Trace] = []
+
+    def counters(trace: Trace) -> list[int]:
+        calls.append(trace)
+        return interval_counters(trace)
+
+    monkeypatch.setattr(sys.modules[layers.__module__], "interval_counters", counters)
+    rows_of(one.with_tables(sources=[*one.sources, *more]))
+    assert len(calls) == 1

@@ -27,7 +27,7 @@ from traceconv.answers.layer_sums import (
     slice_counts,
 )
 from traceconv.answers.operations import combined, in_order, key_of, sorted_by
-from traceconv.answers.owners import Owners
+from traceconv.answers.owners import Owners, Pool
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
 from traceconv.answers.tables import SliceTable, interval_counters
@@ -458,8 +458,11 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
 def _notes_of_intervals(owners: Owners) -> list[str]:
     """Return how certain it is which layers counts of intervals belong to, for each input that has some."""
     trace, found = owners.table.trace, []
-    for number, source in enumerate(trace.sources):
-        counted = [owners.counted(track) for track in interval_counters(trace) if trace.tracks[track].source == number]
+    of_source: dict[int, list[tuple[Pool, bool]]] = {}
+    for track in interval_counters(trace):
+        of_source.setdefault(trace.tracks[track].source, []).append(owners.counted(track))
+    for number, counted in sorted(of_source.items()):
+        source = trace.sources[number]
         lines = {line for pool, _ in counted for line in pool}
         if not lines:
             continue
