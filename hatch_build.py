@@ -121,8 +121,8 @@ def _compile(root: Path) -> list[Path]:
 def _marked(source: Path, root: Path, folder: str) -> str:
     """Write a copy of a source whose module states what it was compiled from; return its path.
 
-    SOURCE_CRC32 is for traceconv, which notices with it when the source has changed. The text in C is for `_still_good`,
-    which cannot import the module: what that needs is not installed while the package is built.
+    SOURCE_CRC32 is for traceconv, which notices with it when the source has changed. The text in C is for
+    `_still_good`, which cannot import the module: what that needs is not installed while the package is built.
     """
     checksum, origin = _checksum(source, root), _origin(source, root).decode()
     copy = Path(folder, source.name)

@@ -300,6 +300,13 @@ def on_a_terminal(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[
         os.close(terminal)
 
 
+@pytest.mark.parametrize("columns", ["-3", "0", "1", "wide"])
+def test_any_width_of_a_terminal_is_possible(columns: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    result = on_a_terminal("formats", "perf-data", cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
 def test_binary_is_not_written_to_a_terminal(tmp_path: Path) -> None:
     result = on_a_terminal("convert", ONEDNN, "-o", "-", cwd=tmp_path)
     assert result.returncode == 2

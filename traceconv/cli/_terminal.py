@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -36,8 +37,11 @@ def width_of(stream: TextIO) -> int:
     """Return how many columns the terminal behind a stream has; 0 for any other stream."""
     if not stream.isatty():
         return 0
+    with contextlib.suppress(ValueError):
+        if (columns := int(os.environ.get("COLUMNS", 0))) > 0:
+            return columns
     try:
-        return int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(stream.fileno()).columns
+        return os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         return get_terminal_size().columns
 
