@@ -12,6 +12,7 @@ import subprocess
 import sys
 import types
 import typing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ import pytest
 import traceconv
 from tests.golden import ROOT
 from traceconv import errors
-from traceconv.errors import NothingRead
+from traceconv.errors import NothingRead, UsageError
+from traceconv.io.limits import Limits
 from traceconv.reading import NO_DATA
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -298,3 +300,21 @@ def test_old_names_are_known_for_one_version_more() -> None:
         assert traceconv.Facts is traceconv.Constraints
     with pytest.warns(DeprecationWarning, match="parse_facts is now parse_constraints"):
         assert traceconv.parse_facts is traceconv.parse_constraints
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"options": {"nonsense": "1"}},
+        {"policy": traceconv.Policy(on_ambiguous="best")},
+        {"constraints": traceconv.Constraints(same_machine=True)},
+        {"memory": 1 << 30},
+        {"limits": Limits(ratio=5)},
+    ],
+)
+def test_a_trace_takes_no_arguments_for_inputs(more: dict[str, Any], tmp_path: Path) -> None:
+    trace = traceconv.read(ONEDNN)
+    for call in (traceconv.report, traceconv.frames, partial(traceconv.export, output=tmp_path / "tables.csv")):
+        with pytest.raises(UsageError, match=f"read and aligned already: {next(iter(more))} would change nothing"):
+            call(trace, **more)
+    assert not list(tmp_path.iterdir())

@@ -272,7 +272,8 @@ def report(
         asked: which sections, grouped how; all of them by default. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: a section or key is not known, or a pattern cannot be read.
+        UsageError: a section or key is not known, a pattern cannot be read, or a trace is given with arguments that are
+            for inputs.
         TraceconvError: as for `merge`.
     """
     from traceconv.answers import Questions, answers
@@ -298,7 +299,7 @@ def frames(
         args: the args that become columns of their own. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: an arg is given twice.
+        UsageError: an arg is given twice, or a trace is given with arguments that are for inputs.
         TraceconvError: as for `merge`.
     """
     from traceconv.answers.frames import Frames
@@ -325,8 +326,8 @@ def export(
         args: the args that become columns of their own. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: no such kind of file, an arg is given twice, the folder exists, pyarrow is missing, or the output
-            asks for what only pictures have.
+        UsageError: no such kind of file, an arg is given twice, the folder exists, pyarrow is missing, the output asks
+            for what only pictures have, or a trace is given with arguments that are for inputs.
         OutputError: the folder cannot be written; no part of it stays behind.
         TraceconvError: as for `merge`.
     """
@@ -354,8 +355,26 @@ def _on_one_clock(
     memory: int | None,
     limits: Limits,
 ) -> tuple[Trace, Aligned]:
-    """Return the trace of the inputs, as `merge` would write it, and how they were placed."""
+    """Return the trace of the inputs, as `merge` would write it, and how they were placed.
+
+    Raises:
+        UsageError: there are arguments for the reading or aligning of inputs, and a trace is given.
+        TraceconvError: as for `merge`.
+    """
     if isinstance(inputs, Trace):
+        given = {
+            "options": bool(options),
+            "constraints": constraints != NO_CONSTRAINTS,
+            "policy": policy is not None,
+            "memory": memory is not None,
+            "limits": limits != DEFAULT_LIMITS,
+        }
+        if any(given.values()):
+            names = ", ".join(name for name, is_given in given.items() if is_given)
+            raise UsageError(
+                f"a trace was read and aligned already: {names} would change nothing",
+                hint="give them to read or merge, or give the paths in place of the trace",
+            )
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
             return inputs, Aligned()
         alignment = align([inputs])
