@@ -97,10 +97,10 @@ def test_two_boots_are_not_one_as_same_machine_says() -> None:
         align([recording("a", HOUR, NOW), recording("b", HOUR, NOW + 5 * HOUR)], same_machine=True)
 
 
-def periodic() -> tuple[Trace, Trace]:
+def periodic(part: tuple[float, float] = (0.25, 0.75)) -> tuple[Trace, Trace]:
     rng = np.random.default_rng(3)
     made = run(rng, Shape(iterations=30, operators=20).periodic())
-    framework, (library, _) = outer(made), inner(rng, made, Truth(0.0, 0.0), part=(0.25, 0.75))
+    framework, (library, _) = outer(made), inner(rng, made, Truth(0.0, 0.0), part=part)
     private = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 1000)
     traces = []
     for name, events, clock in (("a.json", framework, REALTIME), ("b.log", library, private)):
@@ -127,12 +127,36 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
         best.receipt[1].warnings[0].startswith("placed at the best offset (--on-ambiguous best), but that is ambiguous")
     )
     assert str(pair.estimate.reason) in best.receipt[1].warnings[0]
-    assert earlier_or_later(pair.rival_offsets()[0]) in best.receipt[1].warnings[0]
+    assert (
+        f"of b.log, relative to the best one: {earlier_or_later(pair.rival_moves(pair.b)[0])}"
+        in (best.receipt[1].warnings[0])
+    )
     separate = align(traces, policy=Policy(on_ambiguous="separate"))
     assert separate.receipt[1].offset_ns == int(traces[0].slices.ts[0]) - int(traces[1].slices.ts[0])
     assert separate.receipt[1].verdict == Verdict.SEPARATE
     assert str(pair.estimate.reason) in separate.receipt[1].warnings[0]
     assert not separate.pairs[0].taken
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_other_offsets_of_a_file_are_moves_of_it(order: tuple[int, int]) -> None:
+    """The log has nearly all iterations: at the strongest rivals, it still lies inside the framework's trace."""
+    traces = periodic((0.0, 0.9))
+    both = [traces[index] for index in order]
+    found = align(both, policy=Policy(on_ambiguous="best"))
+    (pair,) = found.pairs
+    (log,) = (one for one in (pair.a, pair.b) if one.name == "b.log")
+    (host,) = (one for one in (pair.a, pair.b) if one.name == "a.json")
+    to_host = pair.way if log is pair.a else pair.back
+    first, last = map(to_host.at, log.span())
+    moves = pair.rival_moves(log)[:2]
+    assert [-move for move in moves] == pair.rival_moves(host)[:2]
+
+    def outside(move: int) -> int:
+        return max(0, host.span()[0] - (first + move), last + move - host.span()[1])
+
+    assert [outside(move) < 10**6 for move in moves] == [True, True]
+    assert [outside(-move) < 10**6 for move in moves] == [False, False]
 
 
 def test_separate_is_beside_inputs_that_the_user_placed() -> None:

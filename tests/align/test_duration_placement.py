@@ -91,7 +91,8 @@ def test_the_best_place_is_taken_if_the_user_wants_it_and_stays_marked() -> None
     assert line.matches > 0.8 * len(guest.slices.ts)
     assert "but that is ambiguous" in line.warnings[0]
     assert str(alignment.pairs[0].estimate.reason) in line.warnings[0]
-    assert earlier_or_later(alignment.pairs[0].rival_offsets()[0]) in line.warnings[0]
+    (found,) = alignment.pairs
+    assert earlier_or_later(found.rival_moves(found.b)[0]) in line.warnings[0]
     trace = merge_traces([host, guest], alignment)
     validate(trace)
     assert words_of(trace)["inside"] == line.matches

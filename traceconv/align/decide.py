@@ -240,7 +240,7 @@ def _settled(
             way = replace(without_drifts(best).way, bound_ns=None)
             graph.relate(best.a.domain, best.b.domain, way)
             found = [replace(pair, taken=pair.taken or pair is best) for pair in found]
-            warnings.append((one.key, taken_as_best(best)))
+            warnings.append((one.key, taken_as_best(best, one)))
         elif policy.on_ambiguous == "separate":
             start = min(
                 known[its.domain].at(its.span()[0]) + (its.offset.offset_ns if its.offset else 0)
@@ -253,7 +253,7 @@ def _settled(
             for pair in tried:
                 if pair.estimate.verdict is Verdict.AMBIGUOUS:
                     raise AmbiguousAlignment(
-                        Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=pair.why_refused()),
+                        Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=pair.why_refused(one)),
                         hint=Text.SETTLE_AMBIGUITY(files=(pair.a.path, pair.b.path)),
                         pairs=found,
                     )

@@ -48,7 +48,7 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
             way = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
-            texts = [] if accepted else [taken_as_best(best)]
+            texts = [] if accepted else [taken_as_best(best, best.b)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate" and hosts:
             way, texts = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]

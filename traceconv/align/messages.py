@@ -55,7 +55,7 @@ class Text(enum.Enum):
     COMPARED_DUPLICATE = "the same recording, given twice"
     ALL_EQUAL = "all {events} events are equal, to the ns"
     OTHER_RUN = "perhaps two runs, two parts of one run, or a clock that was set in between"
-    OTHER_PLACES = "{reason}; other offsets, relative to the best one: {rivals:moves}"
+    OTHER_PLACES = "{reason}; other offsets of {file}, relative to the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
     FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, expected at least {least}"

@@ -71,13 +71,23 @@ class PairEstimate:
         return replace(self.way.inverse(), bound_ns=self.back_bound_ns)
 
     def rival_offsets(self) -> list[int]:
-        """Return the other offsets that fit, each less the best one, ns."""
+        """Return the other offsets from clock x to clock y that fit, each less the best one, ns."""
         return [round(rival.offset_ns - self.estimate.line.offset) for rival in self.estimate.rivals]
 
-    def why_refused(self) -> Message | str:
-        """Return the reason of the verdict, with the strongest rivals."""
-        rivals = self.rival_offsets()[:_MOST_NAMED]
-        return Text.OTHER_PLACES(reason=self.estimate.reason, rivals=rivals) if rivals else self.estimate.reason
+    def rival_moves(self, moved: ClockInput) -> list[int]:
+        """Return by how much one of the two clocks is later at each rival than at the best offset, ns.
+
+        The other clock is at rest. A greater offset from x to y moves the events of x later, and those of y earlier.
+        """
+        x = self.b if self.swapped else self.a
+        return [offset if moved.key == x.key else -offset for offset in self.rival_offsets()]
+
+    def why_refused(self, moved: ClockInput) -> Message | str:
+        """Return the reason of the verdict, with the strongest rivals as moves of one of the two clocks."""
+        rivals = self.rival_moves(moved)[:_MOST_NAMED]
+        if not rivals:
+            return self.estimate.reason
+        return Text.OTHER_PLACES(reason=self.estimate.reason, file=moved.name, rivals=rivals)
 
 
 #: Compares two clocks, the first one as clock x. The map is what is known from the first to the second.

@@ -66,9 +66,9 @@ def beside(offset: int) -> ClockMap:
     return ClockMap(offset, None, (Step(Text.BESIDE_OTHERS(), Provenance.ASSUMED),), Verdict.SEPARATE)
 
 
-def taken_as_best(pair: PairEstimate) -> Message:
-    """Return the warning for a clock that is placed by its best offset though that is not certain."""
-    return Text.TAKEN_AS_BEST(verdict=pair.estimate.verdict, why=pair.why_refused())
+def taken_as_best(pair: PairEstimate, moved: ClockInput) -> Message:
+    """Return the warning for a clock, one of the pair, that is placed by its best offset though that is not certain."""
+    return Text.TAKEN_AS_BEST(verdict=pair.estimate.verdict, why=pair.why_refused(moved))
 
 
 def not_aligned(tried: Sequence[PairEstimate]) -> Message:
