@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -391,6 +392,28 @@ def test_named_steps_are_not_what_a_late_host_ran(tmp_path: Path) -> None:
     for step_name, ran in (("", "my step"), ("my .*", "(nothing recorded)")):
         late = answers(table.trace, Aligned(), Questions(("device",), step_name=step_name))[1]
         assert [(row["name"], row["time_ns"]) for row in late.records()] == [(ran, 30_000)]
+
+
+class Counted(list[str]):
+    """Strings that count how often all of them are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.reads += 1
+        return super().__iter__()
+
+
+def test_inputs_of_one_format_read_the_strings_once(tmp_path: Path) -> None:
+    trace = kineto(tmp_path / "a.json", launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))).trace
+    reads = []
+    for inputs in (1, 40):
+        strings = Counted(trace.strings)
+        table = SliceTable(replace(trace, strings=strings, sources=trace.sources * inputs))
+        assert parts(device(table)[0].records()[0]) == (30_000, 3_000, 7_000, 0, 0)
+        assert len(steps(table).rows) == 0
+        reads.append(strings.reads)
+    assert reads[0] == reads[1]
 
 
 def test_queues_are_read_once_each(tmp_path: Path) -> None:

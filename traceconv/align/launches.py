@@ -28,7 +28,7 @@ from traceconv.align.robust import robust_line, since_last, vary_together
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.launch_ids import ids_of
 from traceconv.model.marks import LaunchMarks
-from traceconv.model.trace import Trace, processes
+from traceconv.model.trace import I64, Trace, processes
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
 # no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.
@@ -237,27 +237,35 @@ def _meet(side: OwnIds, other: OwnIds | None) -> bool:
 def _slices_of(trace: Trace, clock: int | None, groups: Sequence[str | Sequence[str]]) -> OwnIds | None:
     """Return the slices of some categories with an id of their own, on one clock or on all; None if there are none."""
     on_clock = np.arange(len(trace.slices.ts)) if clock is None else rows_on(trace, clock, trace.slices.track)
-    found = own_ids(trace, on_clock, _marks(trace), groups).of_one_process()
+    found = own_ids(
+        trace, on_clock, _marks(trace), group_numbers(trace.strings, groups), processes(trace.tracks), len(groups)
+    ).of_one_process()
     return found if len(found.ids) else None
 
 
-def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, groups: Sequence[str | Sequence[str]]) -> OwnIds:
+def group_numbers(strings: Sequence[str], groups: Sequence[str | Sequence[str]]) -> I64:
+    """Return the number of the first group of categories that each string is in; the number of groups for none."""
+    wanted = [{group} if isinstance(group, str) else set(group) for group in groups]
+    none = len(wanted)
+    return np.array([next((at for at, one in enumerate(wanted) if text in one), none) for text in strings], np.int64)
+
+
+def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, rank_of: I64, process_of: I64, groups: int) -> OwnIds:
     """Return the slices of some categories with an id that no other one of their process has.
 
     Args:
         trace: with the slices.
         rows: those that count.
         marks: of their format.
-        groups: the categories, one or several; if slices of several groups of a process have an id, it belongs to the
-            first group.
+        rank_of: `group_numbers` of the categories; if slices of several groups of a process have an id, it belongs to
+            the first group.
+        process_of: the process of each track.
+        groups: how many groups there are.
     """
-    wanted = [{group} if isinstance(group, str) else set(group) for group in groups]
-    none = len(wanted)
-    rank_of = np.array([next((at for at, one in enumerate(wanted) if text in one), none) for text in trace.strings])
     rank = rank_of[trace.slices.category[rows]]
-    here, ids = with_ids(trace, rows[rank < none], marks)
+    here, ids = with_ids(trace, rows[rank < groups], marks)
     rank = rank_of[trace.slices.category[here]]
-    process = processes(trace.tracks)[trace.slices.track[here]]
+    process = process_of[trace.slices.track[here]]
     order = np.lexsort((rank, process, ids))
     here, ids, process, rank = here[order], ids[order], process[order], rank[order]
     first = np.flatnonzero(np.append(True, (np.diff(ids) != 0) | (np.diff(process) != 0))) if len(ids) else order

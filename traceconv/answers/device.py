@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from traceconv.answers.idle import Gaps, gaps_of, host_late
 from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
-from traceconv.answers.launches import is_work
+from traceconv.answers.launches import work_of
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.times import format_short
@@ -152,18 +152,18 @@ def _work(table: SliceTable) -> _Work:
     found = np.zeros(len(slices.ts), bool)
     copies, communication = found.copy(), found.copy()
     for number, info in enumerate(trace.sources):
-        work = is_work(table, number)
-        if not np.any(work):
+        work = work_of(table, number)
+        if not len(work):
             continue
-        found |= work
+        found[work] = True
         by_id, by_track = info.marks.launches, info.marks.devices
         if by_id is not None:
-            copies |= work & table.of_categories(by_id.copies_work)
+            copies[work] |= table.of_categories(by_id.copies_work, work)
         if by_track is not None and by_track.copies:
-            copies |= work & table.naming(by_track.copies)
+            copies[work] |= table.naming(by_track.copies, work)
         for marks in (by_id, by_track):
             if marks is not None and marks.communication:
-                communication |= work & table.naming(marks.communication)
+                communication[work] |= table.naming(marks.communication, work)
     rows = np.flatnonzero(found & (slices.dur >= 0))
     return _Work(rows, copies[rows], communication[rows], table.launches[rows])
 

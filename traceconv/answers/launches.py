@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from traceconv.align.launches import OwnIds, own_ids, with_ids
+from traceconv.align.launches import OwnIds, group_numbers, own_ids, with_ids
 from traceconv.answers.attribution import NONE
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.launch_ids import of_launches
-from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import I64
 
 
-def is_work(table: SliceTable, number: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices of an input that are device work."""
+def work_of(table: SliceTable, number: int) -> Rows:
+    """Return the rows of the slices of an input that are device work."""
     marks = table.trace.sources[number].marks
-    found = np.zeros(len(table.trace.slices.ts), bool)
+    rows = table.rows_of(number) if marks.launches is not None or marks.devices is not None else np.empty(0, np.intp)
+    found = np.zeros(len(rows), bool)
     if marks.launches is not None:
-        found |= table.of_categories(marks.launches.work)
+        found |= table.of_categories(marks.launches.work, rows)
     if marks.devices is not None:
-        found |= table.on_tracks(marks.devices.queues)
-    return found & table.of_source(number)
+        found |= table.on_tracks(marks.devices.queues, rows)
+    return rows[found]
 
 
 def launches(table: SliceTable) -> I64:
@@ -33,16 +32,22 @@ def launches(table: SliceTable) -> I64:
     """
     trace = table.trace
     found = np.full(len(trace.slices.ts), NONE, np.int64)
-    for number, info in enumerate(trace.sources):
-        work = np.flatnonzero(is_work(table, number))
-        if not len(work):
-            continue
-        _add_by_flows(found, table, info.marks, work)
+    works = [work_of(table, number) for number in range(len(trace.sources))]
+    by_flows: dict[str, list[Rows]] = {}
+    for work, info in zip(works, trace.sources, strict=True):
+        if len(work):
+            by_flows.setdefault(info.marks.launch_flows, []).append(work)
+    for pattern, some in by_flows.items():
+        _add_by_flows(found, table, pattern, np.concatenate(some))
+    numbers: dict[tuple[str, ...], I64] = {}
+    for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
         marks = info.marks.launches
-        if marks is None:
+        if marks is None or not len(work):
             continue
+        if marks.calls not in numbers:
+            numbers[marks.calls] = group_numbers(trace.strings, marks.calls)
         rows, ids = with_ids(trace, work, marks)
-        calls = own_ids(trace, np.flatnonzero(table.of_source(number)), marks, marks.calls)
+        calls = own_ids(trace, table.rows_of(number), marks, numbers[marks.calls], table.processes, len(marks.calls))
         if len(calls.ids) and len(rows):
             _add_by_ids(found, table, rows, ids, calls)
     return found
@@ -99,11 +104,11 @@ def _processes(found: I64, table: SliceTable, device: I64, rows: Rows, calls: Ow
     return result
 
 
-def _add_by_flows(found: I64, table: SliceTable, marks: FormatMarks, work: I64) -> None:
+def _add_by_flows(found: I64, table: SliceTable, pattern: str, work: Rows) -> None:
     """Add the starts of flows that end at device work and have the names of launch flows."""
     flows = table.trace.flows
     is_work = np.zeros(len(found), bool)
     is_work[work] = True
-    says = of_launches(marks.launch_flows, table.trace.strings)
+    says = of_launches(pattern, table.trace.strings)
     mine = (says[flows.name] | says[flows.category]) & is_work[flows.to_slice]
     found[flows.to_slice[mine]] = flows.from_slice[mine]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
-from traceconv.answers.launches import is_work
+from traceconv.answers.launches import work_of
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
@@ -57,10 +57,11 @@ class Owners:
         for number, source in enumerate(trace.sources):
             if source.layer not in layers:
                 continue
-            of_input = self.table.of_source(number)
+            of_input = self.table.rows_of(number)
             if source.layer is None:
-                of_input &= on_thread[trace.slices.track]
-            found |= of_input & ~is_work(self.table, number)
+                of_input = of_input[on_thread[trace.slices.track[of_input]]]
+            found[of_input] = True
+            found[work_of(self.table, number)] = False
         rows = self.table.recorded
         return rows[found[rows] & (trace.slices.dur[rows] > 0)]
 

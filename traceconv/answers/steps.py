@@ -100,7 +100,8 @@ def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(trace.slices.ts), bool)
     for number, info in enumerate(trace.sources):
         if info.marks.steps:
-            found |= table.of_source(number) & table.named(info.marks.steps)
+            rows = table.rows_of(number)
+            found[rows] = table.named(info.marks.steps, rows)
     return found
 
 

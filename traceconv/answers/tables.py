@@ -18,6 +18,8 @@ from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
 
 Rows = npt.NDArray[np.intp]
+Some = Rows | slice
+ALL = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,26 @@ class SliceTable:
         aside = np.zeros(len(self.trace.slices.ts), bool)
         for number, source in enumerate(self.trace.sources):
             if source.marks.asides:
-                aside |= self.of_source(number) & self.of_categories(source.marks.asides)
+                rows = self.rows_of(number)
+                aside[rows] = self.of_categories(source.marks.asides, rows)
         return np.flatnonzero(~aside)
+
+    def rows_of(self, number: int) -> Rows:
+        """Return the rows of the slices of an input."""
+        starts, tracks = self._tracks_with_slices
+        return np.concatenate(
+            [np.empty(0, np.intp), *(np.arange(*starts[at : at + 2]) for at in tracks.get(number, ()))]
+        )
+
+    @cached_property
+    def _tracks_with_slices(self) -> tuple[Rows, dict[int, list[int]]]:
+        """Return where the slices of each track start, in order of the tracks, and the tracks with slices by input."""
+        count = len(self.trace.tracks)
+        starts = np.searchsorted(self.trace.slices.track, np.arange(count + 1))
+        found: dict[int, list[int]] = {}
+        for track in np.flatnonzero(np.diff(starts)).tolist():
+            found.setdefault(self.trace.tracks[track].source, []).append(track)
+        return starts, found
 
     def of_source(self, number: int) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices of an input."""
@@ -142,28 +162,44 @@ class SliceTable:
             track = one.parent
         return " / ".join(name for name in reversed(names) if name)
 
-    def named(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Return a mask of the slices whose whole name matches the pattern."""
-        return self._strings_matching(re.compile(pattern).fullmatch)[self.trace.slices.name]
+    def named(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices, or some of them, whose whole name matches the pattern."""
+        return self._strings_matching("named", pattern)[self.trace.slices.name[rows]]
 
-    def naming(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Return a mask of the slices whose name contains a match of the pattern."""
-        return self._strings_matching(re.compile(pattern).search)[self.trace.slices.name]
+    def naming(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices, or some of them, whose name contains a match of the pattern."""
+        return self._strings_matching("naming", pattern)[self.trace.slices.name[rows]]
 
-    def of_categories(self, categories: Iterable[str]) -> npt.NDArray[np.bool_]:
-        """Return a mask of the slices with one of the categories."""
-        wanted = frozenset(categories)
-        return self._strings_matching(wanted.__contains__)[self.trace.slices.category]
+    def of_categories(self, categories: Iterable[str], rows: Some = ALL) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices, or some of them, with one of the categories."""
+        return self._strings_matching("categories", frozenset(categories))[self.trace.slices.category[rows]]
 
-    def on_tracks(self, pattern: str) -> npt.NDArray[np.bool_]:
-        """Return which slices are on tracks, or their lanes, whose path the pattern matches as a whole."""
-        matches = re.compile(pattern).fullmatch
-        tracks = np.unique(self.row_of_track).tolist()
-        found = [track for track in tracks if matches(self.path(track))]
-        return np.isin(self.row_of_track, found)[self.trace.slices.track]
+    def on_tracks(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
+        """Return which slices, or some, are on tracks, or their lanes, whose path the pattern matches as a whole."""
+        found = self._masks.get(("tracks", pattern))
+        if found is None:
+            matches = re.compile(pattern).fullmatch
+            own = [track for track in np.unique(self.row_of_track).tolist() if matches(self.path(track))]
+            found = self._masks["tracks", pattern] = np.isin(self.row_of_track, own)
+        return found[self.trace.slices.track[rows]]
 
-    def _strings_matching(self, accepts: Any) -> npt.NDArray[np.bool_]:
-        return np.fromiter((bool(accepts(text)) for text in self.trace.strings), bool, len(self.trace.strings))
+    @cached_property
+    def _masks(self) -> dict[tuple[str, Any], npt.NDArray[np.bool_]]:
+        """Return the masks of strings and tracks by the question; inputs of one format ask the same ones."""
+        return {}
+
+    def _strings_matching(self, kind: str, wanted: Any) -> npt.NDArray[np.bool_]:
+        found = self._masks.get((kind, wanted))
+        if found is None:
+            accepts: Callable[[str], object] = (
+                wanted.__contains__
+                if kind == "categories"
+                else (re.compile(wanted).fullmatch if kind == "named" else re.compile(wanted).search)
+            )
+            strings = self.trace.strings
+            found = np.fromiter((bool(accepts(text)) for text in strings), bool, len(strings))
+            self._masks[kind, wanted] = found
+        return found
 
 
 def interval_counters(trace: Trace) -> list[int]:
