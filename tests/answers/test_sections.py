@@ -102,6 +102,39 @@ def test_operations_add_up(tmp_path: Path) -> None:
     assert [row["count"] for row in operations(table, ("category", "thread")).records()] == [6]
 
 
+def test_times_of_operations_leave_out_slices_without_a_recorded_duration(tmp_path: Path) -> None:
+    unfinished = {"args": {"unfinished": True}}
+    section = operations(
+        kineto(
+            tmp_path / "a.json",
+            [
+                event("send", 0, 100, **unfinished),
+                event("send", 10, 6),
+                event("send", 20, 2),
+                event("wait", 200, 50, **unfinished),
+                event("said", 300, 4, args={"text": "unfinished", "unfinished": False, "deep": {"unfinished": True}}),
+            ],
+        )
+    )
+    row = only(section, name="send")
+    assert (row["count"], row["no_duration"], row["total_ns"], row["self_ns"]) == (3, 1, 8_000, 8_000)
+    assert (row["mean_ns"], row["p50_ns"], row["max_ns"]) == (4_000, 2_000, 6_000)
+    row = only(section, name="wait")
+    assert (row["count"], row["no_duration"]) == (1, 1)
+    assert {value for key, value in row.items() if key.endswith("_ns") or key == "busy_share"} == {None}
+    assert only(section, name="said")["total_ns"] == 4_000
+    assert sum(row["busy_share"] or 0 for row in section.records()) == pytest.approx(1)
+    assert "times leave out 2 slices whose duration was not recorded" in section.notes
+
+
+def test_the_number_of_lines_of_a_log_is_no_duration(tmp_path: Path) -> None:
+    (path,) = (ROOT / "deepsparse" / "v030-mix-stdout").glob("input.*")
+    convert(path, tmp_path / "own.pftrace")
+    for section in (operations(SliceTable(read(path))), operations(SliceTable(read(tmp_path / "own.pftrace")))):
+        timed = {row["name"] for row in section.records() if row["count"] > row["no_duration"]}
+        assert timed == {"compute_func"}
+
+
 def test_operations_by_an_arg(tmp_path: Path) -> None:
     events = [event("conv", at, 1, args={"Input Dims": [[1, at % 20]], "text": "x"}) for at in (0, 10, 20)]
     table = kineto(tmp_path / "a.json", [*events, event("other", 30, 1)])

@@ -8,7 +8,7 @@ import numpy as np
 
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.tables import Rows, SliceTable
 from traceconv.answers.totals import compared
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
@@ -26,6 +26,8 @@ _MEASURES = (
     Column("max_ns", "max", Unit.NS),
     Column("busy_share", "of busy", Unit.SHARE),
 )
+#: Only if some slice has no recorded duration.
+_UNKNOWN = Column("no_duration", "no duration", Unit.COUNT)
 #: A number for each slice.
 Codes = I32 | I64
 #: The keys that operations can be grouped by, besides `arg:KEY`.
@@ -35,6 +37,8 @@ _ARG = "arg:"
 
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "self_ns") -> Section:
     """Return a row for each value of the keys, sorted by a column: numbers descending, texts ascending.
+
+    Slices without a recorded duration are counted in a column of their own; times are of the others, None without any.
 
     Args:
         table: the slices.
@@ -52,41 +56,62 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     if not len(table.counted):
         section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
-    busy = sum(one.length for one in table.busy_by_track(table.counted).values())
-    outermost = _outermost(table, codes)
+    timed = table.counted[table.timed[table.counted]]
+    busy = sum(one.length for one in table.busy_by_track(timed).values())
+    outermost = _outermost(table, codes, timed)
     order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
     first = np.flatnonzero(np.append(True, ~like_next(order, codes)))
     counts = np.diff(np.append(first, len(order)))
     # Few columns are in memory at a time.
-    self_ns = np.add.reduceat(gathered(table.nesting.self_ns, order), first).tolist()
-    durations = gathered(slices.dur, order)
+    known = gathered(table.timed, order)
+    unknown = np.add.reduceat(~known, first, dtype=np.int64)
+    self_ns = np.add.reduceat(np.where(known, gathered(table.nesting.self_ns, order), 0), first).tolist()
+    durations = np.where(known, gathered(slices.dur, order), 0)
     sums = np.add.reduceat(durations, first).tolist()
     total = np.add.reduceat(np.where(gathered(outermost, order), durations, 0), first).tolist()
+    durations[~known] = -1  # the first ones of a group after sorting
     for start, count in zip(first.tolist(), counts.tolist(), strict=True):
         durations[start : start + count].sort()
 
     def percentile(percent: int) -> list[int]:
         """Return the nearest-rank percentile of each group."""
-        ranks = -(-counts * percent // 100)
-        found: list[int] = durations[first + np.maximum(ranks, 1) - 1].tolist()
+        ranks = -(-(counts - unknown) * percent // 100)
+        found: list[int] = durations[np.minimum(first + unknown + np.maximum(ranks, 1), first + counts) - 1].tolist()
         return found
 
     columns_of_numbers = zip(
-        counts.tolist(), total, self_ns, sums, percentile(50), percentile(99), percentile(100), strict=True
+        counts.tolist(),
+        unknown.tolist(),
+        total,
+        self_ns,
+        sums,
+        percentile(50),
+        percentile(99),
+        percentile(100),
+        strict=True,
     )
     rows: list[tuple[Cell, ...]] = []
-    for code, (count, outer, own, whole, p50, p99, most) in zip(
+    for code, (count, without, outer, own, whole, p50, p99, most) in zip(
         codes[order[first]].tolist(), columns_of_numbers, strict=True
     ):
-        mean = rounded(whole, count)
-        rows.append((*values(code), count, outer, own, mean, p50, p99, most, own / busy if busy else None))
+        times: tuple[Cell, ...] = (None,) * 7
+        if count > without:
+            mean = rounded(whole, count - without)
+            times = (outer, own, mean, p50, p99, most, own / busy if busy else None)
+        rows.append((*values(code), count, *times, without))
 
     section.rows = in_order(rows, at)
+    missing = int(np.sum(unknown))
+    if missing:
+        section.columns = (*columns, _UNKNOWN)
+        section.notes.append(f"times leave out {quantity(missing, 'slices')} whose duration was not recorded")
+    else:
+        section.rows = [row[:-1] for row in section.rows]
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, 'slices')} (copies of others, or about the recording)")
     if not all(table.drawn_in_time[slices.track]):
-        section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
+        section.notes.append("some positions are synthetic: the durations shown are real, their order in time is not")
     if "shape" in by and not any(info.marks.shapes for info in table.trace.sources):
         section.notes.append("no format of the inputs tells shapes")
     if table.chosen is None and table.window is None:
@@ -133,11 +158,11 @@ def rounded(whole: int, count: int) -> int:
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
 
 
-def _outermost(table: SliceTable, codes: Codes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return a mask of the slices that are inside no other counted slice of the same group."""
+def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return a mask of the slices that are inside no other one of `timed` of the same group."""
     parent = table.nesting.parent
     counted = np.zeros(len(codes), bool)
-    counted[table.counted] = True
+    counted[timed] = True
     found = np.ones(len(codes), bool)
     for rows in chunks(len(codes)):
         above, inner = parent[rows], np.arange(rows.start, rows.stop)

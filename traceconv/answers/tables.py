@@ -14,6 +14,7 @@ import numpy.typing as npt
 from traceconv.answers.intervals import NOTHING, Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
+from traceconv.model.arg_values import NO_DURATION, arg_values
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
 
@@ -84,6 +85,21 @@ class SliceTable:
         if self.window is not None:
             rows = rows[self.in_window(self.trace.slices.ts[rows])]
         return rows if self.chosen is None else rows[self.chosen(self)[rows]]
+
+    @cached_property
+    def timed(self) -> npt.NDArray[np.bool_]:
+        """Return whether the duration of each slice was recorded; others are drawn without a recorded end."""
+        slices, args = self.trace.slices, self.trace.args
+        found = np.ones(len(slices.ts), bool)
+        keys = [b'"%b"' % key.encode() for key in NO_DURATION]
+        places = np.sort(np.array([place for key in keys for place in args.places(key)], np.int64))
+        for rows in chunks(len(found)) if len(places) else ():
+            at, length = slices.args_at[rows], slices.args_len[rows]
+            next_place = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, at)]
+            some = np.flatnonzero(next_place < at + length)
+            numbers, values = arg_values(args, at[some], length[some], NO_DURATION)
+            found[rows.start + some] = np.array([True not in one for one in values], bool)[numbers]
+        return found
 
     @cached_property
     def launches(self) -> I64:

@@ -13,6 +13,8 @@ from traceconv.model.trace import I32, I64, Args
 
 #: The value of an arg that an event does not have.
 ABSENT: Any = msgspec.UNSET
+#: The args of which one is true if no duration of a slice was recorded: its end is missing, or the input has no times.
+NO_DURATION = ("unfinished", "no_duration")
 
 
 def arg_values(

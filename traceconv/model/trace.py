@@ -315,6 +315,15 @@ class Args:
         self.forget()
         return result
 
+    def places(self, text: bytes) -> Iterator[int]:
+        """Yield the positions at which a text occurs in the bytes of all args."""
+        for start, part in zip(self._starts, self.parts, strict=False):
+            at = part.find(text)
+            while at >= 0:
+                yield start + at
+                at = part.find(text, at + len(text))
+        self.forget()
+
     def forget(self) -> None:
         """Drop the resident pages of args in files; to be called after reading `parts` directly."""
         for mapping in self._mappings:

@@ -166,7 +166,7 @@ class Messages:
                 node["runs_in"] = "ONNX Runtime"
         self._engine().percents.append(percent)
         self._out.instant(thread.track, self._at.now, f"supports {percent}% of the network", "supported", args, number)
-        thread.write_nodes(synthetic=self._at.stamps is None)
+        thread.write_nodes()
 
 
 def number_in(text: str) -> int | float | str:

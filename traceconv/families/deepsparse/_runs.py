@@ -254,7 +254,7 @@ class LogReader:
             thread.write_calls()
             while thread.open:
                 thread.close(unfinished=True)
-            thread.write_nodes(synthetic=self._at.stamps is None)
+            thread.write_nodes()
         self._crash = None
 
     def _thread(self, handle: str) -> Thread:
@@ -275,7 +275,7 @@ class LogReader:
         synthetic = self._at.stamps is None
         track = self._out.tracks.thread(self._engine().process, None, name + _SYNTHETIC if synthetic else name)
         self._out.tracks[track].description = _HELP if synthetic else _STAMPED_HELP
-        return Thread(self._out, track, self._at.floor)
+        return Thread(self._out, track, self._at.floor, synthetic)
 
     # -- the end ----------------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ class Thread(msgspec.Struct):
 
     Attributes:
         end: the time of its last line, ns.
+        synthetic: whether lines have no times: then slices of several lines have no recorded duration.
         open: the open phases, outermost first.
         block: the kind of the following lines without prefix: "graph", "subgraph", "dump", "patterns" or "".
         nodes: the nodes of the last whole graph printed.
@@ -70,6 +71,7 @@ class Thread(msgspec.Struct):
     out: Builder
     track: TrackId
     end: int
+    synthetic: bool
     open: list[Open] = msgspec.field(default_factory=list)
     entry: Entry | None = None
     block: str = ""
@@ -82,6 +84,8 @@ class Thread(msgspec.Struct):
         if unfinished:
             self.out.problem(UNENDED_PHASE, done.at, done.name)
             done.args["unfinished"] = True
+        if self.synthetic:
+            done.args["no_duration"] = True
         dur = max(self.end - done.start, 0)
         self.out.slice(self.track, done.start, dur, done.name, done.category, done.args, done.at)
 
@@ -112,12 +116,13 @@ class Thread(msgspec.Struct):
             self.out.slice(self.track, latest, call.dur, "compute_func", "compute_func", call.args, call.at)
         self.calls = []
 
-    def write_nodes(self, *, synthetic: bool) -> None:
+    def write_nodes(self) -> None:
         """Draw the nodes of the last graph; with synthetic times, each as long as a line."""
         for node in self.nodes:
             name = f"{node.args['op']} {node.args['name']}".rstrip()
-            if synthetic:
-                self.out.slice(self.track, node.ts, LINE_NS, name, "node", node.args, node.at)
+            if self.synthetic:
+                args = node.args | {"no_duration": True}
+                self.out.slice(self.track, node.ts, LINE_NS, name, "node", args, node.at)
             else:
                 self.out.instant(self.track, node.ts, name, "node", node.args, node.at)
         self.nodes = []
