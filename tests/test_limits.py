@@ -510,13 +510,13 @@ def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatc
     monkeypatch.setattr(tables, "_LONGEST_RECENT", 16)
     out = Builder(SourceInfo("a", "b"), REALTIME)
     track = out.tracks.add("t")
-    given = [{"a": 1}, {"a": 1}, {"a": 2}, {}, {"a": 1}, {"a": "long" * 9}, {"a": "long" * 9}]
+    given = [{"a": 1}, {"a": 1}, {"a": 2}, {}, {"a": 1}, {"a": 3}, {"a": 1}, {"a": "long" * 9}, {"a": "long" * 9}]
     for ts, args in enumerate(given):
         out.instant(track, ts, "i", args=args)
     trace = out.finish()
     places = zip(trace.instants.args_at.tolist(), trace.instants.args_len.tolist(), strict=True)
     assert [json.loads(trace.args.get(*place) or "{}") for place in places] == given
-    assert len(trace.args) == 3 * len('{"a":1}') + 2 * len('{"a":""}') + 2 * 36
+    assert len(trace.args) == 4 * len('{"a":1}') + 2 * len('{"a":""}') + 2 * 36
 
 
 def test_a_large_event_is_joined_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
