@@ -10,7 +10,8 @@ from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, ReceiptLine, align
 from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
-from traceconv.cli._common import receipt_blocks, receipt_cells, receipt_table
+from traceconv.align.messages import Message, Text
+from traceconv.cli._common import _warned, receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
 
@@ -135,3 +136,18 @@ def test_the_tracks_and_the_metadata_tell_it(traces: list[Trace], alignment: Ali
     second = alignment.receipt[1]
     assert words[0].endswith("placed by its own times, within ±1 µs.")
     assert f"; drift {second.drift_ppm:+.3f} ppm; {second.matches} matches, {second.residual_ns} ns apart" in words[1]
+
+
+def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
+    def line(file: str, said: Message) -> ReceiptLine:
+        return ReceiptLine(file, "f", "c", "way", 0, None, "ok", warnings=(str(said),), said=(said,))
+
+    def apart(gap: int, other: str) -> Message:
+        return Text.WITH_HINTS(said=(Text.OVERLAPS_WITH_NONE(gap=gap, other=other),))
+
+    twice = [line("1", apart(3, "2")), line("2", apart(3, "1"))]
+    assert list(_warned(twice).values()) == [["1"]]
+    assert len(_warned([line("1", apart(12, "2")), line("2", apart(2, "1"))])) == 2
+    first, second = (Text.LEAVE_IT(name=name) for name in ("1", "2"))
+    assert list(_warned([line("1", second), line("2", first)]).values()) == [["1"], ["2"]]
+    assert list(_warned([line("1", first), line("2", first)]).values()) == [["1", "2"]]

@@ -32,6 +32,26 @@ class Message(Struct, frozen=True):
         """Return the rendered text."""
         return rendered(TEMPLATES[self.text], dict(self.fields))
 
+    def of_both(self, file: str) -> Message:
+        """Return the message about input `file` in a form that is equal to that of the `other` input.
+
+        It differs from the message only if that is of a text in `SYMMETRIC`, or made of such a text.
+        """
+        pair = self.text in SYMMETRIC
+        return Message(
+            self.text,
+            tuple(
+                (name, frozenset((file, value)) if pair and name == "other" else _of_both(value, file))
+                for name, value in self.fields
+            ),
+        )
+
+
+def _of_both(value: Any, file: str) -> Any:
+    if isinstance(value, Message):
+        return value.of_both(file)
+    return tuple(_of_both(one, file) for one in value) if isinstance(value, tuple) else value
+
 
 class Text(enum.Enum):
     """The templates. The value of each is the text in English."""
@@ -595,5 +615,7 @@ class Text(enum.Enum):
     )
 
 
+#: The texts that say the same of an input and of the `other` one, if all other fields are equal.
+SYMMETRIC = frozenset({Text.OVERLAPS_WITH_NONE})
 #: The templates in use; another language replaces this mapping.
 TEMPLATES: Final[dict[Text, str]] = {text: text.value for text in Text}

@@ -40,6 +40,7 @@ class ReceiptLine:
         rank: the rank of the process in its job, None if the input states none.
         world_size: the number of processes of the job, None if the input does not state it.
         two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
+        said: the warnings with their fields, not as text.
     """
 
     file: str
@@ -58,6 +59,7 @@ class ReceiptLine:
     rank: int | None = None
     world_size: int | None = None
     two_hosts: bool = False
+    said: tuple[Message, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def bound_text(self) -> str:
@@ -66,7 +68,8 @@ class ReceiptLine:
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
-        members = asdict(self)
+        members = asdict(replace(self, said=()))
+        del members["said"]
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
         absent |= {name: members[name] is None for name in ("rank", "world_size")}
@@ -193,7 +196,7 @@ def receipt_line(
     clock: ClockInput,
     way: ClockMap,
     pairs: Sequence[PairEstimate],
-    warnings: Sequence[Message | str],
+    warnings: Sequence[Message],
     placement: Placement | None,
     host: str,
 ) -> ReceiptLine:
@@ -232,4 +235,5 @@ def receipt_line(
         source.rank,
         source.world_size,
         way.two_hosts,
+        tuple(warnings),
     )

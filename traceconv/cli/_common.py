@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections import defaultdict
@@ -16,6 +15,7 @@ import click
 from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
+from traceconv.align.messages import Message
 from traceconv.align.receipt import moves_of
 from traceconv.api import Output, Result
 from traceconv.cli import _complete
@@ -186,7 +186,7 @@ def print_receipt(
     cells = receipt_cells(receipt, files, verbose)
     say(*(receipt_table(cells, width_of(sys.stderr) or _WIDEST) or receipt_blocks(cells)))
     say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
-    for warning, (first, *others) in _warned(receipt, files).items():
+    for warning, (first, *others) in _warned(receipt).items():
         say(f"warning: {first}: {warning}")
         rest = len(others) - _MOST_OTHERS
         more = f" and {rest} more" if rest > 0 else ""
@@ -201,23 +201,21 @@ def print_receipt(
         say(words)
 
 
-def _warned(receipt: Sequence[ReceiptLine], files: Sequence[str]) -> dict[str, list[str]]:
+def _warned(receipt: Sequence[ReceiptLine]) -> dict[str, list[str]]:
     """Return the inputs that each warning is said of.
 
-    Left out is what was said before with the inputs the other way around: that one is far from another one.
-
-    Args:
-        receipt: how the inputs with events were placed.
-        files: the names of all inputs.
+    Left out is what was said before of the other input: that the two are far from each other.
     """
-    seen = set[tuple[frozenset[str], str]]()
+    seen: list[Message] = []
     found = defaultdict[str, list[str]](list)
     for line in receipt:
-        for warning in line.warnings:
-            about = frozenset([line.file, *(file for file in files if file in warning)])
-            without_files = functools.reduce(lambda text, file: text.replace(file, ""), sorted(about), warning)
-            if (about, without_files) not in seen:
-                seen.add((about, without_files))
+        for warning, message in zip(line.warnings, line.said, strict=True):
+            both = message.of_both(line.file)
+            if both != message:
+                if both in seen:
+                    continue
+                seen.append(both)
+            if line.file not in found[warning]:
                 found[warning].append(line.file)
     return found
 
