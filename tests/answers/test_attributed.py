@@ -37,6 +37,7 @@ from traceconv.answers.layers import NO_LAYER, layers
 from traceconv.answers.tables import SliceTable
 from traceconv.cli import cli
 from traceconv.io.spill import Memory
+from traceconv.model.args import with_more_args
 from traceconv.model.trace import Trace, TrackKind
 from traceconv.model.validate import validate
 
@@ -278,3 +279,15 @@ def test_counts_of_a_profile_stay_its_own(tmp_path: Path) -> None:
     assert args_of(result.trace) == args_of(plain.trace)
     counters = [track.name for track in result.trace.tracks if track.kind is TrackKind.COUNTER]
     assert not [name for name in counters if name.endswith("by layer")]
+
+
+@pytest.mark.parametrize("budget", [None, 1])
+def test_more_args_are_the_same_in_memory_and_in_a_store(budget: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceconv.model.args._CHUNK_BYTES", 20)
+    trace = made([Slice(1, "a", at, at + 1) for at in range(9)], [])
+    rows, more = range(1, 9), [{"n": n} if n % 3 else None for n in range(1, 9)]
+    in_memory = with_more_args(trace, rows, more)
+    kept = with_more_args(in_memory, rows, [{"m": n} for n in rows], Memory(budget).parts())
+    assert args_of(in_memory) == [{}, *[{"n": n} if n % 3 else {} for n in range(1, 9)]]
+    assert args_of(kept) == [{}, *[{"n": n, "m": n} if n % 3 else {"m": n} for n in range(1, 9)]]
+    validate(kept)

@@ -351,7 +351,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         added_args |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
     moved: dict[str, Any] = {name: replace(table, ts=times[name]) for name, table in guest.timed_tables()}
     moved["slices"] = replace(moved["slices"], dur=dur)
-    laid = with_more_args(guest.with_tables(**moved), added_args)
+    laid = with_more_args(guest.with_tables(**moved), added_args.keys(), added_args.values())
     return sort_events(_set_apart(laid, apart))
 
 

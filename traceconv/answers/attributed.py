@@ -22,10 +22,9 @@ from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
 from traceconv.model.arg_values import ABSENT, arg_values
-from traceconv.model.args import join_args
-from traceconv.model.ordering import chunks
+from traceconv.model.args import with_more_args
 from traceconv.model.times import format_short
-from traceconv.model.trace import I32, I64, Args, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
+from traceconv.model.trace import I32, I64, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
 from traceconv.model.tracks import Tracks
 
 #: The module of the frames for layers.
@@ -99,24 +98,13 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
     A key that one of these slices has already is not replaced: the new one gets another name.
     """
     slices = trace.slices
-    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
-    _, values = arg_values(trace.args, args_at[rows], args_len[rows], list(cells))
+    _, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], list(cells))
     taken = {key for key, *known in zip(cells, *values, strict=True) if any(one is not ABSENT for one in known)}
     texts = [
         _members(f"{key} (attributed)" if key in taken else key, column[: len(rows)]) for key, column in cells.items()
     ]
-    end = len(trace.args)
-    for part in chunks(len(rows)):
-        chunk = bytearray()
-        for row, *members in zip(rows[part].tolist(), *(column[part] for column in texts), strict=True):
-            old = trace.args.get(int(args_at[row]), int(args_len[row]))
-            new = join_args(old, b"{%s}" % "".join(members)[:-1].encode())
-            args_at[row], args_len[row] = end + len(chunk), len(new)
-            chunk += new
-        end += len(chunk)
-        kept.append(chunk)
-    args = Args([*trace.args.parts, *kept.take()])
-    return trace.with_tables(slices=replace(slices, args_at=args_at, args_len=args_len), args=args)
+    more = (b"{%s}" % "".join(members)[:-1].encode() for members in zip(*texts, strict=True))
+    return with_more_args(trace, rows.tolist(), more, kept)
 
 
 def _members(key: str, values: Sequence[Any]) -> list[str]:

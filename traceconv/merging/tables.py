@@ -130,8 +130,8 @@ def _join(totals: Trace, host: Trace, category: str) -> tuple[Trace, Trace]:
             source = totals.sources[0]
             source.diagnostics.add(COUNTS_DIFFER, f"{name}: {len(own)} rows, {len(others)} slices", len(own))
     table, args = totals.instants, totals.args
-    more = {at: args.get(int(table.args_at[row]), int(table.args_len[row])) for row, at in pairs}
-    return _without(totals, [row for row, _ in pairs], host), with_more_args(host, more)
+    more = (args.get(int(table.args_at[row]), int(table.args_len[row])) for row, _ in pairs)
+    return _without(totals, [row for row, _ in pairs], host), with_more_args(host, (at for _, at in pairs), more)
 
 
 def _string(trace: Trace, text: str) -> int:

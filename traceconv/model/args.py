@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from traceconv.io.spill import Parts
 from traceconv.model.trace import Args, Trace
 
 #: A JSON object as bytes, or a dict; None for none.
 AnyArgs = bytes | dict[str, Any] | None
 
+#: The args that are in memory before the store gets them.
+_CHUNK_BYTES = 1 << 20
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -44,13 +47,26 @@ def join_args(first: AnyArgs, second: AnyArgs) -> bytes:
     return one[:-1] + b"," + two[1:]
 
 
-def with_more_args(trace: Trace, more: Mapping[int, AnyArgs]) -> Trace:
-    """Return the trace with more args of some slices, by row."""
-    slices = trace.slices
-    args_at, args_len, added = slices.args_at.copy(), slices.args_len.copy(), bytearray()
-    for row, args in more.items():
+def with_more_args(trace: Trace, rows: Iterable[int], more: Iterable[AnyArgs], kept: Parts | None = None) -> Trace:
+    """Return the trace with more args of some slices.
+
+    Args:
+        trace: the trace.
+        rows: the rows of the slices, each once.
+        more: the new args of each.
+        kept: the store for the args of these slices; None for memory.
+    """
+    slices, parts = trace.slices, list[bytearray]()
+    args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
+    end, chunk, add = len(trace.args), bytearray(), parts.append if kept is None else kept.append
+    for row, args in zip(rows, more, strict=True):
         new = join_args(trace.args.get(int(args_at[row]), int(args_len[row])), args)
-        args_at[row], args_len[row] = len(trace.args) + len(added), len(new)
-        added += new
+        args_at[row], args_len[row] = end + len(chunk), len(new)
+        chunk += new
+        if len(chunk) >= _CHUNK_BYTES:
+            add(chunk)
+            end, chunk = end + len(chunk), bytearray()
+    add(chunk)
     changed = replace(slices, args_at=args_at, args_len=args_len)
-    return trace.with_tables(slices=changed, args=Args([*trace.args.parts, added]))
+    added = parts if kept is None else kept.take()
+    return trace.with_tables(slices=changed, args=Args([*trace.args.parts, *added]))
