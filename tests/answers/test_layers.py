@@ -186,6 +186,12 @@ def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample
         assert rows[name]["total_ns"] == sum(name in {one.name for one in stack} for stack in stacks)
 
 
+def test_a_note_says_how_many_samples_of_workers_are_in_a_layer() -> None:
+    notes = layers(SliceTable(made([Slice(1, "a", 0, 30)], [Sample(5, at) for at in range(40)]))).notes
+    assert "30 of 40 samples of worker threads count for the layer that their process was running" in notes
+    assert any("(median over layers: 0.0 % of their samples)" in note for note in notes)
+
+
 def test_samples_that_several_threads_share_take_turns() -> None:
     slices = [Slice(1, "a", 0, 30), Slice(2, "b", 10, 40), Slice(3, "c", 20, 25)]
     rows = rows_of(made(slices, [Sample(5, at) for at in range(40)]))

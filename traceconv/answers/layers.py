@@ -444,12 +444,15 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
             found.append(f"{called}: not known, since the clock bound between the inputs is not known")
         else:
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
-            middle = f" (median over layers: {100 * shares[(len(shares) - 1) // 2]:.1f} %)" if shares else ""
+            share = f"{100 * shares[(len(shares) - 1) // 2]:.1f} %" if shares else ""
+            middle = f" (median over layers: {share} of their samples)" if shares else ""
             found.append(f"{called}: samples so close to an edge of the layer that the clock bound decides{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
-        are = "samples are" if workers > 1 else "sample is"
-        found.append(f"{workers} {are} of worker threads: each counts for the layer that its process was running")
+        placed = workers - cells["worker_samples"][-1]
+        found.append(
+            f"{placed} of {workers} samples of worker threads count for the layer that their process was running"
+        )
     if sums.shared:
         found.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
     return found + _notes_of_intervals(sums.owners)
