@@ -246,6 +246,19 @@ def test_notebooks_show_sections_with_their_notes_and_without_pyarrow(monkeypatc
         operations.to_arrow()
 
 
+def test_an_export_says_what_was_lost(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(KINETO.read_bytes()[:60_000])
+    assert traceconv.frames([KINETO]).losses == []
+    (loss,) = traceconv.frames([cut]).losses
+    assert loss.startswith("cut.json: lost: the file ends inside an event")
+    result = CliRunner().invoke(cli, ["export", str(cut), "-o", str(tmp_path / "out.csv")])
+    assert result.exit_code == 0
+    assert result.stderr.startswith(loss)
+    quiet = CliRunner().invoke(cli, ["export", str(cut), "-o", str(tmp_path / "quiet.csv"), "--quiet"])
+    assert not quiet.output
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
 def test_an_export_holds_what_the_frames_hold(ending: str, tmp_path: Path) -> None:
     first, second = tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"

@@ -54,6 +54,18 @@ def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
         assert all(column.name.endswith("_ns") == (column.unit is Unit.NS) for column in section.columns)
 
 
+def test_a_report_names_what_was_lost(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(KINETO.read_bytes()[:60_000])
+    said = "cut.json: lost: the file ends inside an event, which was left out; all events before it were read"
+    first, second = traceconv.report([cut], Questions(("operations", "steps")))
+    assert [note for note in first.notes if note.startswith(said)] == [note for note in first.notes if "lost" in note]
+    assert not any("lost" in note for note in second.notes)
+    assert said in run(cut, "--section", "operations").stdout
+    assert sum(said in section for section in run(cut, "--format", "markdown").stdout.split("\n## ")) == 1
+    assert "lost:" not in run(KINETO).stdout
+
+
 def test_a_window_is_named_by_each_section() -> None:
     window = "from 14 µs to 17 µs after the start"
     of_time = [f"--section={name}" for name in SECTIONS if name != "overview"]

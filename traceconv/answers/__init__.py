@@ -97,7 +97,7 @@ def _of_window(table: SliceTable) -> SliceTable:
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     """Return the tables of the requested sections, in the order of SECTIONS.
 
-    If all are requested, the overview names those without rows.
+    If all are requested, the overview names those without rows. The first table names what the inputs lost in reading.
 
     Args:
         trace: a trace on one clock, as `merge` returns it.
@@ -120,6 +120,7 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not asked.sections:
         found[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
+    found[0].notes += trace.losses()
     found += [stacks(_of_window(table), asked.stacks, asked.by)] if asked.stacks else []
     for section in found if asked.where else ():
         section.notes.append(

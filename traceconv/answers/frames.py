@@ -61,12 +61,17 @@ class Frame(Tabular):
 
 
 class Frames(Mapping[str, Frame]):
-    """The tables of a trace by name; `frames.slices` is `frames["slices"]`."""
+    """The tables of a trace by name; `frames.slices` is `frames["slices"]`.
+
+    Attributes:
+        losses: what the inputs lost in reading, a line for each kind of loss.
+    """
 
     def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine] = (), args: Sequence[str] = ()) -> None:
         """Take a trace on one clock, its receipt, and the args that become columns of their own."""
         builder = _Builder(trace, receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
+        self.losses = trace.losses()
 
     def __repr__(self) -> str:
         """Return the names of the tables."""

@@ -65,4 +65,5 @@ def command(
             limits=limits,
         )
     if not quiet:
+        say(*tables.losses)
         say(f"{path}: {quantity(len(tables), 'tables')}")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from traceconv.io.spill import forget
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
-from traceconv.model.diagnostics import Balance, Code, Diagnostics
+from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks
 
@@ -515,6 +515,15 @@ class Trace:
             "samples": len(self.samples.ts),
             "log entries": len(self.logs.ts),
         }
+
+    def losses(self) -> list[str]:
+        """Return a line for each kind of loss in reading an input."""
+        return [
+            f"{source.name}: {entry.message()}"
+            for source in self.sources
+            for entry in source.diagnostics
+            if entry.code.kind is ProblemKind.LOST
+        ]
 
     def timed_tables(self) -> Iterator[tuple[str, Any]]:
         """Return the tables whose rows have a time and a track, by name."""
