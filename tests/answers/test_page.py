@@ -15,10 +15,12 @@ import pytest
 import traceconv
 from tests import oracle
 from tests.answers.test_report_command import CUDA, KINETO, ONEDNN, run
+from tests.golden import ROOT
 from tests.oracle.fixtures import do_without
 from tests.ui import shot
 from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.page import page
+from traceconv.answers.render import shown_cell
 from traceconv.answers.section import Cell, Column, Section, Unit
 
 Dom = Callable[[str], str]
@@ -59,8 +61,18 @@ def clicking(html: str, *buttons: int) -> str:
 
 
 def table() -> Section:
-    columns = (Column("name", "name", Unit.TEXT), Column("self_ns", "self", Unit.NS))
-    return Section("operations", columns, [("op 10", 900), ("op 9", 10_000), ("op 100", None), ("Op 1", 0)])
+    columns = (
+        Column("name", "name", Unit.TEXT),
+        Column("self_ns", "self", Unit.NS),
+        Column("busy_share", "of busy", Unit.SHARE),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        ("op 10", 900, 0.083),
+        ("op 9", 10_000, 0.917),
+        ("op 100", None, None),
+        ("Op 1", 0, 0.0),
+    ]
+    return Section("operations", columns, rows)
 
 
 def test_all_sections_have_tables_and_those_with_data_plots() -> None:
@@ -74,10 +86,21 @@ def test_all_sections_have_tables_and_those_with_data_plots() -> None:
 
 
 def test_bars_are_the_most_self_time_in_whatever_order_the_rows_are() -> None:
-    rows: list[tuple[Cell, ...]] = [(f"op {number}", number) for number in range(1, 41)]
+    rows: list[tuple[Cell, ...]] = [(f"op {number}", number, number / 820) for number in range(1, 41)]
     bars = re.findall(r'class="name">(.*?)</div>', page([Section("operations", table().columns, rows)], 0))
     assert bars == [f"op {number}" for number in range(40, 25, -1)]
     assert ">10 µs · 91.7 %<" in page([table()], 0)
+
+
+def test_the_plot_and_the_table_show_the_same_shares() -> None:
+    ranks = [ROOT / "pytorch-kineto" / f"gloo-rank{rank}" / "input.json" for rank in (0, 1)]
+    (section,) = traceconv.report(ranks, Questions(("operations",)))
+    shares = {row["name"]: row["busy_share"] for row in section.records()}
+    assert sum(shares.values()) == pytest.approx(1)
+    html = page([section], 0)
+    bars = re.findall(r'class="name">(.*?)</div>.*?class="value">.*? · ([^<]*)<', html, re.S)
+    assert bars
+    assert dict(bars) == {name: shown_cell(shares[name], Unit.SHARE) for name, _ in bars}
 
 
 def test_steps_are_counted_by_how_long_they_took() -> None:
@@ -109,7 +132,7 @@ def test_page_of_nothing(tmp_path: Path, dom: Dom) -> None:
 
 def test_size_follows_the_rows_that_are_shown() -> None:
     columns = table().columns
-    many = Section("operations", columns, [("x" * 5000, 5)] * 20_000)
+    many = Section("operations", columns, [("x" * 5000, 5, 0.00005)] * 20_000)
     assert len(page([many], 500)) < 500 * 2500
     assert "19500 more rows: --top 20000" in page([many], 500)
 
@@ -134,8 +157,8 @@ def test_output_by_ending(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_hostile_names_stay_text_in_the_browser(dom: Dom) -> None:
-    columns = (Column("name", EVIL, Unit.TEXT), Column("self_ns", "self", Unit.NS))
-    section = Section("operations", columns, [(EVIL, 5), ("${alert(1)} {{ 7 * 7 }}", 4)], [EVIL])
+    columns = (Column("name", EVIL, Unit.TEXT), *table().columns[1:])
+    section = Section("operations", columns, [(EVIL, 5, 0.5), ("${alert(1)} {{ 7 * 7 }}", 4, 0.5)], [EVIL])
     html = page([section], 0)
     assert "\u202e" not in html
     for text in (html, clicking(html, 0, 0, 1)):

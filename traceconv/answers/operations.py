@@ -57,7 +57,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
     timed = table.counted[table.timed[table.counted]]
-    busy = sum(one.length for one in table.busy_by_track(timed).values())
+    busy = sum(one.length for one in table.busy_by_lane(timed).values())
     outermost = _outermost(table, codes, timed)
     order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
     first = np.flatnonzero(np.append(True, ~like_next(order, codes)))
@@ -118,7 +118,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         section.notes += compared(table)
     section.notes.append(
         "self: duration without the slices directly inside; total: nested slices of one row count once; "
-        "of busy: self as a share of the busy time of all tracks"
+        "of busy: self as a share of the busy time of all tracks and lanes"
     )
     return section
 

@@ -108,17 +108,17 @@ def _share(part: float, whole: float) -> float:
 
 
 def _operations(section: Section) -> list[Plot]:
-    at = section.place("self_ns")
+    at, share = section.place("self_ns"), section.place("busy_share")
     measured = [(int(row[at] or 0), row) for row in section.rows if row[at]]
     if not measured:
         return []
     measured.sort(key=lambda one: -one[0])  # in any order of the table
-    most, whole = measured[0][0], sum(own for own, _ in measured)
+    most = measured[0][0]
     bars = []
     for own, row in measured[:_MOST_BARS]:
-        value = f"{format_short(own)} · {100 * own / whole:.1f} %"
+        value = f"{format_short(own)} · {shown_cell(row[share], Unit.SHARE)}"
         bars.append(Bar(_label(section, row), value, (("one", 0.0, _share(own, most), value),)))
-    caption = "Self time, without what runs inside, and its share of the self time of all operations."
+    caption = "Self time, without what runs inside, and its share of the busy time, as in the table."
     return [Plot("Where the time goes", caption, bars)]
 
 

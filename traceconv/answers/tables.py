@@ -149,9 +149,9 @@ class SliceTable:
         of_parts = [union(ts[some], self.ends(some)) for some in (rows[part] for part in chunks(len(rows)))]
         return union(*(np.concatenate(edges) for edges in zip(NOTHING, *of_parts, strict=True)))
 
-    def busy_by_track(self, rows: Rows) -> dict[int, Intervals]:
-        """Return, by track with its lanes, the times at which at least one of the slices runs."""
-        tracks = gathered(self.row_of_track.astype(np.int32), gathered(self.trace.slices.track, rows))
+    def busy_by_lane(self, rows: Rows) -> dict[int, Intervals]:
+        """Return the times at which at least one of the slices runs, by track; a lane is a track of its own."""
+        tracks = gathered(self.trace.slices.track, rows)
         order = stable_order([tracks], self.trace.forget)
         first = np.flatnonzero(np.append(True, ~like_next(order, tracks))) if len(rows) else np.empty(0, np.intp)
         groups = zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=True) if len(rows) else ()
