@@ -12,6 +12,7 @@ import subprocess
 import sys
 import types
 import typing
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from traceconv.reading import NO_DATA
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+#: The library for wrong calls, which type checkers refuse.
+UNTYPED: Any = traceconv
 
 
 def test_the_names_stay_what_they_are_after_use(tmp_path: Path) -> None:
@@ -217,6 +220,33 @@ def test_a_trace_is_shown_in_five_lines(tmp_path: Path) -> None:
 def test_a_result_is_shown_with_its_verdicts(tmp_path: Path) -> None:
     result = traceconv.convert(ONEDNN, tmp_path / "out.json")
     assert repr(result) == f"<Result: 1 ok\n{result.trace!r}>"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: UNTYPED.merge(str(KINETO)), "the inputs are a single path: a list of paths is expected"),
+        (lambda: UNTYPED.report(KINETO), "the inputs are a single path: a list of paths is expected"),
+        (lambda: UNTYPED.merge(traceconv.Input(KINETO)), "the inputs are a single path: a list of paths is expected"),
+        (lambda: UNTYPED.merge(5), "the inputs are of type int: a list of paths is expected"),
+        (lambda: UNTYPED.read(5), "5 is not a path"),
+        (lambda: UNTYPED.merge([None]), "None is not a path"),
+        (lambda: UNTYPED.Input(KINETO, offset_ns=-1.5), "offset_ns=-1.5 is not an integer"),
+        (
+            lambda: UNTYPED.Input(KINETO, offset_ns=1, offset_within_ns=None),
+            "offset_within_ns=None is not an integer",
+        ),
+        (lambda: UNTYPED.Policy(on_ambiguous="maybe"), "on_ambiguous='maybe' is not one of fail, separate, best"),
+    ],
+)
+def test_an_argument_of_another_kind_is_refused(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(errors.UsageError, match=f"^{re.escape(said)}$"):
+        call()
+
+
+def test_a_section_is_shown_in_one_short_line() -> None:
+    (section,) = traceconv.report([KINETO], traceconv.Questions(("operations",)))
+    assert str(section) == f"<Section operations: {len(section.rows)} rows>"
 
 
 # -- a merge without an output ----------------------------------------------------------------------------------------

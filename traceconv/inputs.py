@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Integral
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
@@ -31,6 +33,9 @@ class Input:
         options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
         offset_ns: ns to add to each of its times, on top of the offsets that the file states.
         offset_within_ns: how wrong this offset can be, ns.
+
+    Raises:
+        UsageError: the path is none, or an offset is not an integer.
     """
 
     path: AnyPath
@@ -38,6 +43,14 @@ class Input:
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     offset_ns: int | None = None
     offset_within_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike):
+            raise UsageError(f"{self.path!r} is not a path")
+        for name in ("offset_ns", "offset_within_ns"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) and (name, value) != ("offset_ns", None):
+                raise UsageError(f"{name}={value!r} is not an integer", hint="times are whole ns")
 
 
 class Opened:
@@ -71,11 +84,16 @@ def opened(inputs: Inputs, constraints: Constraints, limits: Limits, output: Any
     """Open the recordings behind inputs. `output`: the file to be written, which no folder contributes.
 
     Raises:
-        UsageError: there are constraints, which number the inputs, and an input is a folder or an archive.
+        UsageError: there are constraints, which number the inputs, and an input is a folder or an archive. Or the
+            inputs are a single path instead of a list, or not paths.
         InputError: an input cannot be opened, or holds no recording.
     """
     if isinstance(inputs, Opened):
         return inputs
+    if isinstance(inputs, str | os.PathLike | Input):
+        raise UsageError("the inputs are a single path: a list of paths is expected", hint="[path]")
+    if not isinstance(inputs, Iterable):
+        raise UsageError(f"the inputs are of type {type(inputs).__name__}: a list of paths is expected")
     items = [item if isinstance(item, Input) else Input(item) for item in inputs]
     found = expand([item.path for item in items], output=output, limits=limits) if items else Expanded()
     numbers = [item.input for item in found.recordings]

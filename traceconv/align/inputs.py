@@ -18,6 +18,7 @@ from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
+from traceconv.errors import UsageError
 from traceconv.model.clocks import (
     REALTIME,
     SINCE_BOOT,
@@ -33,6 +34,8 @@ from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
 #: The maps of clocks to trace time.
 Ways = Mapping[Key, ClockMap]
+#: The values of `Policy.on_ambiguous`.
+ON_AMBIGUOUS = ("fail", "separate", "best")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,19 @@ class Policy:
             the best offset with its verdict, and refuses if there is none. "separate" draws it beside the others, from
             the start of the trace on, under names that tell this. A contradiction is refused, except with "best".
         estimate: whether to compare events.
+
+    Raises:
+        UsageError: `on_ambiguous` is another word.
     """
 
     names: NameMap = field(default_factory=NameMap)
     same_run: bool = False
     on_ambiguous: str = "fail"
     estimate: bool = True
+
+    def __post_init__(self) -> None:
+        if self.on_ambiguous not in ON_AMBIGUOUS:
+            raise UsageError(f"on_ambiguous={self.on_ambiguous!r} is not one of {', '.join(ON_AMBIGUOUS)}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.tabular import Tabular, html_table, needed
-from traceconv.io.shown import one_line
+from traceconv.io.shown import one_line, quantity
 from traceconv.model.times import format_time
 from traceconv.model.trace import I64
 
@@ -115,6 +115,10 @@ class Section(Tabular):
     notes: list[str] = field(default_factory=list)
     over_time: list[Activity] = field(default_factory=list)
     window: Window | None = None
+
+    def __repr__(self) -> str:
+        """Return the name and the number of rows; `print(section.to_pandas())` prints the rows."""
+        return f"<Section {self.name}: {quantity(len(self.rows), 'rows')}>"
 
     @property
     def heading(self) -> str:

@@ -8,6 +8,7 @@ import click
 
 from traceconv.align import Policy
 from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
+from traceconv.align.inputs import ON_AMBIGUOUS
 from traceconv.align.names import NameMap, parse_map
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -236,7 +237,7 @@ policy_options = grouped(
     _policy,
     click.option(
         "--on-ambiguous",
-        type=click.Choice(["fail", "separate", "best"]),
+        type=click.Choice(ON_AMBIGUOUS),
         default="fail",
         show_default=True,
         help="What to do if an alignment is not certain: refuse (fail), show the files side by side and mark their "
