@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
+import traceconv
 from tests.benchmarks.count import count_slices
 from tests.benchmarks.generate import generate
 from traceconv.check import CheckReport, check_file
@@ -194,7 +195,7 @@ def test_json_file_rule(code: str, tmp_path: Path) -> None:
 def test_schema_says_what_is_wrong(bad: Any, said: str, tmp_path: Path) -> None:
     report = check_events(tmp_path, event("i"), bad)
     problem = next(problem for problem in report.problems if problem.code == "check-json.schema")
-    assert problem.at.startswith("event 1: ")
+    assert problem.at.startswith("event 2: ")
     assert said in problem.at
     assert not report.ok
 
@@ -684,8 +685,18 @@ def test_counts_and_place(tmp_path: Path) -> None:
     expected = {"packets": before + 1, "tracks": 4, "slices": 2, "events": 8, "instants": 2, "counters": 1, "flows": 1}
     expected |= {"samples": 1, "logs": 1, "sequences": 1, "states": 0}
     assert report.counts == expected
-    assert [problem.at for problem in report.problems] == [f"packet {before}"]
+    assert [problem.at for problem in report.problems] == [f"packet {before + 1}"]  # counted from 1
     assert not report.ok
+
+
+def test_events_have_the_numbers_that_conversions_give_them(tmp_path: Path) -> None:
+    events = [event("i", ts=1), event("i", ts="soon")]
+    path = tmp_path / "events.json"
+    path.write_text(json.dumps(events), encoding="utf-8")
+    (converted,) = (one for one in traceconv.read(path).sources[0].diagnostics if one.code.name == "chrome.bad_time")
+    at = {problem.at.split(":")[0] for problem in check_file(path).problems}
+    assert at == {"event 2"}
+    assert converted.places[0].startswith("events.json:event 2")
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

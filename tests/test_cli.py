@@ -233,6 +233,8 @@ def test_check_tells_good_from_bad(tmp_path: Path) -> None:
     result = run("check", good, bad)
     assert result.exit_code == 1
     assert "good.pftrace: pftrace, ok" in result.stdout
+    (tmp_path / "one.json").write_text('[{"ph":"i","name":"a","ts":1,"pid":1,"tid":1}]')
+    assert run("check", tmp_path / "one.json").stdout.endswith("chrome-json, ok: 1 event, 1 instant\n")
     assert "bad.json: chrome-json, not ok" in result.stdout
 
 

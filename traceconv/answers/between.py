@@ -70,7 +70,7 @@ class _End:
             return rows
         rows, number = _of_name(table, found["name"]), int(found["number"])
         if len(rows) and not 1 <= number <= len(rows):
-            self.fail(f"{len(rows)} slices are named {found['name']!r}, counted from 1")
+            self.fail(f"{_are_named(len(rows))} {found['name']!r}, counted from 1")
         return rows[number - 1 : number] if len(rows) else rows
 
     def span(self, table: SliceTable) -> tuple[int, int]:
@@ -87,6 +87,10 @@ class _End:
                 f"{first!r} is the first, {last!r} the last one, '{first}..{last}' from one to the other",
             )
         return int(table.trace.slices.ts[rows[0]]), int(table.ends(rows[0]))
+
+
+def _are_named(count: int) -> str:
+    return "1 slice is named" if count == 1 else f"{count} slices are named"
 
 
 def check_between(text: str, option: str = OPTION) -> None:

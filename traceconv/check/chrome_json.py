@@ -4,7 +4,7 @@ The schema (`schemas/chrome_trace.schema.json`) is too slow for each of a millio
 the phase, the members and the kinds of their values, so one event of each such shape is validated. Rules on values
 (pairs, overlaps, ranges) are checked for every event. Times are read from their decimal text, never through a float.
 
-An event is named by its position in the list of events, from 0. Source: the Trace Event Format document for the phases
+An event is named by its position in the list of events, from 1. Source: the Trace Event Format document for the phases
 and the handling of defects; the JSON importer of Perfetto for its limits (observed in v52, source of v58).
 """
 
@@ -173,11 +173,11 @@ def check_chrome_json(data: bytes | bytearray) -> CheckReport:
     if events is None:
         return make_report("chrome-json", found, {"events": 0}, is_trace=False)
     checker = _Checker(found)
-    position = 0
+    count = 0
     for batch in events.batches():
-        checker.events(position, batch)
-        position += len(batch)
-    if not position:
+        checker.events(count + 1, batch)
+        count += len(batch)
+    if not count:
         found.add(EMPTY_LIST if is_list(memoryview(data)) else NO_EVENTS)
     return make_report("chrome-json", found, checker.finish())
 

@@ -1,6 +1,6 @@
 """Check Perfetto traces for data that the viewer drops or misplaces, mostly silently.
 
-A packet is named by its position in the file, from 0 (packets inside of `compressed_packets` are counted, too). Source
+A packet is named by its position in the file, from 1 (packets inside of `compressed_packets` are counted, too). Source
 of the rules: the trace processor of Perfetto v58, and observations of v52.
 """
 
@@ -153,7 +153,7 @@ class _Checker:
     def __init__(self, found: Diagnostics, unpacked: Unpacked) -> None:
         self._found, self._unpacked = found, unpacked
         self._decoder = Decoder()
-        self._position = -1
+        self._position = 0
         self._counts: Counter[str] = Counter()
         self._tracks = Tracks(found)
         self._clocks = Clocks(found)
@@ -386,7 +386,7 @@ class _Checker:
                 self._found.add(code, f"packet {position}: flow {id}")
         counted = {what: self._counts[what] for what in ("events", "instants", "counters", "states", "flows")}
         return {
-            "packets": self._position + 1,
+            "packets": self._position,
             "tracks": tracks,
             "slices": slices,
             **counted,

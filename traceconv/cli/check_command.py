@@ -19,6 +19,7 @@ from traceconv.expanding import Recording
 from traceconv.families.registry import importer_class
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
+from traceconv.io.shown import quantity
 
 
 @click.command("check")
@@ -49,7 +50,7 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
         if as_json:
             rows.append(_json(file, result, name))
             continue
-        counts = ", ".join(f"{count} {what}" for what, count in result.counts.items() if count)
+        counts = ", ".join(quantity(count, what) for what, count in result.counts.items() if count)
         what = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
         say(f"{file}: {what if result.is_trace else 'not ok: not a trace that viewers can read'}", err=False)
         for problem in result.problems:
