@@ -162,6 +162,16 @@ def test_an_output_that_asks_for_what_cannot_be_done_is_refused(tmp_path: Path) 
         traceconv.export([CUDA], Output(tmp_path / "a.csv", trim="1us..2us"))
 
 
+def test_the_name_of_several_inputs_is_refused(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "trace.json" for folder in ("n1", "n2")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(STEPS.read_bytes())
+    inputs = ["merge", *map(str, files), "-o", str(tmp_path / "out.pftrace"), "--trim"]
+    done = CliRunner().invoke(cli, [*inputs, "trace.json"])
+    assert str(done.exception) == "--trim: 'trace.json' matches several inputs"
+
+
 def test_standard_input_is_called_as_it_was_given(tmp_path: Path) -> None:
     output = tmp_path / "out.pftrace"
     inputs = ["merge", "-", str(PERF), "--same-machine", "-o", str(output)]

@@ -222,8 +222,12 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
 
 def _no_input(name: str, paths: Sequence[str]) -> Message:
     """Return the reason why a name matches no input."""
-    several = max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
-    return Text.SEVERAL_INPUTS(name=name) if several else Text.NO_INPUT(name=name)
+    return Text.SEVERAL_INPUTS(name=name) if names_several(name, paths) else Text.NO_INPUT(name=name)
+
+
+def names_several(name: str, paths: Sequence[str]) -> bool:
+    """Return whether several inputs have a path or a file name."""
+    return max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
 
 
 def parse_drift(text: str) -> int:

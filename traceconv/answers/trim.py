@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.constraint_parser import input_named
+from traceconv.align.constraint_parser import input_named, names_several
 from traceconv.answers.between import check_between, window_of
 from traceconv.answers.cut import flows_among
 from traceconv.answers.section import Window
@@ -27,7 +27,7 @@ Chosen = npt.NDArray[np.bool_]
 
 
 def check_trim(text: str, files: Sequence[str]) -> None:
-    """Raise UsageError if a window has invalid times, and is not one of the files."""
+    """Raise UsageError if a window has invalid times and is not one of the files, or is the name of several files."""
     if text and _input(text, files) is None:
         check_between(text, OPTION)
 
@@ -62,10 +62,12 @@ def trimmed(trace: Trace, text: str) -> Trace:
 
 
 def _input(text: str, files: Sequence[str]) -> int | None:
-    """Return the number of the input with a name, None without one."""
+    """Return the number of the input with a name, None without one. Raises UsageError if several have it."""
     try:
         return input_named(text, files, OPTION)
     except UsageError:
+        if names_several(text, files):
+            raise
         return None
 
 
