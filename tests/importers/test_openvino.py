@@ -79,7 +79,7 @@ def test_reports_are_known_however_they_are_spaced(case: str, indent: int | None
 def test_a_cut_report_is_an_error_in_one_line(tmp_path: Path) -> None:
     path = tmp_path / "cut.json"
     path.write_bytes((GOLDEN / "json-detailed" / "input.json").read_bytes()[:-40])
-    with pytest.raises(MalformedInput, match="no valid JSON") as caught:
+    with pytest.raises(MalformedInput, match="not valid JSON") as caught:
         read(path)
     assert "\n" not in caught.value.message
 
