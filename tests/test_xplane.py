@@ -136,7 +136,7 @@ def test_events_that_are_no_messages(tmp_path: Path) -> None:
 
 
 def test_nothing_that_can_be_read(tmp_path: Path) -> None:
-    with pytest.raises(MalformedInput, match="no XSpace"):
+    with pytest.raises(MalformedInput, match="not an XSpace"):
         read(write(tmp_path, b"\xff\xff"), format="xplane")
 
 

@@ -469,6 +469,13 @@ def test_the_balance_is_the_same_without_the_kernel(tmp_path: Path) -> None:
     assert described[0].count("skipped") == 3
 
 
+def test_a_flow_that_starts_before_the_only_slice_of_its_track(tmp_path: Path) -> None:
+    step = '"name":"f","cat":"f","id":1,"pid":1,"tid":1'
+    flow = f'{{"ph":"s",{step},"ts":0}},{{"ph":"f","bp":"e",{step},"ts":10.125}}'
+    trace = read_text(tmp_path, f"[{event(1)},{flow}]")
+    assert (len(trace.slices.ts), len(trace.flows.from_slice)) == (1, 0)
+
+
 @pytest.mark.parametrize("with_kernel", [True, False])
 def test_ids_of_flows_are_told_apart_by_their_spelling(tmp_path: Path, with_kernel: bool) -> None:
     """A number and the same in quotes are one id; all else is compared as it is written, however long it is."""

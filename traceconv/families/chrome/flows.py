@@ -276,8 +276,8 @@ class _Resolution:
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
         self.row[steps[begins_here]] = rows[around[begins_here]]  # no slice lies further inside
-        many = begins_here & (around > 0) & (starts[around - 1] == self.ts[steps])
-        self._note_several(steps[many], rows, starts)
+        is_as_before = np.append(False, starts[1:] == starts[:-1])
+        self._note_several(steps[begins_here & is_as_before[around]], rows, starts)
         to_next = self.to_next[steps] != 0
         following = np.searchsorted(starts, self.ts[steps])
         self.row[steps[to_next]] = np.append(rows, _NO_SLICE)[following[to_next]]
