@@ -11,6 +11,7 @@ from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, ClockConstraint, ClockKind, Constraints, parse_clock
 from traceconv.align.identity import By, Identity, Recording, Seen, Together, View, Why, identified
 from traceconv.align.machines import Basis, Machine, machines_of
+from traceconv.align.messages import Text
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
@@ -427,11 +428,11 @@ def test_times_that_are_a_guess_tell_nothing() -> None:
 
 
 def test_times_that_events_contradict_tell_nothing_either() -> None:
-    found = align([trace("a", "vm"), trace("b", "vm"), trace("c", "vm")])
+    found, late = align([trace("a", "vm"), trace("b", "vm"), trace("c", "vm")]), Text.QUEUED()
     assert one(found.together) == [(By.PID, Basis.HOST, 0, 1), (By.PID, Basis.HOST, 0, 2)]
-    assert one(found.doubted([2], Verdict.INCONSISTENT, "late").together) == [(By.PID, Basis.HOST, 0, 1)]
-    assert not one(found.doubted([0, 2], Verdict.INCONSISTENT, "late").together)
-    assert found.doubted([2], Verdict.ASSUMED, "late").together == found.together
+    assert one(found.doubted([2], Verdict.INCONSISTENT, late).together) == [(By.PID, Basis.HOST, 0, 1)]
+    assert not one(found.doubted([0, 2], Verdict.INCONSISTENT, late).together)
+    assert found.doubted([2], Verdict.ASSUMED, late).together == found.together
 
 
 def test_inputs_alone_have_nothing_in_common() -> None:

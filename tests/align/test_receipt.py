@@ -140,7 +140,7 @@ def test_the_tracks_and_the_metadata_tell_it(traces: list[Trace], alignment: Ali
 
 def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
     def line(file: str, said: Message) -> ReceiptLine:
-        return ReceiptLine(file, "f", "c", "way", 0, None, "ok", warnings=(str(said),), said=(said,))
+        return ReceiptLine(file, "f", "c", "way", 0, None, "ok", said=(said,))
 
     def apart(gap: int, other: str) -> Message:
         return Text.WITH_HINTS(said=(Text.OVERLAPS_WITH_NONE(gap=gap, other=other),))

@@ -125,7 +125,7 @@ def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail")
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
         raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs)
     for one in contradictions:
-        alignment = alignment.doubted(one.inputs, one.verdict, str(one.text))
+        alignment = alignment.doubted(one.inputs, one.verdict, one.text)
     return alignment
 
 

@@ -34,13 +34,12 @@ class ReceiptLine:
         drift_ppm: by how much trace time runs faster than the clock, ppm.
         matches: the number of events matched with those of another input, if the map rests on them.
         residual_ns: the median distance that remains between matched events, ns; None without any.
-        warnings: reasons against the map, and assumptions that are wrong.
+        said: the warnings: reasons against the map, and assumptions that are wrong.
         note: the positions of the events, if not all were placed in the same way; else "".
         host: the host that the input states, "" if it states none.
         rank: the rank of the process in its job, None if the input states none.
         world_size: the number of processes of the job, None if the input does not state it.
         two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
-        said: the warnings with their fields, not as text.
     """
 
     file: str
@@ -53,13 +52,17 @@ class ReceiptLine:
     drift_ppm: float = 0.0
     matches: int = 0
     residual_ns: int | None = None
-    warnings: tuple[str, ...] = ()
+    said: tuple[Message, ...] = field(default=(), repr=False)
     note: str = ""
     host: str = ""
     rank: int | None = None
     world_size: int | None = None
     two_hosts: bool = False
-    said: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings as text."""
+        return tuple(map(str, self.said))
 
     @property
     def bound_text(self) -> str:
@@ -69,7 +72,8 @@ class ReceiptLine:
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
         members = asdict(replace(self, said=()))
-        del members["said"]
+        members = {("warnings" if name == "said" else name): value for name, value in members.items()}
+        members["warnings"] = self.warnings
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
         absent |= {name: members[name] is None for name in ("rank", "world_size")}
@@ -150,7 +154,7 @@ class Alignment:
         ]
         return [names.index(name) if known else -1 for name, known in zip(names, sure, strict=True)]
 
-    def doubted(self, inputs: Sequence[int], verdict: Verdict, text: object) -> Alignment:
+    def doubted(self, inputs: Sequence[int], verdict: Verdict, text: Message) -> Alignment:
         """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""
         maps = [
             {clock: replace(way, verdict=worse(way.verdict, verdict)) for clock, way in found.items()}
@@ -163,7 +167,7 @@ class Alignment:
             replace(
                 line,
                 verdict=str(worse(Verdict(line.verdict), verdict)),
-                warnings=(*line.warnings, str(text)) if index == inputs[-1] else line.warnings,
+                said=(*line.said, text) if index == inputs[-1] else line.said,
             )
             if index in inputs
             else line
@@ -229,11 +233,10 @@ def receipt_line(
         round(way.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
-        tuple(map(str, warnings)),
+        tuple(warnings),
         str(laid.note) if laid else "",
         host,
         source.rank,
         source.world_size,
         way.two_hosts,
-        tuple(warnings),
     )

@@ -209,14 +209,14 @@ def _warned(receipt: Sequence[ReceiptLine]) -> dict[str, list[str]]:
     seen: list[Message] = []
     found = defaultdict[str, list[str]](list)
     for line in receipt:
-        for warning, message in zip(line.warnings, line.said, strict=True):
+        for message in line.said:
             both = message.of_both(line.file)
             if both != message:
                 if both in seen:
                     continue
                 seen.append(both)
-            if line.file not in found[warning]:
-                found[warning].append(line.file)
+            if line.file not in found[str(message)]:
+                found[str(message)].append(line.file)
     return found
 
 
