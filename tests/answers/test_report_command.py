@@ -64,6 +64,9 @@ def test_a_report_names_what_was_lost(tmp_path: Path) -> None:
     assert said in run(cut, "--section", "operations").stdout
     assert sum(said in section for section in run(cut, "--format", "markdown").stdout.split("\n## ")) == 1
     assert "lost:" not in run(KINETO).stdout
+    table = run(cut, "--section", "operations", "--format", "csv")
+    assert said in table.stderr
+    assert "lost" not in table.stdout
 
 
 def test_a_window_is_named_by_each_section() -> None:

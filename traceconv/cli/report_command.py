@@ -192,6 +192,8 @@ def command(
         rendered = text(printed, shown.rows, width)
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
+    if shown.form == "csv":  # it has no place for notes, and losses are among them
+        say(*(note for section in printed for note in section.notes))
     if shown.path == "-":
         say(*rendered.split("\n")[:-1], err=False, whole=True)
     else:
