@@ -219,7 +219,7 @@ def test_what_is_not_certain_is_not_drawn(case: str, tmp_path: Path) -> None:
     paths = write_ranks(tmp_path, 2, 1, collectives=5)
     trace, found = drawn([read(paths[0]), changed(paths[1], change)])
     assert len(found) == count
-    note = f"{count} flows are drawn" if count else "no flows are drawn between collectives: of none of several ranks"
+    note = f"{count} flows are drawn" if count else "no flows are drawn between collectives: it is not certain"
     assert any(note in text for text in trace.sources[0].notes)
 
 

@@ -108,13 +108,13 @@ class AmbiguousAlignment(AlignmentError):
 
 
 class UnverifiedAlignment(AlignmentError):
-    """An assumption about clocks contradicts the events."""
+    """The events do not confirm the clocks: they may be of another run, or fit badly (exit code 3)."""
 
     verdict = "unverified"
 
 
 class InconsistentClocks(AlignmentError):
-    """Statements about clocks contradict each other or the events (exit code 4)."""
+    """Statements about clocks contradict each other, or the events contradict them (exit code 4)."""
 
     exit_code = 4
     verdict = "inconsistent"

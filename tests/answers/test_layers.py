@@ -189,7 +189,7 @@ def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample
 def test_a_note_says_how_many_samples_of_workers_are_in_a_layer() -> None:
     notes = layers(SliceTable(made([Slice(1, "a", 0, 30)], [Sample(5, at) for at in range(40)]))).notes
     assert "30 of 40 samples of worker threads count for the layer that their process was running" in notes
-    assert any("(median over layers: 0.0 % of their samples)" in note for note in notes)
+    assert any("(median over layers: 0.0 % of the samples of a layer)" in note for note in notes)
 
 
 def test_samples_that_several_threads_share_take_turns() -> None:

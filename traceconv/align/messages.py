@@ -78,7 +78,7 @@ class Text(enum.Enum):
     OTHER_PLACES = "{reason}; other offsets of {file}, relative to the best one: {rivals:moves}"
 
     # -- sequences ----------------------------------------------------------------------------------------------------
-    FEW_COMMON_EVENTS = "only {events} events of the same kinds of work, expected at least {least}"
+    FEW_COMMON_EVENTS = "both files show the same kinds of work in {events:event s} only, expected at least {least}"
     TRACES_DO_NOT_MEET = "the events of both files do not overlap at any offset that their clocks allow"
     NO_PLACE_FITS = "the events of both files fit at no offset"
     BEGIN_FITS = (
@@ -91,7 +91,7 @@ class Text(enum.Enum):
     END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another offset: a clock was set"
     REASON_AND_WHY = "{reason}; {why}"
     NO_STEADY_CLOCK = (
-        "{share:.0%} of the events match in order, but with no constant drift do all of them lie inside each other "
+        "{share:.0%} of the events match in order, but no constant drift puts them inside each other "
         "({apart:short} apart): {other_run}"
     )
     FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart: {other_run}"
@@ -109,8 +109,8 @@ class Text(enum.Enum):
     LOOKS_LIKE_TWO_RUNS = "{reason}, but durations are not correlated: these look like two runs ({compared})"
     MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs with the same work at the same times ({compared})"
     MAY_RUN_LATER = (
-        "{reason}; but a queue may run the work later than its calls, which neither formats nor durations exclude "
-        "({count} durations are correlated to {same:.0%})"
+        "{reason}; but a queue may run the work later than its calls ({count} durations are correlated to "
+        "{same:.0%}, which does not exclude it)"
     )
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
@@ -128,7 +128,9 @@ class Text(enum.Enum):
     BOTH_LOGS = "both files"
     OUTER_LOG = "the outer file"
     INNER_LOG = "the inner file"
-    FEW_DURATIONS = "only {known} slices of the same kinds of work have a duration, expected at least {least}"
+    FEW_DURATIONS = (
+        "both files have durations of the same kinds of work for {known:slice s} only, expected at least {least}"
+    )
     DURATIONS_FIT_ELSEWHERE = (
         "the durations fit nearly as well at {others} other offsets; {settle}, or one that starts with the profile"
     )
@@ -389,8 +391,8 @@ class Text(enum.Enum):
     BOTH_FILES_SAY = "as both files state them"
     ZONE_OPTION = "--tz {file:file}={zone}"
     ZONE_MOVED = (
-        "its local time was read as {was}, but {matches} events that match those of {other} fit only in {zone}, which "
-        "is used: {option} states it"
+        "its local time was read as {was}, but {matches} matches with {other} fit only in {zone}; {zone} is used: "
+        "{option} states it"
     )
     ZONES_WOULD_AGREE = "{options:and} would agree with the events; "
     EVENTS_CONTRADICT = (
@@ -456,7 +458,7 @@ class Text(enum.Enum):
     SAY_SAME_RUN = "if both are of one run: --same-run"
     CLOCKS_COMMAND = "`traceconv clocks {files:files}` lists what would help"
     SAY_OFFSET = "if you know the offset, --offset {file:file}=TIME adds it to all times of that file"
-    GUESS_OFFSET = "--offset {file:file}={move:option} makes both start together, which is a guess"
+    GUESS_OFFSET = "a guess, if both started together: --offset {file:file}={move:option}"
     ELSE = "{advice:; }"
     WOULD_RUN_OFF = "{file}: the known relations of its clock contradict each other: its drift would be {drift:drift}"
     LEAVE_OUT_OR_PLACE = "leave a file out, or place this one with --offset"
@@ -499,7 +501,7 @@ class Text(enum.Enum):
     OUT_OF_ORDER = "{count} out of order"
     ALL_IN_ORDER = "all in order"
     INDENTED = "  {line}"
-    CONTRADICTS_ITS_PLACE = "its events contradict its alignment with {other}: {check}"
+    CONTRADICTS_ITS_PLACE = "aligned with {other}, its events break a rule: {check}"
     SAY_WHERE_IT_BELONGS = (
         "place it by --anchor or --offset {name:file}=TIME (0ns: where its own times put it); --on-ambiguous best "
         "leaves it here and marks it"
@@ -524,10 +526,9 @@ class Text(enum.Enum):
     # -- collectives, ranks -------------------------------------------------------------------------------------------
     LEFT_BEFORE_ENTERED = "rank {left} left {name:repr} before rank {entered} entered it: {early}, {late}"
     COLLECTIVES_CONTRADICT = (
-        "{clocks} contradict their collectives: {count} of {all} are impossible with these offsets, by up to "
-        "{worst:short} ({place})"
+        "by {clocks}, {count} of {all} collectives are impossible, by up to {worst:short} ({place})"
     )
-    WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and of {other}, taken as equal,"
+    WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and of {other}, taken as equal"
     CLOCKS_OF_BOTH = "its clock and that of {other}"
     BECAUSE = "{text}: {why}"
     NO_OFFSET_EXPLAINS = (
@@ -546,16 +547,16 @@ class Text(enum.Enum):
     COLLECTIVE_NUMBERED = "{name:repr} number {seq}"
     OF_TWO_RANKS = "{collective} (rank {left} left it at {early}, rank {entered} entered it at {late})"
     HOSTS_ARE_APART = (
-        "the wall clock of {host} is {least:short} to {most:short} ahead of that of {other}, in the middle of the "
-        "recording, by {count:collective s} of both"
+        "by {count:collective s} of both, the wall clock of {host} is {least:short} to {most:short} ahead of that of "
+        "{other} (in the middle of the recording)"
     )
     HOSTS_MAY_BE_APART = (
-        "the wall clock of {host} is at most {least:short} behind and at most {most:short} ahead of that of {other}, "
-        "in the middle of the recording, by {count:collective s} of both"
+        "by {count:collective s} of both, the wall clock of {host} is at most {least:short} behind and "
+        "{most:short} ahead of that of {other} (in the middle of the recording)"
     )
     SEVERAL_ORDERS_FIT = (
-        "{files:list}: their collectives have no numbers (Seq), several offsets between their hosts make them "
-        "possible, and the wall clocks do not decide"
+        "{files:list}: their collectives have no numbers (Seq) and fit at several offsets between their hosts; the "
+        "wall clocks do not decide"
     )
     NO_ORDER_FITS = (
         "{files:list}: their collectives have no numbers (Seq), and it is not certain which records are one "

@@ -72,7 +72,7 @@ class Hosts:
     """The inputs whose clocks are related within their bounds: those of one host, and placed hosts.
 
     Attributes:
-        of: for each input the host whose wall clock is taken for that of the others; "" for those without one.
+        of: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
         users: for each input whether the user placed it.
     """
 

@@ -432,21 +432,21 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     if count:
         none, foreign = cells["samples"][-1], int(np.count_nonzero(sampled.line == NONE))
         text = f"{none} of {count} samples are in no layer"
-        why = "belong to processes without layers (if these are one machine under two names: --same-machine)"
+        why = "their processes have no layers (if these are one machine under two names: --same-machine)"
         if not foreign:
             found.append(f"{text}: no layer was running at their time")
         elif none == foreign:
-            found.append(f"{text}: they {why}")
+            found.append(f"{text}: {why}")
         else:
-            found.append(f"{text}: for {none - foreign} no layer was running at their time, {foreign} {why}")
+            found.append(f"{text}: at the time of {none - foreign} no layer was running; of {foreign}, {why}")
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
             found.append(f"{called}: not known, since the clock bound between the inputs is not known")
         else:
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
             share = f"{100 * shares[(len(shares) - 1) // 2]:.1f} %" if shares else ""
-            middle = f" (median over layers: {share} of their samples)" if shares else ""
-            found.append(f"{called}: samples so close to an edge of the layer that the clock bound decides{middle}")
+            middle = f" (median over layers: {share} of the samples of a layer)" if shares else ""
+            found.append(f"{called}: samples within the clock bound of an edge of the layer{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
         placed = workers - cells["worker_samples"][-1]

@@ -129,8 +129,8 @@ def _show_version(context: click.Context) -> None:
 def main() -> None:
     """Run the command line.
 
-    The exit code is 0 for done, 1 for failed, 2 for a wrong call, 3 for clocks that nothing relates surely enough, 4
-    for clocks about which contradicting things are known.
+    The exit code is 0 for done, 1 for failed, 2 for a wrong call, 3 if the evidence is too weak to align the inputs, 4
+    if statements about clocks contradict each other or the events.
     """
     for number in _ENDING:
         # One that is ignored, as with nohup, stays so.

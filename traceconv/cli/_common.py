@@ -104,7 +104,7 @@ _writing = (
         "--trim",
         default="",
         metavar="WINDOW",
-        help="Write only what happened in a window of time: that of an input (its FILE name), that of a slice "
+        help="Write only what happened in a window of time. WINDOW is the FILE name of an input, the name of a slice "
         "('ProfilerStep#3'), or an interval ('ProfilerStep#2..4', or 1.5ms..20ms from the start). Slices that cross an "
         "edge of the window stay whole. Events outside are counted.",
     ),

@@ -16,7 +16,7 @@ from traceconv.cli._recordings import Named, recordings_options
 from traceconv.cli._terminal import say, width_of
 from traceconv.io.limits import Limits
 from traceconv.io.shown import shortened, widths_within
-from traceconv.model.clocks import ClockMap
+from traceconv.model.clocks import ClockMap, Zero
 from traceconv.model.times import format_bound, format_time
 
 #: Columns whose texts are shortened where the terminal is narrow.
@@ -86,6 +86,8 @@ def _print_clocks(lines: list[ClockLine]) -> None:
     for line in lines:
         clock = line.clock
         zero = clock.run.value if clock.synthetic else clock.zero.value
+        if clock.zero is Zero.UNKNOWN and not clock.synthetic and line.realtime is not None:
+            zero = "given by an offset"
         way = ("nothing", "") if line.realtime is None else _way(line.realtime)
         name = clock.name if line.events else f"({clock.name})"
         rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *way))

@@ -277,9 +277,8 @@ class Tensorrt:
         "trtexec --loadEngine=model.engine --profilingVerbosity=detailed --exportLayerInfo=layers.json"
     )
     line_up: ClassVar[str] = (
-        "Times count from the start of the run, and profiles have none: use `--offset FILE=TIME`, for "
-        "instance with the start of the first inference in an Nsight Systems recording of the same run (nsys "
-        "profile trtexec ...)."
+        "Times count from the start of the run, and profiles have none: use `--offset FILE=TIME`. TIME can be the "
+        "start of the first inference in an Nsight Systems recording of the same run (nsys profile trtexec ...)."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("an inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),

@@ -30,7 +30,7 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
     """
     source, target, count = _pairs(traces, alignment)
     drawn = f"{len(source)} flows are drawn between the members of {count} collectives"
-    none = "no flows are drawn between collectives: of none of several ranks is it certain which is which"
+    none = "no flows are drawn between collectives: it is not certain which records of several ranks are one collective"
     merged.sources[0].notes.append(drawn if count else none)
     if not count:
         return merged

@@ -426,7 +426,7 @@ class FuriosaTable:
         "Rows, columns and ends of ids that a printed table omits are counted, but cannot be recovered.",
         "Tables of the print functions have no times: they are summaries, not timelines.",
         "The data frame has no pid and no name of the NPU.",
-        "The file of an RNGD device holds only cycles of an unknown frequency, so it is not known when a stage ran.",
+        "The file of an RNGD device counts cycles of an unknown frequency. It is not known when a stage ran.",
     )
     line_up: ClassVar[str] = (
         "start and end count from 1970: nothing is needed. Merged with the profiler's JSON of the same run, "

@@ -356,8 +356,7 @@ class TimedLog:
         ("fields of a JSON line", "args of the log entry; duration_ms and the like a slice"),
     )
     lost: ClassVar[tuple[str, ...]] = (
-        "The start and end of a duration follow from the time of its line, so they are as late as the line "
-        "was written.",
+        "A duration is taken to end at the time of its line. If the line was written late, its slice is late, too.",
         "The thread is not known unless the line states it.",
     )
     line_up: ClassVar[str] = (

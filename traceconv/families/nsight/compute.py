@@ -424,8 +424,8 @@ class NsightCompute:
     )
     record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
     line_up: ClassVar[str] = (
-        "It holds no times. Merged with one nvprof or Nsight Systems recording of the same program, the nth "
-        "row of a kernel becomes args of the nth launch of that name."
+        "It holds no times. Merge it with one nvprof or Nsight Systems recording of the same program. The nth "
+        "row of a kernel then becomes args of the nth launch of that name."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),

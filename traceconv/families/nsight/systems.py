@@ -365,6 +365,6 @@ class NsightSystems:
                 hint=_EXPORT,
             )
         out.note(
-            "the export holds no events: nothing was traced (see nsys profile --trace), the capture range was never "
-            "entered, or the export was limited to other tables"
+            "the export holds no events: nothing was traced (nsys profile --trace), the capture range never began, or "
+            "other tables were exported"
         )

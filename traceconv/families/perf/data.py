@@ -557,8 +557,8 @@ class PerfData:
         ("perf 6.1", "recorded", "threads, events, times, periods and CPUs against perf script of the same recordings"),
     )
     line_up: ClassVar[str] = (
-        "Record with -k CLOCK_MONOTONIC. The header then holds a reading of it and of the wall clock, so the "
-        "recording is aligned with files on either. No other tool reads perf's default clock (without -k)."
+        "Record with -k CLOCK_MONOTONIC. The header then holds readings of it and of the wall clock, which "
+        "align the recording with files on either. No other tool reads perf's default clock (without -k)."
     )
 
     def sniff(self, head: Head) -> Match:

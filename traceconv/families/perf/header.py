@@ -38,8 +38,8 @@ class PerfHeader:
         "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
     )
     line_up: ClassVar[str] = (
-        "It holds no events. Its pair of clock readings relates CLOCK_MONOTONIC of this machine to the wall "
-        "clock, also for other files of the machine. Better use perf script --header, which prints header "
+        "It holds no events. Its pair of clock readings relates CLOCK_MONOTONIC of its machine to the wall clock. "
+        "This holds for all files of the machine. Better use perf script --header, which prints header "
         "and events."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (

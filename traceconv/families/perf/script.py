@@ -541,7 +541,7 @@ class PerfScript:
     lost: ClassVar[tuple[str, ...]] = (
         "Addresses and offsets of frames are left out: a frame is its symbol and file.",
         "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs) are left out.",
-        "Without -F +pid, the process of a thread is known only if a merged file shows a thread of that number.",
+        "Without -F +pid, the process of a thread is known only if another merged file shows that thread.",
         NO_CPU_HELP,
     )
     checked = (

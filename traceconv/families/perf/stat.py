@@ -246,8 +246,8 @@ class _Reader:
         first, before = self.recordings[0], self.recordings[-2]
         end = before.start + max(before.last, before.elapsed or 0)
         self._out.note(
-            "several recordings in one file: each stands at the difference of their `started on`, which is good to a "
-            "second, or at the end of the one before"
+            "several recordings in one file: each starts at its `started on`, known to a second, or at the end of the "
+            "one before"
         )
         if first.started is None or self._now.started is None:
             return end

@@ -25,7 +25,7 @@ from traceconv.model.trace import I32, Level, StackId, TrackId, TrackKind
 
 UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",
-    "the time of an event is on a clock that no snapshot of the file relates to the clock of the trace",
+    "the clock of an event is not related to the clock of the trace by any snapshot of the file",
 )
 HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file, so it is not drawn")
 

@@ -69,8 +69,8 @@ class PerfettoProto:
         """Return a note on weights of samples that the format cannot hold; Perfetto shows everything else."""
         bounded = bounded_weights(trace.samples)
         notes = (
-            f"{bounded} call stack samples have another weight in the .pftrace: it holds totals from 0 to 2^64 - 1, "
-            "and the weights of one name on one CPU add up to more, or to less than 0"
+            f"{bounded} call stack samples have another weight in the .pftrace: the weights of one name on one CPU "
+            "add up to a total outside 0 to 2^64 - 1"
         )
         return [notes] if bounded else []
 
