@@ -37,8 +37,8 @@ _HELP = (
     "Each line takes 1 µs, so that a phase is as long as it has lines; calls of one thread do not overlap."
 )
 _STAMPED_HELP = (
-    "A line is drawn at the time when it arrived at the log collector. A call ends at its line, or at the start of the "
-    "next call of its thread, whichever is earlier."
+    "Lines stand where a log collector stamped their arrival; a call ends at its line, or where the next call of its "
+    "thread begins, if its line arrived only after that."
 )
 _SYNTHETIC = " (synthetic)"
 _CALL = re.compile(r"ORT NM EP compute_func: *(?P<ms>\S*)(?P<unit> ms)?")

@@ -72,7 +72,7 @@ _HALF_DAY_NS = _DAY_NS // 2
 #: The total and the rows are rounded to 3 decimals, the rows of some versions to 2.
 _ROUNDING_NS = 6
 _MEANS_HELP = (
-    "Each slice is as long as the mean time of its node. The debugger measured it by running the node alone. "
+    "Each slice is as long as the mean time of its node, which the debugger measured by running the node alone. "
     "Positions are synthetic: one after the other, in the order of "
 )
 _CLOCK_HELP = (

@@ -50,7 +50,7 @@ _KEYS = {"ts", "tid", "pid", "name", "ph"}
 _LOOKED_AT = 64
 _ENOUGH = 8
 _TRACK_HELP = (
-    "Each slice is as long as the mean time of its node. The debugger measured it by running the node alone. "
+    "Each slice is as long as the mean time of its node, which the debugger measured by running the node alone. "
     "Positions are sums of the means, in the order of the graph."
 )
 
