@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.align.pairs import TRUTH, recordings, trace_of
+from tests.align.test_hosts import MS, NOW, SECOND, log, profile
 from tests.benchmarks.alignment.simulate import Shape
-from traceconv.align import Alignment, ReceiptLine, align
+from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
 from traceconv.align.messages import Message, Text
@@ -49,32 +52,60 @@ def test_the_table_has_no_columns_that_say_nothing(alignment: Alignment) -> None
     assert header.split() == ["file", "clock", "placed", "by", "within", "verdict"]
 
 
-def line(clock: str, offset_ns: int, bound_ns: int | None = 20_001) -> ReceiptLine:
-    return ReceiptLine(f"{clock}{offset_ns}", "f", clock, "way", offset_ns, bound_ns, "ok")
-
-
-EPOCH = 1_790_857_026 * 10**9
-
-
 @pytest.mark.parametrize(
-    ("lines", "moved"),
+    ("moves", "shown"),
     [
-        ([line("a", 0), line("b", 0)], [None, None]),
-        ([line("a", 0), line("b", -350_123)], ["0", "-350 µs"]),
-        ([line("a", 5), line("b", 1_500_005)], ["0", "+1.5 ms"]),
-        ([line("a", EPOCH), line("b", 0)], [None, None]),
-        ([line("a", EPOCH), line("b", -350_123)], ["", "-350 µs"]),
-        ([line("a", EPOCH), line("a", EPOCH + 2_000_000), line("b", EPOCH - 10**15)], ["", "+2 ms", ""]),
-        ([line("a", 0), line("b", 7_200 * 10**9)], ["0", "+2 h"]),
+        ([0, 0], [None, None]),
+        ([None, 0], [None, None]),
+        ([0, -350_123], ["0", "-350 µs"]),
+        ([1_500_000, 0], ["+1.5 ms", "0"]),
+        ([None, 7_200 * SECOND], ["", "+2 h"]),
     ],
 )
-def test_the_receipt_says_how_far_files_were_moved(lines: list[ReceiptLine], moved: list[str | None]) -> None:
-    """What turns a clock into one that counts from 1970 is for --verbose."""
-    assert [row.get("moved") for row in receipt_cells(lines, [])] == moved
+def test_the_table_shows_how_far_files_were_moved(moves: list[int | None], shown: list[str | None]) -> None:
+    lines = [ReceiptLine(f"{ns}", "f", "c", "way", NOW, 20_001, "ok", moved_ns=ns) for ns in moves]
+    assert [row.get("moved") for row in receipt_cells(lines, [])] == shown
     assert [row["within"] for row in receipt_cells(lines, [])] == ["±20 µs"] * len(lines)
     exact = receipt_cells(lines, [], verbose=True)
     assert [row["within"] for row in exact] == ["±20.001 µs"] * len(lines)
-    assert exact[0]["offset"] == ("+1790857026 s" if lines[0].offset_ns == EPOCH else f"+{lines[0].offset_ns} ns")
+    assert exact[0]["offset"] == "+1790857026 s"
+
+
+def of_unknown_clock(name: str) -> Trace:
+    return trace_of(Events(np.array([0.0, 1e9]), np.ones(2), np.zeros(2, np.int32), 0), name)
+
+
+@pytest.mark.parametrize(
+    ("traces", "more", "moves"),
+    [
+        ([profile("a", "one"), profile("b", "one", NOW - SECOND)], {}, [0, 0]),
+        ([profile("a", "one"), profile("b", "two", NOW - SECOND)], {}, [0, 0]),
+        ([profile("a", "one"), profile("b", "one", NOW - SECOND)], {"offsets": {1: 5 * MS}}, [0, 5 * MS]),
+        ([profile("a", "one"), profile("b", "one", NOW - SECOND)], {"offsets": {0: 5 * MS}}, [5 * MS, 0]),
+        ([profile("a", "one"), log("b", "one")], {}, [0, 0]),
+        ([profile("a", "one"), of_unknown_clock("b")], {"offsets": {1: NOW}}, [0, None]),
+        ([of_unknown_clock("a"), of_unknown_clock("b")], {"offsets": {1: 5 * MS}}, [0, 5 * MS]),
+        ([profile("a", "one", NOW), profile("b", "two")], {"anchors": ["a@1s=b@1.005s~1us"]}, [0, -5 * MS]),
+    ],
+)
+def test_how_far_a_file_was_moved_is_against_what_it_states(
+    traces: list[Trace], more: dict[str, Any], moves: list[int | None]
+) -> None:
+    names = [trace.sources[0].name for trace in traces]
+    constraints = parse_constraints(names, anchors=more.get("anchors", ()))
+    policy = Policy(on_ambiguous="best")  # some of these do not overlap
+    alignment = align(traces, more.get("offsets"), policy, constraints=constraints)
+    assert [line.moved_ns for line in alignment.receipt] == moves
+    assert not any("moved_ns" in line.as_json() for line in alignment.receipt)
+
+
+def test_a_file_that_was_moved_by_events_is_compared_at_its_first_event(
+    traces: list[Trace], alignment: Alignment
+) -> None:
+    (way,) = alignment.maps[1].values()
+    first = int(traces[1].slices.ts.min())
+    assert way.drift
+    assert [line.moved_ns for line in alignment.receipt] == [0, way.at(first) - first]
 
 
 def test_the_table_names_inputs_without_events(alignment: Alignment) -> None:

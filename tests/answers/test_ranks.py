@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
+from tests.align.test_hosts import SECOND
 from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, kernel
 from tests.benchmarks.ranks import Scene, judged, write_job
 from tests.golden import ROOT
@@ -25,6 +26,8 @@ from traceconv.align.collectives import Occurrences
 from traceconv.answers.ranks import shown_ranks, waits
 from traceconv.answers.section import Section
 
+#: A wall clock that is 9 ms ahead, when the others are at `BASE`.
+AHEAD = BASE + 9 * MS
 SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 
 
@@ -33,14 +36,16 @@ def tables(*paths: Path, **more: Any) -> dict[str, Section]:
     return {section.name: section for section in sections}
 
 
-def write(folder: Path, ranks: dict[int, list[Json]], world: int | None = 2, hosts: str = "node7") -> list[Path]:
+def write(
+    folder: Path, ranks: dict[int, list[Json]], world: int | None = 2, hosts: str = "node7", base: int = BASE
+) -> list[Path]:
     """Ranks of a job, as Kineto writes them; the times of the events in ns."""
     paths = []
     for rank, events in ranks.items():
         info = {"backend": "nccl", "rank": rank} | ({} if world is None else {"world_size": world})
         top = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info, "host_name": hosts}
         paths.append(folder / f"rank{rank}.json")
-        paths[-1].write_text(json.dumps({**top, "baseTimeNanoseconds": BASE, "traceEvents": events}))
+        paths[-1].write_text(json.dumps({**top, "baseTimeNanoseconds": base, "traceEvents": events}))
     return paths
 
 
@@ -145,6 +150,14 @@ def test_a_missing_rank_may_be_the_last(tmp_path: Path) -> None:
     assert (row["last"], row["last_rank"], row["missing"]) == ("not known (1 rank missing)", None, "2")
     assert "no recording of rank 2 of 3" in found["ranks"].notes
     assert [one["caused_ns"] for one in found["ranks"].records()] == [None, None]
+
+
+def test_ranks_of_a_host_are_one_row_whatever_their_times_count_from(tmp_path: Path) -> None:
+    paths = write(tmp_path, {rank: [collective(0, MS, 1)] for rank in (0, 1)})
+    late = {rank: [collective(SECOND, MS, 1)] for rank in (1,)}
+    paths[1:] = write(tmp_path, late, base=BASE - SECOND)
+    (row,) = tables(*paths)["hosts"].records()
+    assert (row["host"], row["ranks"], row["moved_ns"], row["bound_ns"]) == ("node7", "0-1", 0, 21_000)
 
 
 def test_hosts_whose_clocks_are_not_related_name_nobody(tmp_path: Path) -> None:
@@ -273,15 +286,15 @@ def test_clocks_of_hosts_are_those_that_their_collectives_tell(tmp_path: Path) -
 
 
 def test_how_far_each_host_was_moved(tmp_path: Path) -> None:
-    """Against the first one, and not what turns the times of its profiler into those since 1970."""
-    paths = write(tmp_path, {0: [collective(n * MS, 500 * US, n) for n in range(3)]})
-    paths += write(tmp_path, {1: [collective(n * MS, 500 * US, n) for n in range(3)]}, hosts="node8")
-    document = json.loads(paths[1].read_text())
-    document["baseTimeNanoseconds"] += 40 * US
-    paths[1].write_text(json.dumps(document))
-    hosts = tables(*paths)["hosts"].records()
-    assert [(row["host"], row["moved_ns"]) for row in hosts] == [("node7", 0), ("node8", 40 * US)]
-    assert hosts[1]["offset_ns"] - hosts[0]["offset_ns"] == 40 * US
+    """Against its own wall clock, which is 9 ms ahead; its files count from different times."""
+    paths = []
+    for rank, host, base, zero in ((0, "node7", BASE, 0), (1, "node8", AHEAD, 0), (2, "node8", AHEAD, SECOND)):
+        events = [collective(zero + n * MS, 500 * US, n, "[0, 1, 2]") for n in range(20)]
+        paths += write(tmp_path, {rank: events}, 3, host, base - zero)
+    first, second = tables(*paths)["hosts"].records()
+    assert (first["host"], first["ranks"], first["moved_ns"]) == ("node7", "0", 0)
+    assert (second["host"], second["ranks"], second["verdict"]) == ("node8", "1-2", "ok")
+    assert abs(second["moved_ns"] + 9 * MS) <= second["bound_ns"] < MS
 
 
 def test_clocks_of_hosts_that_only_seem_to_agree_name_nobody(tmp_path: Path) -> None:

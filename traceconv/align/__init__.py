@@ -32,7 +32,7 @@ from traceconv.align.input_warnings import (
 from traceconv.align.inputs import Inputs, Policy, gathered
 from traceconv.align.messages import Message
 from traceconv.align.placement import Placed, place, related_ways
-from traceconv.align.receipt import Alignment, ReceiptLine, receipt_line
+from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_line
 from traceconv.model.clocks import ClockMap
 from traceconv.model.trace import Trace
 
@@ -91,10 +91,12 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
     """Return the alignment, with a line of the receipt for each clock."""
     maps = [{one.clock: placed.ways[one.key] for one in inputs.of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, constraints)
+    by_files = inputs.of_files.maps_to(inputs.target)
     receipt = [
         receipt_line(
             one,
             placed.ways[one.key],
+            moved_ns(one, placed.ways[one.key], by_files.get(one.domain), inputs.target),
             placed.pairs,
             warnings[one.key],
             placed.placements.get(one.index),

@@ -192,6 +192,7 @@ class Inputs:
         traces: the inputs, with private clock domains marked as their own.
         clocks: the clocks that have events, in order of the inputs.
         graph: the relations between clocks that files and user state.
+        of_files: those that the files state, without what the user states and what collectives and events show.
         target: the clock domain of trace time.
         stated: all other statements.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
@@ -203,6 +204,7 @@ class Inputs:
     traces: Sequence[Trace]
     clocks: Sequence[ClockInput]
     graph: ClockGraph
+    of_files: ClockGraph
     target: ClockDomain
     stated: Stated
     hosts_apart: Sequence[HostsApart] = ()
@@ -243,6 +245,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
     machines = machines_of(traces, stated.traces, constraints, boots)
     stated = replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=notes)
     graph = _graph(stated, same_machine=constraints.same_machine)
+    of_files = _graph(Stated(*lines_of_readings(sure)))
     moved = {
         index: moved_by_user(ns, constraints.offsets_within.get(index, 0)) for index, ns in constraints.offsets.items()
     }
@@ -259,10 +262,11 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
         for number in spans(trace)
     ]
     beside = {REALTIME.owned_by(host): REALTIME.owned_by(first) for host, first in graph.join_hosts().items()}
-    return Inputs(found, clocks, graph, _trace_time(clocks, graph), stated, beside=beside, repeats=repeated(found))
+    target = _trace_time(clocks, graph)
+    return Inputs(found, clocks, graph, of_files, target, stated, beside=beside, repeats=repeated(found))
 
 
-def _graph(stated: Stated, *, same_machine: bool) -> ClockGraph:
+def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
     """Return the graph of all clocks, with all relations between them.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, looks_like_unix_time, worse
+from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
@@ -40,6 +40,7 @@ class ReceiptLine:
         rank: the rank of the process in its job, None if the input states none.
         world_size: the number of processes of the job, None if the input does not state it.
         two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
+        moved_ns: how much later the first event is than its file states, ns; None if not known. Not in the metadata.
     """
 
     file: str
@@ -58,6 +59,7 @@ class ReceiptLine:
     rank: int | None = None
     world_size: int | None = None
     two_hosts: bool = False
+    moved_ns: int | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -74,29 +76,27 @@ class ReceiptLine:
         members = asdict(replace(self, said=()))
         members = {("warnings" if name == "said" else name): value for name, value in members.items()}
         members["warnings"] = self.warnings
+        del members["moved_ns"]
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
         absent |= {name: members[name] is None for name in ("rank", "world_size")}
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
-def moves_of(receipt: Sequence[ReceiptLine]) -> list[int | None]:
-    """Return how far each clock was moved against the first one, ns; None if it cannot be compared with it.
+def moved_ns(clock: ClockInput, way: ClockMap, by_file: ClockMap | None, target: ClockDomain) -> int | None:
+    """Return how much later the first event of a clock is on trace time than its file states, ns; None if not known.
 
-    An offset from a clock to another one that counts from 1970 is not a move: such lines are compared with the first
-    one of the same clock, which has None, and all others with trace time, if the first line is one of them.
+    Args:
+        clock: the clock.
+        way: its map to trace time.
+        by_file: the same map by what the files alone state; None if they do not relate the two. Then the times of the
+            file are compared as they are, unless they are synthetic, or trace time counts from 1970.
+        target: the clock domain of trace time.
     """
-    moves: list[int | None] = []
-    bases: dict[str, int] = {}  # by clock: its first offset to a clock that counts from 1970
-    for line in receipt:
-        if looks_like_unix_time(abs(line.offset_ns)):
-            known = line.clock in bases
-            base = bases.setdefault(line.clock, line.offset_ns)
-            moves.append(line.offset_ns - base if known else None)
-        else:
-            first = receipt[0].offset_ns
-            moves.append(line.offset_ns - (0 if looks_like_unix_time(abs(first)) else first))
-    return moves
+    if by_file is None and (clock.domain.synthetic or target.is_wall_clock):
+        return None
+    first = clock.span()[0]
+    return way.at(first) - (by_file or ClockMap()).at(first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,7 @@ class Aligned:
 def receipt_line(
     clock: ClockInput,
     way: ClockMap,
+    moved: int | None,
     pairs: Sequence[PairEstimate],
     warnings: Sequence[Message],
     placement: Placement | None,
@@ -209,6 +210,7 @@ def receipt_line(
     Args:
         clock: the clock.
         way: its map to trace time.
+        moved: how much later its first event is than its file states, ns; None if not known.
         pairs: all estimates; those that the map rests on count.
         warnings: the warnings for the clock.
         placement: which slices of its input lie in which, if it was placed by durations.
@@ -239,4 +241,5 @@ def receipt_line(
         source.rank,
         source.world_size,
         way.two_hosts,
+        moved,
     )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.receipt import moves_of
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
@@ -64,7 +63,6 @@ _HOSTS = (
     Column("host", "host", Unit.TEXT),
     Column("ranks", "ranks", Unit.TEXT),
     Column("moved_ns", "moved", Unit.NS),
-    Column("offset_ns", "offset", Unit.NS, detail=True),
     Column("drift_ppm", "drift, ppm", Unit.RATE),
     Column("bound_ns", "within", Unit.NS),
     Column("verdict", "verdict", Unit.TEXT),
@@ -378,13 +376,15 @@ def _named(names: Sequence[str]) -> str:
 
 def _add_hosts(section: Section, lines: Sequence[ReceiptLine]) -> None:
     """Add a row for each host, and for each of its clocks if they were placed differently."""
-    ranks_of: defaultdict[tuple[Cell, ...], set[int]] = defaultdict(set)
-    for number, (line, moved) in enumerate(zip(lines, moves_of(lines), strict=True)):
-        ahead = moved if number else moved or 0  # the first one is what others are compared with
-        placed = (line.host or None, ahead, line.offset_ns, line.drift_ppm, line.bound_ns, line.verdict, line.method)
-        ranks_of[placed].add(line.rank or 0)
-    for (host, *rest), own in sorted(ranks_of.items(), key=lambda one: min(one[1])):
-        section.rows.append((host, shown_ranks(own), *rest))
+    placed: defaultdict[tuple[Cell, ...], list[ReceiptLine]] = defaultdict(list)
+    for line in lines:
+        moved = None if line.drift_ppm else line.moved_ns  # with a drift, it depends on the first event of the rank
+        placed[line.host, moved, line.drift_ppm, line.bound_ns, line.verdict, line.method].append(line)
+    groups = [sorted(group, key=lambda line: line.rank or 0) for group in placed.values()]
+    for one, *others in sorted(groups, key=lambda group: group[0].rank or 0):
+        own = {line.rank or 0 for line in (one, *others)}
+        rest = (one.moved_ns, one.drift_ppm, one.bound_ns, one.verdict, one.method)
+        section.rows.append((one.host or None, shown_ranks(own), *rest))
     if len({line.host for line in lines}) > 1:
         section.notes += list(
             dict.fromkeys(f"{line.host or '(no host)'}: {line.method}, {line.bound_text}" for line in lines)

@@ -16,7 +16,6 @@ from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
 from traceconv.align.messages import Message
-from traceconv.align.receipt import moves_of
 from traceconv.api import Output, Result
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -242,9 +241,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
         files: the names of all inputs.
         verbose: whether to say what was added to the times of each clock, and every digit.
     """
-    moves = moves_of(receipt)
-    shown = [_signed(ns) if any(moves) and ns is not None else "" for ns in moves]
-    moved = {id(line): text for line, text in zip(receipt, shown, strict=True)}
+    any_moved = any(line.moved_ns for line in receipt)
     several_hosts = len({line.host for line in receipt if line.host}) > 1
     columns: dict[str, Callable[[ReceiptLine], str]] = {
         "file": lambda line: line.file,
@@ -252,7 +249,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
         "rank": lambda line: "" if line.rank is None else str(line.rank),
         "clock": lambda line: line.clock,
         "placed by": lambda line: line.method,
-        "moved": lambda line: moved[id(line)],
+        "moved": lambda line: "" if line.moved_ns is None or not any_moved else _signed(line.moved_ns),
         "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}" if verbose else "",
         "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
         "within": lambda line: line.bound_text if verbose else _bound(line),

@@ -11,6 +11,7 @@ import enum
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -567,14 +568,12 @@ class ClockGraph:
 
         A wall clock without an owner stands for that of the first host.
         """
-        domains = list(self._edges)
-        for i, one in enumerate(domains):
-            for other in domains[i + 1 :]:
-                if one.same_timebase(other):
-                    self._edges[one].append((other, ClockMap()))
-                    self._edges[other].append((one, ClockMap()))
+        shared = [domain for domain in self._edges if domain.is_wall_clock or not domain.owner]
+        for one, other in combinations(shared, 2):
+            if one.same_timebase(other):
+                self.relate(one, other, ClockMap())
         walls: dict[str, ClockDomain] = {}
-        for domain in domains:
+        for domain in shared:
             if domain.is_wall_clock:
                 walls.setdefault(domain.owner, domain)
         anybodys = walls.pop("", None)
