@@ -161,7 +161,7 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "anchor.json").unlink()
     found, result = recorded(tmp_path, str(tmp_path))
     assert (result.returncode, found["command"]["pid"]) == (126, None)
-    assert b"is not a program that can be run\nhint: a script needs chmod +x" in result.stderr
+    assert b"is not executable\nhint: a script needs chmod +x" in result.stderr
 
 
 @needs_linux

@@ -643,7 +643,7 @@ def test_nothing_is_written_where_the_merge_fails_later(tmp_path: Path, monkeypa
     os.symlink(tmp_path, "linked")
     for beside in ("./out.json", str(output), "linked/out.json"):
         refused = refusal(run("merge", KINETO, ONEDNN, "--report", beside, "-o", "out.json"))
-        assert "the trace goes there" in refused.message
+        assert "the output has the same name" in refused.message
     twice = refusal(run("align", KINETO, ONEDNN, "--report", "report.json", "--report", "./report.json"))
     assert "is given twice" in twice.message
     assert {path.name for path in tmp_path.iterdir()} == {"damaged.json", "linked"}

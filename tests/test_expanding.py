@@ -41,7 +41,7 @@ CONTENT = {
 }
 REASONS = {
     "notes.txt": "no known format; it begins with 'nothing that is known'",
-    "app.log": "a plain log: it is taken if it is named itself",
+    "app.log": "a plain log: name it to include it",
     ".hidden.json": "hidden",
 }
 

@@ -451,7 +451,7 @@ def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs:
     for path in paths:
         reports.check_ending(path)
         if _same_place(path, output):
-            raise UsageError(f"--report {path}: the trace goes there", hint="give the report another name")
+            raise UsageError(f"--report {path}: the output has the same name", hint="give the report another name")
         if sum(_same_place(path, other) for other in paths) > 1:
             raise UsageError(f"--report {path} is given twice", hint="one page and one for programs: .html and .json")
         refuse_overwriting(inputs, path)

@@ -130,7 +130,7 @@ def expand(
                 take(Recording(file, number, is_inside=True))
             elif found := _recognised(file, limits, expanded):
                 if getattr(found.cls, "only_named", False):
-                    expanded.left_out[shown(file)] = "a plain log: it is taken if it is named itself"
+                    expanded.left_out[shown(file)] = "a plain log: name it to include it"
                 else:
                     inside.append((file, found))
         if not each:

@@ -98,7 +98,7 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
         cls, match = found
         streams = [stream for stream in one.streams if one.by_name or answer_of(cls, stream).certainty > Certainty.NO]
         if streams:
-            many = f", from {len(streams)} writers whose marks are taken off" if len(streams) > 1 else ""
+            many = f", from {len(streams)} writers whose prefixes are removed" if len(streams) > 1 else ""
             return Recognised(source, cls, match.reason + many, streams)
     cls, match = named or identify(source, among)
     return Recognised(source, cls, match.reason)
@@ -172,7 +172,9 @@ def read_recognised(
     _report_long_lines(found.source, about)
     if any(traces):
         words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
-        about.notes.append(f"the lines bear marks of who wrote them ({words}): each writer was read by itself")
+        about.notes.append(
+            f"the prefixes of the lines name their writers ({words}): the lines of each writer were read on their own"
+        )
     validate(trace)
     return trace
 

@@ -92,7 +92,7 @@ TASK_RANGE = declare(
 TASKS_MERGED = declare(
     "check-json.tasks_merged",
     Severity.DATA_LOSS,
-    "Perfetto takes processes or threads for one: pids and tids beyond 32 bits or below 0 become 0, and tid 0 the pid",
+    "Perfetto merges processes or threads: pids and tids beyond 32 bits or below 0 become 0, and tid 0 the pid",
 )
 NO_PID = declare(
     "check-json.no_pid", Severity.DATA_LOSS, "without a pid viewers lose the event or put it into process 0"

@@ -56,9 +56,7 @@ def _not_run(program: str, status: int) -> TraceconvError:
     """Return why a command did not run; `status` is what a shell makes of it."""
     if status == anchor.NOT_FOUND:
         return UsageError(f"{program}: no such program", hint="for shell built-ins use: -- sh -c 'COMMAND'")
-    return UsageError(
-        f"{program}: is not a program that can be run", hint="a script needs chmod +x, or its interpreter"
-    )
+    return UsageError(f"{program}: is not executable", hint="a script needs chmod +x, or its interpreter")
 
 
 def _write(target: str, content: dict[str, object], force: bool) -> None:

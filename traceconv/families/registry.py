@@ -177,7 +177,9 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
     surest = max((match.certainty for _, match in found), default=Certainty.NO)
     if surest is Certainty.NO and among:
         raise UnrecognizedFormat(
-            f"is not of the formats {', '.join(among)}", hint="without --from the format is found", at=source.display
+            f"is not of the formats {', '.join(among)}",
+            hint="without --from, the format is detected",
+            at=source.display,
         )
     if surest is Certainty.NO:
         raise _unrecognized(source)

@@ -140,8 +140,8 @@ class _Times(msgspec.Struct):
         self.out.clocks.set_default(replace(RUN_CLOCK, resolution_ns=self.step))
         if self.step > RUN_CLOCK.resolution_ns:
             self.out.note(
-                f"times are printed with six digits, in the end in steps of {format_time(self.step)}; the durations "
-                "of copies and of `compute` are finer, and what follows them is drawn behind them"
+                f"starts are printed with six digits, so the last ones are in steps of {format_time(self.step)}; "
+                "durations are finer, so a slice after a copy or `compute` is drawn at its end"
             )
 
     def _placed(self, record: Record) -> Iterator[tuple[int, str, int, int]]:

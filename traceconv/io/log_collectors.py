@@ -181,7 +181,7 @@ class Stream(Source):
         """Notes for users about the removed prefixes."""
         if self._writer is not None:
             return []
-        return ["nearly each line has a mark of its own before it, such as its number: the marks were taken off"]
+        return ["nearly every line has a prefix of its own, such as its number: the prefixes were removed"]
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:

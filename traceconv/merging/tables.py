@@ -85,7 +85,7 @@ def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:
     if host is None:
         fitting = [other.name for other in trace.sources if other.format in source.belongs_to]
         what = f"could be about {' or '.join(fitting)}" if fitting else f"no {' or '.join(source.belongs_to)} input"
-        source.notes.append(f"the table stands on its own: {what}")
+        source.notes.append(f"the table is shown on its own: {what}")
     else:
         source.notes.append(f"the table is shown with {trace.sources[host].name}")
 

@@ -432,7 +432,7 @@ def _set_clock(out: Builder, is_old: bool) -> None:
         out.note("the times are so large that they can only count microseconds since 1970: read as Unix time")
     elif is_old:
         out.clocks.set_default(RUN_CLOCK)
-        out.note("MXNet up to 1.1 counts time from the start of its profiler; when that was, the file does not say")
+        out.note("MXNet up to 1.1 counts time from the start of its profiler, which the file does not state")
     else:
         out.clocks.set_default(BOOT_CLOCK)
         out.note("the times are too small for Unix time: taken as time since boot, as on Windows and macOS")

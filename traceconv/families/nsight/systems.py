@@ -135,8 +135,8 @@ class _Reader:
                 self._out.metadata["nsys_start"] = {"utc_epoch_ns": epoch, "utc": _fact(text)}
                 return
         self._out.note(
-            "the export does not say, in a time that can be, when the session began (TARGET_INFO_SESSION_START_TIME, "
-            "since 2021): say it with --offset to merge it with others"
+            "the export states no valid start of the session (TARGET_INFO_SESSION_START_TIME, since 2021): place it "
+            "with --offset to merge it"
         )
 
     # -- calls ------------------------------------------------------------------------------------------------

@@ -191,8 +191,8 @@ def _set_clock(out: Builder) -> None:
         return
     out.clocks.set_default(replace(_UNKNOWN_CLOCK, owner=out.info.name))
     out.note(
-        "the times do not count from 1970, as those of nvprof do: another tool has moved them; "
-        "they line up with other files by --offset only"
+        "the times do not count from 1970 as nvprof writes them: another tool moved them; only --offset aligns them "
+        "with other files"
     )
 
 

@@ -476,7 +476,8 @@ class Header(msgspec.Struct):
             out.note("the times count from 1970 by their size: taken as CLOCK_REALTIME (-k CLOCK_REALTIME)")
             return REALTIME
         out.note(
-            "recorded with perf's default clock, which no other tool reads; with -k CLOCK_MONOTONIC, others do"
+            "recorded with perf's default clock, which no other tool reads; record with -k CLOCK_MONOTONIC, which "
+            "others read"
             if self.known
             else "the file does not name its clock (it is perf's default clock if recorded without -k)"
         )

@@ -408,7 +408,7 @@ class _Reader:
                 parent = self._group(recording, row.place)
                 table = tables[row.place] = self._out.tracks.totals("whole run", parent)
             self._out.totals(table, row.label, "perf stat", row.args(), number)
-        self._out.note("one count for the whole run, whose length is not told: a table without a timeline")
+        self._out.note("one count for the whole run, whose length is not stated: a table without a timeline")
 
 
 def _ctime(text: str) -> datetime | None:

@@ -113,7 +113,7 @@ class Rocprof:
         (
             "rocprofv2 of ROCm 5.7, rocprof of ROCm 2 to 6",
             "ROCm's changelog and guide, outputs in tutorials (columns and single rows)",
-            "the columns; a whole file was not at hand, of the Chrome JSON not even a part",
+            "the columns; no whole file was at hand, and nothing of the Chrome JSON",
         ),
     )
 

@@ -381,7 +381,7 @@ class TvmDebugger:
         if has_clock and not self.date:
             file = shlex.quote(out.info.name)
             out.note(
-                "Start Time and End Time are local times of day: to line them up with other files give the day, "
+                "Start Time and End Time are local times of day: to align them with other files, give the day: "
                 f"--date {file}=2018-10-26 --tz {file}=+02:00"
             )
 

@@ -161,8 +161,8 @@ class _Writer:
             last.ts = 0
         where = "drawn inside the last one, which lasted as long" if around else "drawn one after the other"
         self._out.note(
-            "calls add up to more than Total: some contain others (functions in the Relax VM); which, the report "
-            f"does not say: {where}"
+            "calls add up to more than Total: some contain others (functions in the Relax VM), but the report does "
+            f"not state which: {where}"
         )
         return last if around else None
 

@@ -379,8 +379,8 @@ class _Reader:
             out.counter(track, end, 0, number)
         width = format_time(max(widths, default=0))
         out.note(
-            f"a timeline in bins of {width}: nothing finer is known, and behind the last bin the counters are 0; "
-            "times count from the start of the collection (see vtune -report summary), say it with --offset to merge"
+            f"a timeline in bins of {width}: the counters are 0 after the last bin; times count from the start of the "
+            "collection (vtune -report summary prints it): give it with --offset to merge"
         )
 
     def _counter(
@@ -415,7 +415,7 @@ class _Reader:
                 raise self._source.malformed("the times sum up to more than 146 years")
             self._draw(root, track, start)
             start += root.length
-        out.note("sums of a call tree, drawn as nested slices of real lengths: when things happened is not in the file")
+        out.note("sums of a call tree, drawn as nested slices of real lengths; the file does not state when they ran")
 
     def _check_shares(self, report: Report, roots: list[_Node]) -> None:
         """Report contradictions between shares and lengths."""
