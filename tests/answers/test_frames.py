@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -29,7 +32,7 @@ from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, Args, SourceInfo, Trace
+from traceconv.model.trace import TABLES, Args, SourceInfo, Trace, take
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -359,12 +362,43 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     assert result.stderr == f"{tmp_path / 'run.csv'}: 10 tables\n"
 
 
-def test_a_trace_has_its_tables(tmp_path: Path) -> None:
+def test_the_tables_of_a_trace_convert(tmp_path: Path) -> None:
     result = traceconv.merge(
         [KINETO, ONEDNN], tmp_path / "both.pftrace", constraints=traceconv.Constraints(same_machine=True)
     )
     for trace in (result.trace, traceconv.read(CUDA)):
-        expected = traceconv.frames(trace).slices
-        assert trace.tables.slices.to_arrow().equals(expected.to_arrow())
-        assert pa.table(trace.tables.slices).equals(expected.to_arrow())
-        assert len(trace.tables.slices.to_pandas()) == len(trace.tables["slices"].to_polars()) == len(trace.slices.ts)
+        frames = traceconv.frames(trace)
+        for name in TABLES:
+            expected = frames[name].to_arrow()
+            assert getattr(trace, name).to_arrow().equals(expected)
+            assert pa.table(getattr(trace, name)).equals(expected)
+        assert len(trace.slices.to_pandas()) == len(trace.slices.to_polars()) == len(trace.slices.ts)
+        assert trace.slices._repr_html_() == frames.slices._repr_html_()
+    assert len(traceconv.read(CUDA).slices.to_arrow()) == len(trace.slices.ts)  # the trace lives as long as its columns
+
+
+def test_the_columns_of_a_changed_trace_are_its_own() -> None:
+    trace = traceconv.read(CUDA)
+    changed = trace.with_tables(slices=replace(trace.slices, dur=trace.slices.dur + 1))
+    sums = [int(one.slices.to_pandas().duration_ns.sum()) for one in (trace, changed)]
+    assert sums[1] - sums[0] == len(trace.slices.ts)
+    assert np.shares_memory(trace.slices.ts, changed.slices.ts)
+
+
+def test_columns_without_a_trace_say_that_they_cannot_convert() -> None:
+    slices = take(traceconv.read(CUDA).slices, np.arange(2))
+    with pytest.raises(traceconv.UsageError, match="belong to no trace"):
+        slices.to_arrow()
+    assert slices._repr_html_() is None
+
+
+def test_a_trace_is_freed_without_the_garbage_collector() -> None:
+    trace = traceconv.read(CUDA)
+    assert trace.slices.to_arrow()
+    watched = weakref.ref(trace)
+    gc.disable()
+    try:
+        del trace
+        assert watched() is None
+    finally:
+        gc.enable()

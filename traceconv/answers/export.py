@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceconv.answers.frames import Frames
-from traceconv.answers.tabular import needed
 from traceconv.errors import UsageError
 from traceconv.io.output import check_folder, write_folder
+from traceconv.model.tabular import needed
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.tables import SliceTable
-from traceconv.answers.tabular import Tabular, needed
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.ordering import chunks
+from traceconv.model.tabular import Tabular, needed
 from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind, occurring
 
 if TYPE_CHECKING:

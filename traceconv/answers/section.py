@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.tabular import Tabular, html_table, needed
 from traceconv.io.shown import one_line, quantity
+from traceconv.model.tabular import Tabular, html_table, needed
 from traceconv.model.times import format_time
 from traceconv.model.trace import I64
 

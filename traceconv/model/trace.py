@@ -14,20 +14,22 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.errors import UsageError
 from traceconv.io.spill import forget
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks
+from traceconv.model.tabular import Tabular
 
 if TYPE_CHECKING:
-    from traceconv.answers.frames import Frames
+    import pyarrow
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
@@ -115,8 +117,34 @@ def processes(tracks: Sequence[Track]) -> I64:
     return found
 
 
+class Events(Tabular):
+    """The columns of one table of events; those of a trace (`trace.slices`) convert to data frames."""
+
+    __slots__ = ("_trace",)
+
+    def of(self, trace: Trace | None) -> Self:
+        """Return a copy that refers to the trace; the columns are shared."""
+        table = type(self)(*(getattr(self, name) for name in type(self).__slots__))
+        object.__setattr__(table, "_trace", trace)
+        return table
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table of `traceconv.frames`, with texts, tracks and args: on one clock, by track and time.
+
+        Raises:
+            UsageError: pyarrow is not installed, or these columns belong to no trace.
+            UnrelatedClocks: the trace is on several clocks that nothing relates.
+        """
+        from traceconv.api import frames
+
+        trace = getattr(self, "_trace", None)
+        if trace is None:
+            raise UsageError("these columns belong to no trace, so their texts and tracks are not known")
+        return frames(trace)[type(self).__name__.lower()].to_arrow()
+
+
 @dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(Events):
     """Intervals: [ts, ts + dur) in ns. `args_at`, `args_len` locate the args in Trace.args; length 0 is none."""
 
     ts: I64
@@ -130,7 +158,7 @@ class Slices:
 
 
 @dataclass(frozen=True, slots=True)
-class Instants:
+class Instants(Events):
     """Points in time, ns."""
 
     ts: I64
@@ -143,7 +171,7 @@ class Instants:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
+class Counters(Events):
     """Counter values; each holds until the next one of its track.
 
     Where `is_integer` is 1, `integer` is the exact value; `value` always holds the nearest double.
@@ -158,7 +186,7 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
-class Flows:
+class Flows(Events):
     """Flows between two slices, which are rows of the slices table."""
 
     from_slice: I64
@@ -169,7 +197,7 @@ class Flows:
 
 
 @dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Events):
     """Call stacks of a thread at points in time.
 
     `stack` is the innermost frame in Trace.frames, -1 for none; `cpu` is the number of the CPU, NO_CPU if not known.
@@ -185,7 +213,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Logs:
+class Logs(Events):
     """Log entries; `source` is the place in the program that wrote the entry, "" if not known."""
 
     ts: I64
@@ -233,6 +261,8 @@ _TYPES: dict[str, Any] = {
     "F64": np.float64,
     "npt.NDArray[np.uint8]": np.uint8,
 }
+
+
 Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
 
 
@@ -434,7 +464,7 @@ class SourceInfo:
 _MOST_NAMES = 3
 
 
-@dataclass(slots=True)
+@dataclass
 class Trace:
     """The events of one or several inputs, in columns.
 
@@ -482,17 +512,6 @@ class Trace:
                 "problems: " + (", ".join(f"{count} {kind}" for kind, count in problems.items()) or "none") + ">",
             )
         )
-
-    @property
-    def tables(self) -> Frames:
-        """Return the tables on one clock as data frames: `trace.tables.slices.to_pandas()`, as `traceconv.frames` does.
-
-        Raises:
-            UnrelatedClocks: the trace is on several clocks that nothing relates.
-        """
-        from traceconv.api import frames
-
-        return frames(self)
 
     @property
     def host(self) -> str:
@@ -566,3 +585,24 @@ class Trace:
     def with_tables(self, **tables: Any) -> Trace:
         """Return a shallow copy with the given fields replaced."""
         return replace(self, **tables)
+
+
+class _OfTrace:
+    """A table of a trace. Reading it binds it to the trace.
+
+    Storing that reference would tie both into a cycle, which keeps their memory until the garbage collector runs.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, trace: Trace, owner: type[Trace]) -> Events:
+        table: Events = vars(trace)[self._name]
+        return table.of(trace)
+
+    def __set__(self, trace: Trace, table: Events) -> None:
+        vars(trace)[self._name] = table.of(None)
+
+
+for _name in TABLES:  # not in the class, where a dataclass would take them for defaults
+    setattr(Trace, _name, _OfTrace(_name))

@@ -8,7 +8,7 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from traceconv.errors import UsageError
+from traceconv.errors import TraceconvError, UsageError
 
 if TYPE_CHECKING:
     import pandas
@@ -66,9 +66,12 @@ class Tabular:
         """Return the table as a PyCapsule of Arrow's C stream interface."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def _repr_html_(self) -> str:
-        """Return the first rows as an HTML table, for notebooks."""
-        table = self.to_arrow()
+    def _repr_html_(self) -> str | None:
+        """Return the first rows as an HTML table, for notebooks; None, for which they show the repr, without one."""
+        try:
+            table = self.to_arrow()
+        except TraceconvError:
+            return None
         shown = table.slice(0, _MOST_HTML_ROWS).columns
         rows = zip(*(column.to_pylist() for column in shown), strict=True)
         return html_table(table.column_names, rows, table.num_rows)
