@@ -25,6 +25,7 @@ import traceconv
 from tests.golden import ROOT
 from traceconv import errors
 from traceconv.errors import NothingRead, UsageError
+from traceconv.inputs import Settings, opened
 from traceconv.io.limits import Limits
 from traceconv.reading import NO_DATA
 
@@ -347,4 +348,12 @@ def test_a_trace_takes_no_arguments_for_inputs(more: dict[str, Any], tmp_path: P
     for call in (traceconv.report, traceconv.frames, partial(traceconv.export, output=tmp_path / "tables.csv")):
         with pytest.raises(UsageError, match=f"read and aligned already: {next(iter(more))} would change nothing"):
             call(trace, **more)
+    assert not list(tmp_path.iterdir())
+
+
+def test_opened_recordings_take_no_other_settings(tmp_path: Path) -> None:
+    recordings = opened([ONEDNN], Settings(limits=Limits(ratio=5)))
+    assert traceconv.read(recordings).counts() == traceconv.read(ONEDNN).counts()
+    with pytest.raises(UsageError, match="opened with their settings: memory would change nothing"):
+        traceconv.merge(recordings, tmp_path / "out.pftrace", memory=1 << 30)
     assert not list(tmp_path.iterdir())

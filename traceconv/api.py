@@ -19,8 +19,8 @@ from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned
 from traceconv.errors import AlignmentError, LostData, UsageError
 from traceconv.expanding import expand
-from traceconv.families.registry import Importer, OptionValue, importers, option_texts
-from traceconv.inputs import Input, Inputs, Opened, opened, read_all
+from traceconv.families.registry import Importer, OptionValue, importers
+from traceconv.inputs import Input, Inputs, Opened, Settings, opened, read_all
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.output import check_target, write_output
@@ -133,7 +133,7 @@ def read(
     Raises:
         TraceconvError: the input cannot be read. All other problems are counted in the diagnostics of its source.
     """
-    (trace,) = read_all(_one(path, format, limits), option_texts(options), NO_CONSTRAINTS)
+    (trace,) = read_all(_one(path, format, Settings(options, limits=limits)), Memory())
     return trace
 
 
@@ -149,15 +149,14 @@ def convert(
 ) -> Result:
     """Convert one input to one output. See `merge`."""
     to = output.path if isinstance(output, Output) else output
-    recording = _one(path, format, limits, to)
-    return merge(recording, output, options=options, constraints=constraints, memory=memory, limits=limits)
+    return merge(_one(path, format, Settings(options, constraints, memory=memory, limits=limits), to), output)
 
 
-def _one(path: AnyPath | Opened, format: str | None, limits: Limits, output: AnyPath = "") -> Opened:
+def _one(path: AnyPath | Opened, format: str | None, settings: Settings, output: AnyPath = "") -> Opened:
     """Return the only recording in an input. Raises UsageError if there are several."""
     if isinstance(path, Opened):
-        return path
-    found = opened([Input(path, format)], NO_CONSTRAINTS, limits, output)
+        return opened(path, settings)
+    found = opened([Input(path, format)], settings, output)
     found.expanded.single(path)
     return found
 
@@ -200,8 +199,7 @@ def merge(
     to = Output(output) if isinstance(output, str | os.PathLike) else output
     path, force = (to.path, to.force) if to else ("", False)
     writer = _writer_of(to) if to else None
-    found = opened(inputs, constraints, limits, path)
-    items = found.inputs
+    found = opened(inputs, Settings(options, constraints, policy, memory, limits), path)
     if writer:
         refuse_overwriting(found, os.fspath(path))
         check_target(os.fspath(path), binary=writer.binary, force=force)
@@ -209,10 +207,10 @@ def merge(
     if to and to.trim:
         from traceconv.answers.trim import check_trim
 
-        check_trim(to.trim, [shown(one.path) for one in items])
-    space = Memory(memory)
-    traces = read_all(found, option_texts(options), constraints, space)
-    alignment, checks = _aligned(traces, items, constraints, policy, reports_to, force)
+        check_trim(to.trim, list(map(shown, found.paths)))
+    space = Memory(found.settings.memory)
+    traces = read_all(found, space)
+    alignment, checks = _aligned(traces, found, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, collective_flows=bool(to and to.collective_flows))
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
@@ -247,10 +245,10 @@ def estimate(
         UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
-    found = opened(inputs, constraints, limits)
+    found = opened(inputs, Settings(options, constraints, policy, limits=limits))
     reports_to = _check_reports(report, "", found, force)
-    traces = read_all(found, option_texts(options), constraints)
-    alignment, checks = _aligned(traces, found.inputs, constraints, policy, reports_to, force)
+    traces = read_all(found, Memory())
+    alignment, checks = _aligned(traces, found, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
 
@@ -280,7 +278,7 @@ def report(
 
     asked = asked or Questions()
     asked.check()
-    return answers(*_on_one_clock(inputs, options, constraints, policy, memory, limits), asked)
+    return answers(*_on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), asked)
 
 
 def frames(
@@ -304,7 +302,7 @@ def frames(
     """
     from traceconv.answers.frames import Frames
 
-    trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
+    trace, aligned = _on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
     return Frames(trace, aligned.receipt, args)
 
 
@@ -339,7 +337,7 @@ def export(
     if output != Output(output.path, output.to, output.force, output.strict):
         raise UsageError("an export writes tables: attribute, trim and other options of traces do not apply")
     check_export(path, output.to, force=output.force)
-    trace, aligned = _on_one_clock(inputs, options, constraints, policy, memory, limits)
+    trace, aligned = _on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
     if output.strict:
         _refuse_losses(trace)
     tables = Frames(trace, aligned.receipt, args)
@@ -347,14 +345,7 @@ def export(
     return tables
 
 
-def _on_one_clock(
-    inputs: Trace | Inputs,
-    options: Mapping[str, OptionValue] | None,
-    constraints: Constraints,
-    policy: Policy | None,
-    memory: int | None,
-    limits: Limits,
-) -> tuple[Trace, Aligned]:
+def _on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Aligned]:
     """Return the trace of the inputs, as `merge` would write it, and how they were placed.
 
     Raises:
@@ -362,52 +353,30 @@ def _on_one_clock(
         TraceconvError: as for `merge`.
     """
     if isinstance(inputs, Trace):
-        given = {
-            "options": bool(options),
-            "constraints": constraints != NO_CONSTRAINTS,
-            "policy": policy is not None,
-            "memory": memory is not None,
-            "limits": limits != DEFAULT_LIMITS,
-        }
-        if any(given.values()):
-            names = ", ".join(name for name, is_given in given.items() if is_given)
-            raise UsageError(
-                f"a trace was read and aligned already: {names} would change nothing",
-                hint="give them to read or merge, or give the paths in place of the trace",
-            )
+        hint = "give them to read or merge, or give the paths in place of the trace"
+        settings.refuse("a trace was read and aligned already", hint)
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
             return inputs, Aligned()
         alignment = align([inputs])
         return merge_traces([inputs], alignment), Aligned(alignment)
-    found = opened(inputs, constraints, limits)
-    traces = read_all(found, option_texts(options), constraints, Memory(memory))
-    alignment, checks = _aligned(traces, found.inputs, constraints, policy, (), False)
+    found = opened(inputs, settings)
+    traces = read_all(found, Memory(found.settings.memory))
+    alignment, checks = _aligned(traces, found, (), False)
     return merge_traces(traces, alignment), Aligned(alignment, checks.matched)
 
 
 def _aligned(
-    traces: Sequence[Trace],
-    inputs: Sequence[Input],
-    constraints: Constraints,
-    policy: Policy | None,
-    reports_to: Sequence[str],
-    force: bool,
+    traces: Sequence[Trace], found: Opened, reports_to: Sequence[str], force: bool
 ) -> tuple[Alignment, Causality]:
     """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
-    checks = Causality(())
+    checks, policy = Causality(()), found.settings.policy or Policy()
     try:
-        within = {index: item.offset_within_ns for index, item in enumerate(inputs)}
-        alignment = align(
-            traces,
-            _offsets(inputs),
-            policy,
-            constraints=constraints,
-            same_machine=constraints.same_machine,
-            offsets_within=within,
-        )
+        within = {index: item.offset_within_ns for index, item in enumerate(found.inputs)}
+        constraints = found.settings.constraints
+        alignment = align(traces, _offsets(found.inputs), policy, constraints=constraints, offsets_within=within)
         if len(traces) > 1:
-            checks = causality(traces, alignment, (policy or Policy()).names)
-        return believed(alignment, checks, (policy or Policy()).on_ambiguous), checks
+            checks = causality(traces, alignment, policy.names)
+        return believed(alignment, checks, policy.on_ambiguous), checks
     except AlignmentError as error:
         _write_reports(_rendered(reports_to, traces, error, checks), force)
         raise
@@ -434,8 +403,9 @@ def clocks(
     """
     from traceconv.align.clock_overview import survey
 
-    found = opened(inputs, constraints, limits)
-    traces = read_all(found, option_texts(options), constraints)
+    found = opened(inputs, Settings(options, constraints, limits=limits))
+    constraints = found.settings.constraints
+    traces = read_all(found, Memory())
     return survey(traces, constraints, _offsets(found.inputs), same_machine=constraints.same_machine)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
@@ -15,12 +16,15 @@ from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, 
 from traceconv.expanding import Expanded, expand
 from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
-from traceconv.io.limits import Limits
+from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, read_recognised, recognise
+
+if TYPE_CHECKING:
+    from traceconv.align import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,30 @@ class Input:
                 raise UsageError(f"{name}={value!r} is not an integer", hint="times are whole ns")
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a call says about its inputs besides their names: the arguments of `traceconv.merge` of the same names."""
+
+    options: Mapping[str, OptionValue] | None = None
+    constraints: Constraints = NO_CONSTRAINTS
+    policy: Policy | None = None
+    memory: int | None = None
+    limits: Limits = DEFAULT_LIMITS
+
+    def refuse(self, reason: str, hint: str) -> None:
+        """Raise UsageError if anything is set, since it would change nothing."""
+        given = [one.name for one in fields(self) if getattr(self, one.name) not in (one.default, {})]
+        if given:
+            raise UsageError(f"{reason}: {', '.join(given)} would change nothing", hint=hint)
+
+
 class Opened:
     """The recordings behind the inputs of a call, each opened once.
 
     Args:
         expanded: the recordings, and the files that were left out.
         inputs: the `Input` of each recording, with its format, options and offset.
-        limits: the limits of each recording.
+        settings: what the call says about all of them.
 
     Attributes:
         sources: the recordings.
@@ -68,52 +89,52 @@ class Opened:
         InputError: one cannot be opened.
     """
 
-    def __init__(self, expanded: Expanded, inputs: Sequence[Input], limits: Limits) -> None:
-        self.expanded, self.inputs = expanded, inputs
+    def __init__(self, expanded: Expanded, inputs: Sequence[Input], settings: Settings) -> None:
+        self.expanded, self.inputs, self.settings = expanded, inputs, settings
         self.sources = [
-            recording.found.source if recording.found else Source(recording.path, limits=limits)
+            recording.found.source if recording.found else Source(recording.path, limits=settings.limits)
             for recording in expanded.recordings
         ]
+
+    @property
+    def paths(self) -> list[AnyPath]:
+        """The files."""
+        return self.expanded.paths
 
 
 #: The inputs of a call: paths, `Input`s, or recordings that an earlier call has opened.
 Inputs = Sequence[AnyPath | Input] | Opened
 
 
-def opened(inputs: Inputs, constraints: Constraints, limits: Limits, output: AnyPath = "") -> Opened:
+def opened(inputs: Inputs, settings: Settings, output: AnyPath = "") -> Opened:
     """Open the recordings behind inputs. `output`: the file to be written, which no folder contributes.
 
     Raises:
         UsageError: there are constraints, which number the inputs, and an input is a folder or an archive. Or the
-            inputs are a single path instead of a list, or not paths.
+            inputs are a single path instead of a list, or not paths, or were opened with other settings.
         InputError: an input cannot be opened, or holds no recording.
     """
     if isinstance(inputs, Opened):
+        settings.refuse("the recordings were opened with their settings", "give them where they are opened")
         return inputs
     if isinstance(inputs, str | os.PathLike | Input):
         raise UsageError("the inputs are a single path: a list of paths is expected", hint="[path]")
     if not isinstance(inputs, Iterable):
         raise UsageError(f"the inputs are of type {type(inputs).__name__}: a list of paths is expected")
     items = [item if isinstance(item, Input) else Input(item) for item in inputs]
-    found = expand([item.path for item in items], output=output, limits=limits) if items else Expanded()
+    found = expand([item.path for item in items], output=output, limits=settings.limits) if items else Expanded()
     numbers = [item.input for item in found.recordings]
-    if numbers != list(range(len(items))) and replace(constraints, same_machine=False) != NO_CONSTRAINTS:
+    if numbers != list(range(len(items))) and replace(settings.constraints, same_machine=False) != NO_CONSTRAINTS:
         raise UsageError(
             "the constraints are about inputs by number, and one is a folder or an archive",
             hint="traceconv.expand(paths).paths has the recordings in it",
         )
-    return Opened(found, [replace(items[item.input], path=item.path) for item in found.recordings], limits)
+    return Opened(found, [replace(items[item.input], path=item.path) for item in found.recordings], settings)
 
 
-def read_all(
-    opened: Opened,
-    options: dict[str, str],
-    constraints: Constraints,
-    memory: Memory | None = None,
-) -> list[Trace]:
+def read_all(opened: Opened, memory: Memory) -> list[Trace]:
     """Read all inputs. A failure does not stop the others from being tried: one run names all errors."""
-    inputs, sources = opened.inputs, opened.sources
-    memory = memory or Memory()
+    inputs, sources, options = opened.inputs, opened.sources, option_texts(opened.settings.options)
     names = _names(sources)
     recognised: list[Recognised] = []
     errors: list[TraceconvError] = []
@@ -132,7 +153,7 @@ def read_all(
         shared = _assign_options(options, names, [found.cls for found in recognised])
         for index, (item, found, name) in enumerate(zip(inputs, recognised, names, strict=True)):
             try:
-                stated = importer_options(constraints, index, found.cls)
+                stated = importer_options(opened.settings.constraints, index, found.cls)
                 wanted = _with_constraints(shared[index] | option_texts(item.options), stated, name)
                 traces.append(read_recognised(found, wanted, name, memory))
             except TraceconvError as error:
@@ -156,15 +177,16 @@ def _with_constraints(options: dict[str, str], stated: dict[str, str], name: str
 
 def _names(sources: Sequence[Source]) -> list[str]:
     """Return distinct names for the inputs: the file name, else the path, else the path with a number."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     base = Counter(source.name for source in sources)
+    numbers = Counter[str]()
     for source in sources:
         name = wanted = source.name if base[source.name] == 1 else source.display
-        number = 2
         while name in names:
-            name, number = f"{wanted} ({number})", number + 1
-        names.append(name)
-    return names
+            numbers[wanted] += 1
+            name = f"{wanted} ({numbers[wanted] + 1})"
+        names[name] = None
+    return list(names)
 
 
 def _assign_options(

@@ -40,7 +40,7 @@ from traceconv.api import estimate
 from traceconv.cli._recordings import Named
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.families.logs import timed_log
-from traceconv.io.limits import DEFAULT_LIMITS
+from traceconv.inputs import Settings
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     DRIFT_UNIT,
@@ -832,6 +832,6 @@ def test_an_offset_is_as_exact_as_its_digits(text: str, within: int, tmp_path: P
     paths = tmp_path / "a.log", tmp_path / "b.log"
     for path in paths:
         path.write_bytes(log.read_bytes())
-    inputs = Named(tuple(map(str, paths)), offsets=(f"b.log={text}",)).opened(DEFAULT_LIMITS).inputs
+    inputs = Named(tuple(map(str, paths)), offsets=(f"b.log={text}",)).opened(Settings())
     first, second = estimate(inputs)[0].receipt
     assert (first.bound_ns, second.bound_ns) == (1000, 1000 + within)  # the log counts in µs

@@ -23,7 +23,6 @@ from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say, width_of
 from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
-from traceconv.io.spill import parse_size
 from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time
 from traceconv.model.trace import SourceInfo
@@ -54,13 +53,6 @@ verbosity_options = grouped(
         is_flag=True,
         help="Also print the exact offset of each file, and every diagnostic.",
     ),
-)
-memory_option = click.option(
-    "--memory",
-    metavar="SIZE",
-    callback=lambda _context, _option, text: parse_size(text) if text else None,
-    help="Memory to use, such as 2G or 500M. Data beyond it goes to temporary files in TMPDIR. Default: the size of "
-    "the inputs plus 500 MB, but at most half of the free memory.",
 )
 report_option = click.option(
     "--report",

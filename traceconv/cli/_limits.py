@@ -9,14 +9,12 @@ from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.spill import parse_size
 
 
-def _limits(max_length: str, max_ratio: int) -> Limits:
+def limits_of(max_length: str, max_ratio: int) -> Limits:
+    """Return what the options say."""
     return Limits(parse_size(max_length, "--max-length"), max_ratio)
 
 
-#: The command gets them as `limits`.
-limit_options = grouped(
-    "limits",
-    _limits,
+LIMITS = (
     click.option(
         "--max-length",
         metavar="SIZE",
@@ -33,3 +31,5 @@ limit_options = grouped(
         "0: no limit.",
     ),
 )
+#: The command gets them as `limits`.
+limit_options = grouped("limits", limits_of, *LIMITS)

@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import click
 
 from traceconv.align import Policy
-from traceconv.align.constraint_parser import Constraints, by_input, input_named, pairs, parse_constraints
+from traceconv.align.constraint_parser import by_input, input_named, pairs, parse_constraints
 from traceconv.align.inputs import ON_AMBIGUOUS
 from traceconv.align.names import NameMap, parse_map
 from traceconv.cli import _complete
-from traceconv.cli._groups import grouped
+from traceconv.cli._groups import Decorator, grouped
 from traceconv.cli._inputs import Verbosity, expanded
+from traceconv.cli._limits import LIMITS, limits_of
 from traceconv.errors import UsageError
 from traceconv.expanding import Expanded
-from traceconv.inputs import Input, Opened
+from traceconv.inputs import Input, Opened, Settings
 from traceconv.io.folders import AnyPath, shown
-from traceconv.io.limits import Limits
+from traceconv.io.spill import parse_size
 from traceconv.model.times import parse_duration, step_of
-
-
-@dataclass(frozen=True)
-class Recordings:
-    """The recordings that a command is about, as the functions of the library take them."""
-
-    inputs: Opened
-    options: dict[str, str]
-    constraints: Constraints
-
-    @property
-    def paths(self) -> list[AnyPath]:
-        """The files."""
-        return self.inputs.expanded.paths
 
 
 @dataclass(frozen=True)
@@ -66,12 +54,12 @@ class Named:
         return replace(self, files=(), skip_unknown=False) != Named(())
 
     def opened(
-        self, limits: Limits, said: Verbosity | None = None, output: AnyPath = "", *, single: bool = False
-    ) -> Recordings:
+        self, settings: Settings, said: Verbosity | None = None, output: AnyPath = "", *, single: bool = False
+    ) -> Opened:
         """Return the recordings; those in folders and archives are listed.
 
         Args:
-            limits: what each may take.
+            settings: what the other options say.
             said: how much is printed.
             output: what will be written.
             single: whether there may be only one.
@@ -81,12 +69,14 @@ class Named:
                 given twice.
         """
         named = [text.rpartition("=")[0] for text in self.formats]
-        found = expanded(self.files, limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said)
+        found = expanded(
+            self.files, settings.limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said
+        )
         if single:
             found.single(self.files[0])
-        return self.about(found, limits)
+        return self.about(found, settings)
 
-    def about(self, found: Expanded, limits: Limits) -> Recordings:
+    def about(self, found: Expanded, settings: Settings) -> Opened:
         """Return recordings with what the options say of them."""
         files = [shown(path) for path in found.paths]
         format_of = by_input(self.formats, files, "--from")
@@ -102,11 +92,19 @@ class Named:
         ]
         options_given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
         constraints = replace(parse_constraints(files, **options_given), same_machine=self.same_machine)
-        return Recordings(Opened(found, inputs, limits), shared, constraints)
+        return Opened(found, inputs, replace(settings, options=shared, constraints=constraints))
 
 
-def _policy(on_ambiguous: str, same_run: bool, classes: tuple[str, ...]) -> Policy:
-    return Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
+def _settings(
+    max_length: str,
+    max_ratio: int,
+    memory: int | None = None,
+    on_ambiguous: str = "fail",
+    same_run: bool = False,
+    classes: tuple[str, ...] = (),
+) -> Settings:
+    policy = Policy(NameMap(parse_map(classes)), same_run, on_ambiguous)
+    return Settings(policy=policy, memory=memory, limits=limits_of(max_length, max_ratio))
 
 
 def _ns(text: str) -> tuple[int, int]:
@@ -231,10 +229,8 @@ recordings_options = grouped(
     *_local_times,
     importer_option,
 )
-#: What is done where the clocks leave something open, as `policy: Policy`.
-policy_options = grouped(
-    "policy",
-    _policy,
+#: What is done where the clocks leave something open.
+_policy = (
     click.option(
         "--on-ambiguous",
         type=click.Choice(ON_AMBIGUOUS),
@@ -256,3 +252,15 @@ policy_options = grouped(
         help="Treat slices whose names match a PATTERN as the same kind of work: convolution=Conv*,*FusedConv*.",
     ),
 )
+_memory = click.option(
+    "--memory",
+    metavar="SIZE",
+    callback=lambda _context, _option, text: parse_size(text) if text else None,
+    help="Memory to use, such as 2G or 500M. Data beyond it goes to temporary files in TMPDIR. Default: the size of "
+    "the inputs plus 500 MB, but at most half of the free memory.",
+)
+
+
+def settings_options(*, policy: bool = False, memory: bool = False) -> Decorator[Any]:
+    """Return a decorator that declares the limits, and other options of a command, as `settings: Settings`."""
+    return grouped("settings", _settings, *_policy * policy, *(_memory,) * memory, *LIMITS)

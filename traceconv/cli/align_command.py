@@ -7,53 +7,33 @@ from typing import TYPE_CHECKING
 import click
 
 from traceconv import api
-from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, policy_options, recordings_options
+from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say
+from traceconv.inputs import Settings
 
 if TYPE_CHECKING:
     from traceconv.align.pairs import PairEstimate
 
 
-from traceconv.cli._limits import limit_options
-from traceconv.io.limits import Limits
-
-
 @click.command("align")
 @recordings_options
-@policy_options
 @common.report_option
 @common.force_option
-@limit_options
+@settings_options(policy=True)
 @common.verbosity_options
-def command(
-    named: Named,
-    policy: Policy,
-    reports: tuple[str, ...],
-    force: bool,
-    limits: Limits,
-    said: Verbosity,
-) -> None:
+def command(named: Named, reports: tuple[str, ...], force: bool, settings: Settings, said: Verbosity) -> None:
     """Print how recordings can be aligned, and how certain that is, without writing a trace.
 
     \b
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
-    recordings = named.opened(limits, said)
+    recordings = named.opened(settings, said)
     with working(f"aligning {len(recordings.paths)} files", said.quiet, recordings.paths):
-        alignment, checks = api.estimate(
-            recordings.inputs,
-            options=recordings.options,
-            constraints=recordings.constraints,
-            policy=policy,
-            report=reports,
-            force=force,
-            limits=limits,
-        )
+        alignment, checks = api.estimate(recordings, report=reports, force=force)
     if said.quiet:
         return
     say(f"On one time axis: {alignment.clock.describe()}")

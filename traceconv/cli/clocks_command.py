@@ -11,10 +11,9 @@ from traceconv import api
 from traceconv.align.clock_overview import ClockLine, PairLine
 from traceconv.cli._inputs import left_out_json
 from traceconv.cli._json import clock_json, json_option, print_json
-from traceconv.cli._limits import limit_options
-from traceconv.cli._recordings import Named, recordings_options
+from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say, width_of
-from traceconv.io.limits import Limits
+from traceconv.inputs import Settings
 from traceconv.io.shown import shortened, widths_within
 from traceconv.model.clocks import ClockMap, Zero
 from traceconv.model.times import format_bound, format_time
@@ -27,8 +26,8 @@ _UNLIMITED = 1 << 30
 @click.command("clocks")
 @recordings_options
 @json_option
-@limit_options
-def command(named: Named, as_json: bool, limits: Limits) -> None:
+@settings_options()
+def command(named: Named, as_json: bool, settings: Settings) -> None:
     """Print the clocks of recordings, how they are related, and what would relate the rest.
 
     \b
@@ -36,13 +35,13 @@ def command(named: Named, as_json: bool, limits: Limits) -> None:
       traceconv clocks --json perf.data profile.json
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
-    recordings = named.opened(limits)
-    found = api.clocks(recordings.inputs, options=recordings.options, constraints=recordings.constraints, limits=limits)
+    recordings = named.opened(settings)
+    found = api.clocks(recordings)
     if as_json:
         print_json(
             clocks=list(map(_clock_json, found.clocks)),
             pairs=list(map(_pair_json, found.pairs)),
-            left_out=left_out_json(recordings.inputs.expanded),
+            left_out=left_out_json(recordings.expanded),
         )
         return
     _print_clocks(found.clocks)

@@ -7,26 +7,18 @@ import click
 from traceconv import api
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, recording_options
+from traceconv.cli._recordings import Named, recording_options, settings_options
+from traceconv.inputs import Settings
 from traceconv.io.folders import shown
-from traceconv.io.limits import Limits
 
 
 @click.command("convert")
 @common.output_options
 @recording_options
-@common.memory_option
-@limit_options
+@settings_options(memory=True)
 @common.verbosity_options
-def command(
-    output: api.Output,
-    named: Named,
-    memory: int | None,
-    limits: Limits,
-    said: Verbosity,
-) -> None:
+def command(output: api.Output, named: Named, settings: Settings, said: Verbosity) -> None:
     """Turn one recording into a trace.
 
     \b
@@ -39,14 +31,7 @@ def command(
     an archive with one recording in it.
     """
     output = common.named(output, named.files)
-    recording = named.opened(limits, said, output.path, single=True)
+    recording = named.opened(settings, said, output.path, single=True)
     with working(f"converting {shown(recording.paths[0])}", said.quiet, recording.paths):
-        result = api.merge(
-            recording.inputs,
-            output,
-            options=recording.options,
-            constraints=recording.constraints,
-            memory=memory,
-            limits=limits,
-        )
+        result = api.merge(recording, output)
     common.print_summary(result, output, said)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import click
 
 from traceconv import api
-from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, policy_options, recordings_options
+from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say
-from traceconv.io.limits import Limits
+from traceconv.inputs import Settings
 from traceconv.io.shown import quantity
 
 
@@ -28,20 +26,9 @@ from traceconv.io.shown import quantity
 @click.option("--arg", "args", multiple=True, metavar="KEY", help="Add a column args.KEY for this arg.")
 @common.force_option
 @recordings_options
-@policy_options
-@common.memory_option
-@limit_options
+@settings_options(policy=True, memory=True)
 @common.quiet_option
-def command(
-    path: str,
-    args: tuple[str, ...],
-    force: bool,
-    named: Named,
-    policy: Policy,
-    memory: int | None,
-    limits: Limits,
-    quiet: bool,
-) -> None:
+def command(path: str, args: tuple[str, ...], force: bool, named: Named, settings: Settings, quiet: bool) -> None:
     """Write recordings as tables for pandas, polars, DuckDB and spreadsheets.
 
     \b
@@ -52,18 +39,9 @@ def command(
     Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
     columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
-    recordings = named.opened(limits, Verbosity(quiet), path)
+    recordings = named.opened(settings, Verbosity(quiet), path)
     with working(f"reading {len(recordings.paths)} files", quiet, recordings.paths):
-        tables = api.export(
-            recordings.inputs,
-            api.Output(path, force=force),
-            args=args,
-            options=recordings.options,
-            constraints=recordings.constraints,
-            policy=policy,
-            memory=memory,
-            limits=limits,
-        )
+        tables = api.export(recordings, api.Output(path, force=force), args=args)
     if not quiet:
         say(*tables.losses)
         say(f"{path}: {quantity(len(tables), 'tables')}")

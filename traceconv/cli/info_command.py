@@ -11,13 +11,12 @@ from traceconv import api
 from traceconv.cli import _complete, report
 from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import clock_json, failure, json_option, print_json
-from traceconv.cli._limits import limit_options
-from traceconv.cli._recordings import Named, from_option, importer_option
+from traceconv.cli._recordings import Named, from_option, importer_option, settings_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
 from traceconv.expanding import Expanded
+from traceconv.inputs import Settings
 from traceconv.io.folders import shown
-from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
 from traceconv.model.times import format_bound, format_time
 from traceconv.model.trace import Trace, TrackKind
@@ -36,7 +35,7 @@ _TITLES = {
 @click.argument("files", nargs=-1, required=True, shell_complete=_complete.files)
 @importer_option
 @json_option
-@limit_options
+@settings_options()
 @from_option
 @click.pass_context
 def command(
@@ -45,7 +44,7 @@ def command(
     options: tuple[str, ...],
     format: str | None,
     as_json: bool,
-    limits: Limits,
+    settings: Settings,
 ) -> None:
     """Print the content of a recording: its clock, its time span, what was read, what was lost.
 
@@ -54,13 +53,12 @@ def command(
       traceconv info --json onednn.log
     """
     failed, rows = 0, []
-    found = expanded(files, limits, each=True)
+    found = expanded(files, settings.limits, each=True)
     for one in found.recordings:
         file = shown(one.path)
         named = Named((file,), options=options, format=format)
         try:
-            recording = named.about(Expanded([one]), limits)
-            trace = api.read(recording.inputs, options=recording.options)
+            trace = api.read(named.about(Expanded([one]), settings))
         except TraceconvError as error:
             report(error)
             failed = max(failed, error.exit_code)

@@ -5,32 +5,20 @@ from __future__ import annotations
 import click
 
 from traceconv import api
-from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, policy_options, recordings_options
-from traceconv.io.limits import Limits
+from traceconv.cli._recordings import Named, recordings_options, settings_options
+from traceconv.inputs import Settings
 
 
 @click.command("merge")
 @common.merged_output_options
 @recordings_options
-@policy_options
 @common.report_option
-@common.memory_option
-@limit_options
+@settings_options(policy=True, memory=True)
 @common.verbosity_options
-def command(
-    output: api.Output,
-    named: Named,
-    policy: Policy,
-    reports: tuple[str, ...],
-    memory: int | None,
-    limits: Limits,
-    said: Verbosity,
-) -> None:
+def command(output: api.Output, named: Named, reports: tuple[str, ...], settings: Settings, said: Verbosity) -> None:
     """Put several recordings on one time axis.
 
     \b
@@ -48,16 +36,7 @@ def command(
     evidence and the uncertainty. If nothing relates the clocks of two files, merge refuses.
     """
     output = common.named(output, named.files)
-    recordings = named.opened(limits, said, str(output.path))
+    recordings = named.opened(settings, said, str(output.path))
     with working(f"merging {len(recordings.paths)} files", said.quiet, recordings.paths):
-        result = api.merge(
-            recordings.inputs,
-            output,
-            options=recordings.options,
-            constraints=recordings.constraints,
-            policy=policy,
-            report=reports,
-            memory=memory,
-            limits=limits,
-        )
+        result = api.merge(recordings, output, report=reports)
     common.print_summary(result, output, said)

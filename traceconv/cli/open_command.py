@@ -12,20 +12,17 @@ from pathlib import Path
 import click
 
 from traceconv import api
-from traceconv.align import Policy
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, Recordings, policy_options, recordings_options
+from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say
 from traceconv.cli.serve import TIMEOUT_S, serve
 from traceconv.cli.ui import PUBLIC, Ui, forwarding, installed_ui, ui_at
 from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
 from traceconv.families.perfetto.view import address_part
-from traceconv.inputs import Opened
+from traceconv.inputs import Opened, Settings
 from traceconv.io.folders import Member, shown
-from traceconv.io.limits import Limits
 from traceconv.io.source import Source
 
 
@@ -43,8 +40,7 @@ from traceconv.io.source import Source
     "--timeout", default=TIMEOUT_S, show_default=True, metavar="SECONDS", help="How long to wait for the browser."
 )
 @recordings_options
-@policy_options
-@limit_options
+@settings_options(policy=True)
 @common.verbosity_options
 def command(
     offline: bool,
@@ -52,8 +48,7 @@ def command(
     browser: bool | None,
     timeout: float,
     named: Named,
-    policy: Policy,
-    limits: Limits,
+    settings: Settings,
     said: Verbosity,
 ) -> None:
     """Show a trace in ui.perfetto.dev, or in a Perfetto UI on this machine.
@@ -74,19 +69,19 @@ def command(
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")
     ui = installed_ui() if offline else ui_at(address) if address is not None else PUBLIC
-    recordings = named.opened(limits, said)
+    recordings = named.opened(settings, said)
     with contextlib.ExitStack() as stack:
         file = shown(recordings.paths[0])
-        if named.says_something or len(recordings.paths) > 1 or not _is_shown(recordings.inputs, limits):
+        if named.says_something or len(recordings.paths) > 1 or not _is_shown(recordings):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))
             file = os.path.join(folder, os.path.basename(common.default_name(named.files, ".pftrace")))
-            _write(recordings, file, policy, limits, said)
+            _write(recordings, file, said)
         _show(file, ui, browser, timeout)
 
 
-def _is_shown(inputs: Opened, limits: Limits) -> bool:
+def _is_shown(recordings: Opened) -> bool:
     """Return whether the UI reads the only file as it is."""
-    (recording,), (source,) = inputs.expanded.recordings, inputs.sources
+    (recording,), (source,), limits = recordings.expanded.recordings, recordings.sources, recordings.settings.limits
     if recording.path == "-" or isinstance(recording.path, Member):
         return False
     head = source.head()
@@ -100,18 +95,11 @@ def _is_shown(inputs: Opened, limits: Limits) -> bool:
         return True  # the UI says what it makes of it
 
 
-def _write(recordings: Recordings, file: str, policy: Policy, limits: Limits, said: Verbosity) -> None:
+def _write(recordings: Opened, file: str, said: Verbosity) -> None:
     """Write the trace of some recordings."""
     output = api.Output(file)
     with working(f"merging {len(recordings.paths)} files", said.quiet, recordings.paths):
-        result = api.merge(
-            recordings.inputs,
-            output,
-            options=recordings.options,
-            constraints=recordings.constraints,
-            policy=policy,
-            limits=limits,
-        )
+        result = api.merge(recordings, output)
     common.print_summary(result, output, said)
 
 

@@ -9,18 +9,16 @@ from pathlib import PurePath
 import click
 
 from traceconv import api
-from traceconv.align import Policy
 from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.render import RENDERERS, detailed, text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
-from traceconv.cli._limits import limit_options
 from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, policy_options, recordings_options
+from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say, width_of
 from traceconv.errors import UsageError
-from traceconv.io.limits import Limits
+from traceconv.inputs import Settings
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import lines
 
@@ -148,17 +146,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     common.force_option,
 )
 @recordings_options
-@policy_options
-@common.memory_option
-@limit_options
-def command(
-    asked: Questions,
-    shown: _Shown,
-    named: Named,
-    policy: Policy,
-    memory: int | None,
-    limits: Limits,
-) -> None:
+@settings_options(policy=True, memory=True)
+def command(asked: Questions, shown: _Shown, named: Named, settings: Settings) -> None:
     """Print tables: what was slow, how long steps took, whether a device waited.
 
     \b
@@ -169,19 +158,11 @@ def command(
 
     Several files are merged first, as by `merge`. docs/answers.md defines all numbers.
     """
-    recordings = named.opened(limits, output=shown.path)
-    api.refuse_overwriting(recordings.inputs, shown.path)
+    recordings = named.opened(settings, output=shown.path)
+    api.refuse_overwriting(recordings, shown.path)
     check_target(shown.path, binary=False, force=shown.force)
     with working(f"reading {len(recordings.paths)} files", False, recordings.paths):
-        sections = api.report(
-            recordings.inputs,
-            asked,
-            options=recordings.options,
-            constraints=recordings.constraints,
-            policy=policy,
-            memory=memory,
-            limits=limits,
-        )
+        sections = api.report(recordings, asked)
     if shown.form in _BRIEF and not asked.sections:
         printed = [section for section in sections if section.rows]
     else:
