@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import traceconv
+from tests.answers import compare_runtimes
 from traceconv import cli
 from traceconv import errors as errors_
 from traceconv.families.registry import checked_against, importers, skipped_by_design
@@ -154,6 +155,11 @@ def test_the_answer_of_the_readme(update_golden: bool) -> None:
 def test_the_table_of_layers(update_golden: bool) -> None:
     for page in (README, DOCS / "answers.md"):
         check_block(page, "layers", printed(command_in(page, "traceconv report tests/")), update_golden)
+
+
+def test_the_comparison_with_what_runtimes_measure(update_golden: bool) -> None:
+    lines = "\n".join(f"    {line}" for line in compare_runtimes.table(compare_runtimes.RECORDED))
+    check_block(DOCS / "answers.md", "runtimes", lines, update_golden)
 
 
 def test_the_readme_is_short_and_shows_every_command_and_format() -> None:

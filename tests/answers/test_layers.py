@@ -19,6 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
+from tests.answers.compare_runtimes import RECORDED, compared, shares
+from tests.answers.compare_runtimes import rows_of as layer_rows
+from tests.answers.record_runtimes import GFLOP, PROGRAMS
 from tests.golden import ROOT, Case, cases
 from traceconv import Constraints
 from traceconv.answers import Questions
@@ -36,7 +39,7 @@ from traceconv.model.marks import CountMarks, FormatMarks, LaunchMarks
 from traceconv.model.trace import Layer, SourceInfo, Trace, TrackKind
 
 END = 40
-RECORDED = Path(__file__).parents[1] / "data" / "layers"
+US_2026 = 1_790_000_000 * 10**6  # since 1970
 MERGED = [
     case
     for case in cases()
@@ -382,45 +385,64 @@ def test_the_truth_of_simulated_merges(tmp_path: Path) -> None:
     assert 0 < np.median(shares) < 0.25, "the bound tells something"
 
 
-def recorded_by(runtime: str, **options: str) -> dict[str, dict[str, Any]]:
-    """The layers of a network that `record_runtimes` recorded."""
-    folder = RECORDED / runtime
-    inputs = [traceconv.Input(folder / "profile.json.gz", options=options), folder / "perf.data.gz"]
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", PROGRAMS)
+def test_layers_cost_what_the_runtime_itself_measures(runtime: str) -> None:
+    """`record_runtimes` recorded layers with known numbers of operations."""
+    found = compared(RECORDED / runtime)
+    assert [one.calls for one in found.values()] == [100] * len(GFLOP)
+    by_time, by_cpu = (shares([one[at] for one in found.values()]) for at in (1, 2))
+    count = sum(one.samples for one in found.values())
+    for time, cpu in zip(by_time, by_cpu, strict=True):
+        assert cpu == pytest.approx(time, abs=min(0.02, 3 * (time * (1 - time) / count) ** 0.5))  # what sampling leaves
+    for whole, half in (("conv", "conv_half"), ("product", "product_half")):
+        assert GFLOP[whole] == 2 * GFLOP[half]
+    # Half the columns of a product are half the work. A convolution also reads its input, which is the same.
+    assert found["product"].cpu_ns / found["product_half"].cpu_ns == pytest.approx(2, rel=0.1)
+    assert 1.3 < found["conv"].cpu_ns / found["conv_half"].cpu_ns < 2.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runtime", "workers"), [("onnxruntime", 0.5), ("torch", 0), ("mxnet", 1)])
+def test_samples_of_threads_that_the_profile_does_not_name(runtime: str, workers: float) -> None:
+    """ONNX Runtime used a second thread, torch none; MXNet names no threads."""
+    rows = layer_rows(RECORDED / runtime)
+    assert sum(row["cpu-clock"] for row in rows.values()) == 500_250 * sum(row["samples"] for row in rows.values())
+    work = {"onnxruntime": ["conv", "product"], "torch": ["aten::mm"], "mxnet": ["Convolution", "dot"]}[runtime]
+    for name in work:
+        assert rows[name]["worker_samples"] / rows[name]["samples"] == pytest.approx(workers, abs=0.1)
+        assert rows[name]["samples"] > 350
+    assert rows[NO_LAYER]["samples"] > 300  # such as the start of Python
+
+
+def test_operators_of_mxnet_are_inside_the_calls_that_wait_for_them(tmp_path: Path) -> None:
+    """Also if the call that waits starts after the operator, or before it; the threads of both are not known."""
+    events = [
+        ("MXNDArrayWaitToRead", "MXNET_C_API", "b", 900, 0, 40),
+        ("Convolution", "operator", "B", 1, 10, 30),
+        ("MXNDArrayWaitToRead", "MXNET_C_API", "b", 900, 60, 100),
+        ("dot", "operator", "B", 1, 50, 90),
+    ]
+    ends = {"b": "e", "B": "E"}
+    records = [{"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "cpu/0"}}]
+    for number, (name, category, begin, pid, start, end) in enumerate(events):
+        common = {"name": name, "cat": category, "pid": pid << (32 if pid > 1 else 0), "tid": (1 << 60) + pid}
+        common |= {"id": number} if begin == "b" else {}
+        records += [common | {"ph": begin, "ts": US_2026 + start}, common | {"ph": ends[begin], "ts": US_2026 + end}]
+    (tmp_path / "profile.json").write_text(json.dumps({"traceEvents": records}), encoding="utf-8")
+    times = [5, 15, 25, 35, 55, 65, 75, 85, 95]  # µs
+    lines = [f"python 7/8 {(US_2026 + at) / 10**6:.6f}: 1 cycles: 1 f (a)\n" for at in times]
+    (tmp_path / "perf.script.txt").write_text("".join(lines), encoding="utf-8")
+    samples = traceconv.Input(tmp_path / "perf.script.txt", "perf-script", offset_ns=0)
+    inputs = [tmp_path / "profile.json", samples]
     (section,) = traceconv.report(inputs, Questions(["layers"]), constraints=Constraints(same_machine=True))
     rows = {row["name"]: row for row in section.records()}
-    assert sum(row["cpu-clock"] for row in rows.values()) == 2_004_008 * sum(row["samples"] for row in rows.values())
-    return rows
-
-
-@pytest.mark.slow
-def test_layers_of_onnx_runtime_cost_what_they_compute() -> None:
-    rows = recorded_by("onnxruntime", start_ns=(RECORDED / "onnxruntime" / "start_ns.txt").read_text(encoding="utf-8"))
-    equal = [rows[name]["samples"] for name in ("conv_a", "conv_b", "conv_c")]
-    mean = sum(equal) / 3
-    assert equal == pytest.approx([mean] * 3, abs=3 * mean**0.5)  # three equal layers: within what sampling leaves
-    assert 1 / 4 < rows["conv_quarter"]["samples"] / mean < 2 / 3
-    for name in ("conv_a", "conv_b", "conv_c", "conv_quarter", "softmax"):
-        assert rows[name]["calls"] == 60
-        assert 0.4 < rows[name]["worker_samples"] / rows[name]["samples"] < 0.6  # the second of two threads
-    assert rows["model_run"]["samples_total"] > 0.85 * sum(row["samples"] for row in rows.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("runtime", "convolution", "product"),
-    [("torch", "aten::mkldnn_convolution", "aten::mm"), ("mxnet", "Convolution", "dot")],
-)
-def test_layers_of_two_kinds_cost_what_they_last(runtime: str, convolution: str, product: str) -> None:
-    """Both keep two threads busy, so that their shares of CPU time are those of the time."""
-    rows = recorded_by(runtime)
-    samples = [rows[name]["samples"] for name in (convolution, product)]
-    times = [rows[name]["self_ns"] for name in (convolution, product)]
-    assert samples[0] / samples[1] == pytest.approx(times[0] / times[1], rel=0.15)
-    # 2.04 and 0.86 GFLOP in each step, of which products of matrices reach more a second.
-    assert samples[0] / samples[1] > 2.04 / 0.86
-    assert [rows[name]["calls"] for name in (convolution, product)] == [120, 80]
-    # What the profile does not see, such as the start of Python, belongs to no layer.
-    assert rows[NO_LAYER]["samples"] > 300
+    assert {name: row["samples"] for name, row in rows.items() if row["samples"]} == {
+        "Convolution": 2,
+        "dot": 4,
+        "MXNDArrayWaitToRead": 3,
+    }
+    assert rows["MXNDArrayWaitToRead"]["samples_total"] == 8  # the sample at 55 is before the call that waits
 
 
 def test_what_nobody_states_is_not_known() -> None:

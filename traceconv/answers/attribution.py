@@ -211,7 +211,9 @@ def distinct(group: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
     return group, low, high
 
 
-def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
+def timelines(
+    slices: Slices, rows: I64, line_of_track: I64, is_innermost: npt.NDArray[np.bool_] | None = None
+) -> Timelines:
     """Return the timelines of layers.
 
     If layers run on several tracks of a timeline, the innermost is the one that started last.
@@ -220,6 +222,7 @@ def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
         slices: the slices, laid out.
         rows: the layers, sorted.
         line_of_track: the number of the timeline of each track; NONE for tracks without layers.
+        is_innermost: a mask of the slices that are inside those of other tracks, whichever started last.
     """
     rows = rows[slices.dur[rows] > 0]
     layers = take(slices, rows)
@@ -242,22 +245,29 @@ def timelines(slices: Slices, rows: I64, line_of_track: I64) -> Timelines:
             for _, one in grouped(track[on_line])
         ]
         while len(tracks) > 1:
-            tracks = [_latest(slices, tracks[at : at + 2]) for at in range(0, len(tracks), 2)]
+            tracks = [_latest(slices, tracks[at : at + 2], is_innermost) for at in range(0, len(tracks), 2)]
         found.append(tracks[0])
     starts, inside = zip(*found, strict=True) if found else ((np.empty(0, np.int64),), (np.empty(0, np.int64),))
     first = np.cumsum([0, *(len(one) for one, _ in found)])
     return Timelines(first.astype(np.int64), np.concatenate(starts), np.concatenate(inside))
 
 
-def _latest(slices: Slices, tracks: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
-    """Merge one or two tracks, given as starts and rows of segments: of two layers the one that started last counts."""
+def _latest(
+    slices: Slices, tracks: Sequence[tuple[I64, I64]], is_innermost: npt.NDArray[np.bool_] | None
+) -> tuple[I64, I64]:
+    """Merge one or two tracks, given as starts and rows of segments, into one; `is_innermost` as in `timelines`.
+
+    Of two layers that run, an innermost one counts, else the one that started last, else the shorter one.
+    """
     if len(tracks) == 1:
         return tracks[0]
     starts = np.union1d(tracks[0][0], tracks[1][0])
     one, other = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
     since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (one, other)]
-    # Of two with the same start, the shorter one.
     is_other = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[other] < slices.dur[one]))
+    if is_innermost is not None:
+        first, second = (is_innermost[rows] & (rows != NONE) for rows in (one, other))
+        is_other = np.where(first == second, is_other, second)
     return starts, np.where(is_other, other, one)
 
 

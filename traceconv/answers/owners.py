@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
 from traceconv.answers.launches import work_of
@@ -33,7 +34,7 @@ class Owners:
     """The layers of a trace, and the rules of attribution.
 
     A layer is a slice of a framework on a thread; if no input has any, of a library. Tracks of a process that are not
-    threads of the system count as one thread.
+    threads of the system count as one thread: there, slices that a format declares as innermost are inside the others.
     """
 
     table: SliceTable
@@ -110,11 +111,25 @@ class Owners:
         """Return the timelines of the layers."""
         uncut = self.table.uncut
         if uncut is None:
-            return timelines(self.table.trace.slices, self.rows, self._lines[0])
+            return timelines(self.table.trace.slices, self.rows, self._lines[0], self._innermost)
         whole = Owners(uncut.table).timelines.between(uncut.window.start, uncut.window.end)
         row_of = np.full(len(uncut.table.trace.slices.ts) + 1, NONE, np.int64)  # with no layer at the end
         row_of[uncut.rows] = np.arange(len(uncut.rows))
         return replace(whole, rows=row_of[whole.rows])
+
+    @cached_property
+    def _innermost(self) -> npt.NDArray[np.bool_] | None:
+        """Return a mask of the slices that are innermost on tracks that are not threads; None if there are none."""
+        declared = [at for at, source in enumerate(self.table.trace.sources) if source.marks.innermost]
+        if not declared:
+            return None
+        found = np.zeros(len(self.table.trace.slices.ts), bool)
+        for number in declared:
+            rows = self.table.rows_of(number)
+            found[rows] = self.table.of_categories(self.table.trace.sources[number].marks.innermost, rows)
+        no_thread = [self._thread_above(at) == NO_TRACK for at in range(len(self.table.trace.tracks))]
+        found &= np.array(no_thread, bool)[self.table.trace.slices.track]
+        return found
 
     @cached_property
     def line_of_layer(self) -> I64:

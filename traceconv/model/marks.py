@@ -133,6 +133,8 @@ class FormatMarks(Struct, frozen=True):
         interval_threads: a pattern, with groups `name` and `tid`, of the tracks whose counters count in one thread
             only.
         counts: how to recognise hardware counts of slices; None if there are none.
+        innermost: the categories of slices that do the work which slices of the others request or wait for. On tracks
+            that are not threads of the system, they are inside all others that run at the same time.
         times: a pattern of the names of sampled events that count time, in ns; "" if there are none.
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
@@ -152,6 +154,7 @@ class FormatMarks(Struct, frozen=True):
     interval_counts: str = ""
     interval_threads: str = ""
     counts: CountMarks | None = None
+    innermost: tuple[str, ...] = ()
     times: str = ""
     is_output: bool = False
     devices: DeviceMarks | None = None

@@ -357,7 +357,7 @@ class Mxnet:
     versions = "0.9 to 2.0; complete, cut off, dumped several times, with unescaped names"
     clock = WALL_CLOCK
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="mxnet")
+    marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS)
     record = "mx.profiler.set_config(profile_all=True, filename='profile.json'); set_state('run'); ...; dump()"
     with_perf = (
         "# In run.py: as above. The profile names no process: perf has to sample one only while it runs.\n"
