@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.golden import ROOT
 from traceconv.cli._terminal import folded
+from traceconv.families.registry import importer_class
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,29 @@ LOG = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 )
 def test_nothing_is_wider_than_a_terminal(arguments: tuple[object, ...]) -> None:
     """A line of a command that is to be copied, and a path without spaces, may be."""
+    lines = [line for line in shown(*arguments) if str(ROOT) not in line]
+    wide = [line for line in lines if len(line) > 80]
+    assert lines
+    assert wide == [] if arguments[0] != "how" else all("#" not in line for line in wide)
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "pytorch-kineto", "mxnet", "tvm-profile"])
+def test_commands_of_recipes_can_be_copied(name: str) -> None:
+    lines = shown("how", name)
+    recipe = importer_class(name).with_perf.splitlines()
+    code = [line for line in recipe if not line.startswith("#")]
+    assert [line for line in code if line not in lines] == []
+    words = [re.split(r"\s+", line) for line in lines if line.startswith("#")]
+    assert [
+        line for line in words if line[1] in ("print(", "open(", "counters") or line[-1] in ("-e", "-F", "-O")
+    ] == []
+    if "perf record" in importer_class(name).with_perf:
+        fields = "comm,pid,tid,time,event,period,ip,sym,symoff,dso"
+        assert f"perf script --header --ns -F {fields} > perf.script.txt" in lines
+
+
+def shown(*arguments: object) -> list[str]:
+    """Return the lines of a command in a terminal of 80 columns."""
     reader, writer = pty.openpty()
     command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=writer, stderr=writer, env=os.environ | {"COLUMNS": "80"})
@@ -71,7 +96,4 @@ def test_nothing_is_wider_than_a_terminal(arguments: tuple[object, ...]) -> None
         pass
     os.close(reader)
     process.wait()
-    lines = [line for line in said.decode().replace("\r\n", "\n").splitlines() if str(ROOT) not in line]
-    wide = [line for line in lines if len(line) > 80]
-    assert lines
-    assert wide == [] if arguments[0] != "how" else all("#" not in line for line in wide)
+    return said.decode().replace("\r\n", "\n").splitlines()

@@ -136,8 +136,9 @@ class OnnxRuntime:
     )
     record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
     with_perf = (
-        "# In run.py: options.enable_profiling = True, and at the end\n"
-        "#   print(session.get_profiling_start_time_ns(), session.end_profiling())    # NUMBER and PROFILE\n"
+        "# In run.py: options.enable_profiling = True, and at the end this line, which prints NUMBER and PROFILE:\n"
+        "print(session.get_profiling_start_time_ns(), session.end_profiling())\n"
+        "# In a terminal:\n"
         "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
         "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
     )

@@ -360,7 +360,8 @@ class Mxnet:
     marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS)
     record = "mx.profiler.set_config(profile_all=True, filename='profile.json'); set_state('run'); ...; dump()"
     with_perf = (
-        "# In run.py: as above. The profile names no process: perf has to sample one only while it runs.\n"
+        "# The profile names no process: perf must sample only this one while it runs. In run.py: as above.\n"
+        "# In a terminal:\n"
         "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python run.py\n"
         "traceconv report profile.json perf.data -O symbols=true --section layers"
     )

@@ -117,7 +117,7 @@ class PytorchKineto:
     )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     with_perf = (
-        "# In run.py: with torch.profiler.profile() as prof: ..., then prof.export_chrome_trace('kineto.json')\n"
+        "# In run.py: as above, with 'kineto.json' as FILE. In a terminal:\n"
         "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
         "traceconv report kineto.json perf.data -O symbols=true --same-machine --section layers"
     )

@@ -262,9 +262,11 @@ class TvmProfile:
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
     with_perf: ClassVar[str] = (
         "# A report has no times that samples of perf could lie in: TVM counts itself, if it was built with USE_PAPI.\n"
-        "# In run.py: from tvm.runtime.profiling import PAPIMetricCollector\n"
-        "#   counters = PAPIMetricCollector({dev: ['perf::CYCLES', 'perf::INSTRUCTIONS', 'perf::CACHE-MISSES']})\n"
-        "#   open('report.json', 'w').write(module.profile(collectors=[counters], **inputs).json())\n"
+        "# In run.py, with module and dev as TVM's guide for its profiler has them:\n"
+        "from tvm.runtime.profiling import PAPIMetricCollector\n"
+        "counters = PAPIMetricCollector({dev: ['perf::CYCLES', 'perf::INSTRUCTIONS', 'perf::CACHE-MISSES']})\n"
+        "open('report.json', 'w').write(module.profile(collectors=[counters], **inputs).json())\n"
+        "# In a terminal:\n"
         "python run.py\n"
         "traceconv report report.json --section layers"
     )
