@@ -444,6 +444,7 @@ def test_every_command_has_an_example(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
     assert f"traceconv {name} " in result.stdout.replace(f"Usage: cli {name}", "")
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_version() -> None:

@@ -9,6 +9,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
 import zipfile
@@ -23,7 +25,7 @@ import traceconv
 from tests.golden import ROOT
 from traceconv import cli, expanding, inputs, reading
 from traceconv.check._schemas import load_schema
-from traceconv.errors import InputError, UsageError
+from traceconv.errors import InputError, UnrecognizedInput, UsageError
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
@@ -200,7 +202,14 @@ def test_what_is_named_is_taken_once(tmp_path: Path) -> None:
 def test_unknown_files_of_a_pattern_are_skipped(tmp_path: Path) -> None:
     runs = folder(tmp_path / "runs", CONTENT)
     files = [runs / "a.json", runs / "notes.txt", runs / "b" / "onednn.log"]
-    assert run("align", *files).exit_code == 1
+    refused = subprocess.run(
+        [sys.executable, "-m", "traceconv", "align", *files], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1].endswith("; --skip-unknown leaves it out")
+    with pytest.raises(UnrecognizedInput) as error:
+        traceconv.estimate(files)
+    assert "--skip-unknown" not in error.value.hint
     result = run("align", *files, "--skip-unknown")
     assert result.exit_code == 0, result.output
     assert "1 file left out:" in result.stderr

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         SeveralErrors,
         TraceconvError,
         UnrecognizedFormat,
+        UnrecognizedInput,
         UnrelatedClocks,
         UnverifiedAlignment,
         UsageError,
@@ -106,9 +107,9 @@ __all__ = [
     "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy", "Questions",
     "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices", "Source", "SourceInfo",
     "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind", "UnrecognizedFormat",
-    "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "Verdict", "Window", "__version__", "clocks", "convert",
-    "estimate", "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report",
-    "write",
+    "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "Verdict", "Window", "__version__",
+    "clocks", "convert", "estimate", "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints",
+    "read", "report", "write",
 ]
 # fmt: on
 

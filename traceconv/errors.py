@@ -51,6 +51,10 @@ class UnrecognizedFormat(TraceconvError):
     """No importer knows the input."""
 
 
+class UnrecognizedInput(UnrecognizedFormat):
+    """No importer knows one of several inputs. The others can be read without it."""
+
+
 class AmbiguousFormat(TraceconvError):
     """Several importers claim the input equally."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
-from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, UnrecognizedInput, UsageError
 from traceconv.expanding import Expanded, expand
 from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
@@ -142,9 +142,10 @@ def read_all(opened: Opened, memory: Memory) -> list[Trace]:
         try:
             known = None if item.format else recording.found
             recognised.append(known or recognise(source, item.format))
+        except UnrecognizedFormat as error:
+            one_of_several = UnrecognizedInput(error.reason, hint=error.hint, at=source.display)
+            errors.append(one_of_several if len(sources) > 1 else error)
         except TraceconvError as error:
-            if isinstance(error, UnrecognizedFormat) and len(sources) > 1:
-                error.hint = f"{error.hint}; --skip-unknown leaves it out"
             errors.append(error)
     for source in sources:
         memory.add_input(partial(getattr, source, "size"))

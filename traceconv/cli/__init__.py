@@ -16,7 +16,7 @@ import click
 
 from traceconv import __version__
 from traceconv.cli._terminal import say
-from traceconv.errors import TraceconvError, UsageError
+from traceconv.errors import TraceconvError, UnrecognizedInput, UsageError
 from traceconv.io import interrupts
 
 #: The commands, under the headings of the help.
@@ -194,5 +194,7 @@ def report(error: TraceconvError) -> None:
     """Print an error as one line, with its hint on a second one."""
     for one in getattr(error, "errors", [error]):
         say(f"error: {one.message}")
-        if one.hint:
-            say(f"hint: {one.hint}")
+        # All commands of several inputs have the option.
+        hints = [one.hint, *(["--skip-unknown leaves it out"] if isinstance(one, UnrecognizedInput) else [])]
+        if hint := "; ".join(filter(None, hints)):
+            say(f"hint: {hint}")

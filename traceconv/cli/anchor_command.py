@@ -26,7 +26,7 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
 
     \b
       traceconv anchor -o anchor.json -- python run.py
-      traceconv anchor -o before.json; python run.py; traceconv anchor -o after.json
+      traceconv anchor -o a.json; python run.py; traceconv anchor -o b.json
       traceconv merge profile.json perf.data anchor.json -o out.pftrace
 
     Give the file to `merge` as one more input. It relates recordings of this machine that are on different clocks, with

@@ -81,7 +81,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "sections",
         multiple=True,
         type=click.Choice(SECTIONS),
-        help="Print only this section. May be repeated. Default: all.",
+        metavar="SECTION",
+        help=f"Print only this section: {', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}. May be repeated. Default: all.",
     ),
     click.option(
         "--by",
@@ -152,7 +153,7 @@ def command(asked: Questions, shown: _Shown, named: Named, settings: Settings) -
 
     \b
       traceconv report kineto.json
-      traceconv report kineto.json --section operations --by category,thread --top 10
+      traceconv report kineto.json --section operations --by thread --top 10
       traceconv report kineto.json onednn.log --format json
       traceconv report kineto.json -o report.html
 
