@@ -29,6 +29,7 @@ from traceconv.errors import InputError, UnrecognizedInput, UsageError
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
+from traceconv.io.same import fingerprint
 from traceconv.io.source import CHUNK_BYTES, Source
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -282,28 +283,63 @@ def test_a_trace_is_taken_where_its_recordings_are_not_there(tmp_path: Path) -> 
     assert traceconv.expand([tmp_path / "4"]).left_out == {}
 
 
-@pytest.mark.parametrize("later", [False, True])
 @pytest.mark.parametrize("way", ["folder", "zip", "tar"])
-def test_a_trace_is_taken_where_its_recording_was_changed_later(way: str, later: bool, tmp_path: Path) -> None:
-    runs = folder(tmp_path / "runs", {"a.log": ONEDNN.read_bytes()})
+def test_a_trace_is_taken_where_its_recording_was_changed(way: str, tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.log": ONEDNN.read_bytes() * 20})
     traceconv.convert(runs / "a.log", runs / "b.pftrace")
-    os.utime(runs / "b.pftrace", (1_700_000_000, 1_700_000_000))
-    os.utime(runs / "a.log", (1_700_000_000 + 10 * later, 1_700_000_000 + 10 * later))
-    path = runs if way == "folder" else Path(shutil.make_archive(str(tmp_path / "packed"), way, runs))
-    found = traceconv.expand([path])
-    expected = {} if later else {"b.pftrace": "traceconv made it of a.log"}
-    assert {os.path.basename(name): reason for name, reason in found.left_out.items()} == expected
+    for name, time in (("a.log", 1_700_000_000), ("b.pftrace", 1_600_000_000)):
+        os.utime(runs / name, (time, time))  # a copy of the folder may have any times
+
+    def left_out(name: str) -> dict[str, str]:
+        path = runs if way == "folder" else Path(shutil.make_archive(str(tmp_path / name), way, runs))
+        return {os.path.basename(file): reason for file, reason in traceconv.expand([path]).left_out.items()}
+
+    assert (runs / "a.log").stat().st_size < 1 << 20  # so the fingerprint counts each byte
+    assert left_out("same") == {"b.pftrace": "traceconv made it of a.log"}
+    changed = bytearray((runs / "a.log").read_bytes())
+    changed[len(changed) // 3] ^= 1
+    (runs / "a.log").write_bytes(changed)
+    assert left_out("changed") == {}
 
 
-def test_a_trace_of_recordings_in_several_folders_is_found_by_their_paths(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder(tmp_path / "runs", {"1/a": ONEDNN.read_bytes(), "2/a": KINETO.read_bytes()})
-    monkeypatch.chdir(tmp_path)
-    traceconv.merge(["runs/1/a", "runs/2/a"], "runs/b.pftrace")
-    assert traceconv.expand(["runs"]).left_out == {"runs/b.pftrace": "traceconv made it of a, a"}
-    os.remove("runs/2/a")
-    assert traceconv.expand(["runs"]).left_out == {}
+def test_fingerprints_of_large_files(tmp_path: Path) -> None:
+    path, data = tmp_path / "large", bytearray(os.urandom(5 << 20))
+    found = set()
+    for place in (None, 0, 4 << 20, len(data) - 1):
+        if place is not None:
+            data[place] ^= 1
+        path.write_bytes(data)
+        found.add(fingerprint(Source(path)))
+    path.write_bytes(data[:-1])
+    found.add(fingerprint(Source(path)))
+    assert len(found) == 5
+
+
+def test_copies_in_other_folders_are_taken_once(tmp_path: Path) -> None:
+    content = {"a.json": KINETO.read_bytes(), "b/onednn.log": ONEDNN.read_bytes()}
+    one, other = folder(tmp_path / "one", content), folder(tmp_path / "other", content)
+    traceconv.merge([one / "a.json", one / "b" / "onednn.log"], other / "c.pftrace")
+    found = traceconv.expand([one, other])
+    assert [shown(path) for path in found.paths] == [f"{one}/a.json", f"{one}/b/onednn.log"]
+    assert found.left_out == {
+        f"{other}/a.json": f"the same content as {one}/a.json",
+        f"{other}/b/onednn.log": f"the same content as {one}/b/onednn.log",
+        f"{other}/c.pftrace": "traceconv made it of a.json, onednn.log",
+    }
+    named = traceconv.expand([one, other / "a.json", tmp_path / "absent"])
+    assert named.left_out == {f"{one}/a.json": f"the same content as {other}/a.json"}
+    assert len(traceconv.expand([one / "a.json", other / "a.json"]).paths) == 2  # the receipt warns
+
+
+def test_what_looks_at_each_file_says_which_ones_merge_leaves_out(tmp_path: Path) -> None:
+    content = {"a.json": KINETO.read_bytes(), "a.json.gz": gzip.compress(KINETO.read_bytes())}
+    runs = folder(tmp_path / "runs", content)
+    traceconv.convert(runs / "a.json", runs / "b.pftrace")
+    assert run("identify", runs).stderr == (
+        f"3 recordings taken:\n  {runs}/a.json (pytorch-kineto)\n"
+        f"  {runs}/a.json.gz (pytorch-kineto): merge leaves it out: the same content as {runs}/a.json\n"
+        f"  {runs}/b.pftrace (perfetto): merge leaves it out: traceconv made it of a.json\n"
+    )
 
 
 def test_folders_in_each_other_are_one(tmp_path: Path) -> None:

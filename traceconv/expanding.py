@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from traceconv.errors import AmbiguousFormat, InputError, TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.same import digests
+from traceconv.io.same import digests, fingerprint
 from traceconv.io.source import Source
 from traceconv.reading import Recognised, read_start, recognise
 from traceconv.writers.metadata import stated_sources
@@ -31,8 +32,14 @@ _LEAST_SAMPLES = 8
 
 #: A sample, reduced to what all forms hold: its time in µs and its thread.
 _Sample = tuple[int, int]
-#: An archive, and a time that compares with those of the same archive.
-_Age = tuple[str, tuple[int | float, ...]]
+
+
+class _Form(NamedTuple):
+    """A recording in one of several forms; the lower the number, the better."""
+
+    form: int
+    path: str
+    found: Recognised
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +51,19 @@ class Recording:
         input: the number of the input that it is or is part of.
         is_inside: whether it is part of a folder or archive.
         found: its format, if it was recognised already.
+        repeats: why it is left out where several inputs are merged: it is in another one; "" for all others.
     """
 
     path: AnyPath
     input: int
     is_inside: bool = False
     found: Recognised | None = None
+    repeats: str = ""
+
+    @property
+    def is_optional(self) -> bool:
+        """Whether the user named only the folder or archive that it is in."""
+        return self.is_inside and self.found is not None
 
     def recognised(self, limits: Limits) -> Recognised:
         """Return the recording with its format. Raises UnrecognizedFormat, AmbiguousFormat or InputError."""
@@ -99,7 +113,8 @@ def expand(
         skip_unknown: whether to leave out files of an unknown format.
         named: files that are taken whatever they are, called as messages call them, or by their base names.
         output: a file that is not taken from a folder, since it will be written.
-        each: whether the files are looked at one by one: then copies and other forms of a recording are taken, too.
+        each: whether the files are looked at one by one: then copies and other forms of a recording are taken, too, and
+            marked as such.
         limits: what each input may take.
 
     Raises:
@@ -120,7 +135,6 @@ def expand(
                 take(Recording(path, number, found=found))
             continue
         expanded.left_out |= files.left_out
-        inside: list[tuple[AnyPath, Recognised]] = []
         for file in files.found:
             if os.path.realpath(file) in known:
                 continue  # it is an input itself, or in another one
@@ -132,19 +146,25 @@ def expand(
                 if getattr(found.cls, "only_named", False):
                     expanded.left_out[shown(file)] = "a plain log: name it to include it"
                 else:
-                    inside.append((file, found))
-        if not each:
-            taken = [path for path in paths if os.path.isfile(path)]
-            taken += [recording.path for recording in expanded.recordings if recording.is_inside]
-            inside = _once(_without_results(inside, taken, expanded), expanded)
-        for file, found in inside:
-            take(Recording(file, number, True, found))
+                    take(Recording(file, number, True, found))
         known |= {os.path.realpath(file) for file in files.found}
+    if any(one.is_optional for one in expanded.recordings):
+        _take_once(expanded, each, limits)
     if not expanded.recordings:
         names = ", ".join(map(shown, paths))
         reasons = "; ".join(f"{path}: {reason}" for path, reason in list(expanded.left_out.items())[:3])
         raise InputError(f"{names}: no recording among the files", hint=reasons or "the folder is empty")
     return expanded
+
+
+def _take_once(expanded: Expanded, each: bool, limits: Limits) -> None:
+    """Leave out the recordings that are in others already; if `each` is looked at, mark them instead."""
+    reasons = _repeats(expanded.recordings, limits)
+    if each:
+        expanded.recordings = [replace(one, repeats=reasons.get(shown(one.path), "")) for one in expanded.recordings]
+    else:
+        expanded.left_out |= reasons
+        expanded.recordings = [one for one in expanded.recordings if shown(one.path) not in reasons]
 
 
 def _is_named(path: AnyPath, named: Collection[str]) -> bool:
@@ -162,81 +182,81 @@ def _recognised(
         return None
 
 
-def _without_results(
-    found: Sequence[tuple[AnyPath, Recognised]], named: Collection[AnyPath], expanded: Expanded
-) -> list[tuple[AnyPath, Recognised]]:
-    """Return the recordings without the traces that traceconv made of them, which are noted in `expanded`.
+def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
+    """Return which recordings of folders and archives are in the others already, with the reason.
 
-    A trace states only the names of its inputs, not their content. So all of them must be recordings in its folder,
-    or be at the stated path, and none may have changed since the trace was written: otherwise the trace may hold
-    what is nowhere else.
-
-    Args:
-        found: the recordings of a folder or an archive.
-        named: the other recordings that are taken.
-        expanded: gets the notes.
+    Inputs that the user named are never among them.
     """
-    ages = {os.path.realpath(shown(file)): _age(file) for file in (*named, *(file for file, _ in found))}
-    kept = []
-    for file, recording in found:
-        made_of = _made_of(recording)
-        if made_of and all(_is_original(name, file, ages) for name in made_of):
-            expanded.left_out[shown(file)] = f"traceconv made it of {', '.join(map(os.path.basename, made_of))}"
-        else:
-            kept.append((file, recording))
-    return kept
+    reasons: dict[str, str] = {}
+    opened = [(one, source) for one in recordings if (source := _source(one, limits)) is not None]
+    files, sources = [one for one, _ in opened], [source for _, source in opened]
+    _note_results(files, sources, reasons)
+    _note_copies(files, sources, reasons)
+    forms = sorted(
+        (
+            _Form(form, shown(one.path), one.found)
+            for one in files
+            if one.is_optional
+            and one.found
+            and (form := _form(one.found)) is not None
+            and shown(one.path) not in reasons
+        ),
+        key=lambda one: one.form,
+    )
+    if len({one.form for one in forms}) > 1:
+        _note_other_forms(forms, reasons)
+    return reasons
 
 
-def _is_original(name: str, made: AnyPath, ages: Mapping[str, _Age]) -> bool:
-    """Return whether an input that the trace `made` states is there, and as old as the trace or older.
-
-    Args:
-        name: the base name of the input; its path, as stated, where several had the same base name.
-        made: the trace.
-        ages: the recordings that are there, by their paths.
-    """
-    archive, written = ages[os.path.realpath(shown(made))]
-    folders = (os.path.dirname(shown(made)), *([os.curdir] if os.path.dirname(name) else []))
-    for path in {os.path.realpath(os.path.join(folder, name)) for folder in folders}:
-        if path in ages and path != os.path.realpath(shown(made)):
-            its_archive, changed = ages[path]
-            if its_archive == archive and changed <= written:
-                return True
-    return False
+def _source(recording: Recording, limits: Limits) -> Source | None:
+    """Return the source of a recording; None for streams and for what cannot be read, which is said when it is read."""
+    if recording.found:
+        return recording.found.source
+    try:
+        source = Source(recording.path, limits=limits) if os.path.isfile(recording.path) else None
+        if source is not None:
+            source.head()
+    except InputError:
+        return None
+    return source
 
 
-def _age(file: AnyPath) -> _Age:
-    """Return the archive that a file is in ("" for none), and when the file was last changed."""
-    if isinstance(file, Member):
-        return file.archive, file.changed
-    return "", (os.stat(file).st_mtime_ns,)
+def _note_results(files: Sequence[Recording], sources: Sequence[Source], reasons: dict[str, str]) -> None:
+    """Add to `reasons` the traces that traceconv made of files that are there, unchanged or as copies."""
+    made_of = {
+        shown(one.path): stated for one in files if one.is_optional and one.found and (stated := _made_of(one.found))
+    }
+    there = {fingerprint(source) for source in sources} if made_of else set()
+    for path, stated in made_of.items():
+        if stated.keys() <= there:
+            reasons[path] = f"traceconv made it of {', '.join(map(os.path.basename, stated.values()))}"
 
 
-def _made_of(recording: Recognised) -> list[str]:
-    """Return the names of the inputs of a trace that traceconv wrote, [] for any other file."""
+def _made_of(recording: Recognised) -> dict[str, str]:
+    """Return the names of the inputs of a trace that traceconv wrote, by fingerprint; empty for any other file."""
     if b"traceconv" not in recording.source.head().data:
-        return []
+        return {}
     try:
         return stated_sources(read_start(recording, _FIRST_EVENTS).metadata)
     except TraceconvError:
-        return []  # the error is raised when it is read
+        return {}  # the error is raised when it is read
 
 
-def _once(found: Sequence[tuple[AnyPath, Recognised]], expanded: Expanded) -> list[tuple[AnyPath, Recognised]]:
-    """Return each recording once, in its best form; note the other forms in `expanded`."""
-    sources = [recording.source for _, recording in found]
+def _note_copies(files: Sequence[Recording], sources: Sequence[Source], reasons: dict[str, str]) -> None:
+    """Add to `reasons` the files with the content of another one; kept is one that is named, or else not packed."""
+    kept = [index for index, one in enumerate(files) if shown(one.path) not in reasons]
+    hashes = dict(zip(kept, digests([sources[index] for index in kept]), strict=True))
     first: dict[bytes, int] = {}
-    hashes = digests(sources)
-    for index in sorted(range(len(found)), key=lambda one: (isinstance(found[one][0], Member), sources[one].is_packed)):
+    for index in sorted(kept, key=lambda one: _preference(files[one], sources[one])):
         if hashes[index]:
             same = first.setdefault(hashes[index], index)
-            if same != index:
-                expanded.left_out[shown(found[index][0])] = f"the same content as {shown(found[same][0])}"
-    found = [one for one in found if shown(one[0]) not in expanded.left_out]
-    forms = [(_form(recording), path, recording) for path, recording in found if _form(recording) is not None]
-    if len({form for form, _, _ in forms}) > 1:
-        _note_other_forms(sorted(forms, key=lambda one: one[0] or 0), expanded)
-    return [one for one in found if shown(one[0]) not in expanded.left_out]
+            if same != index and files[index].is_optional:
+                reasons[shown(files[index].path)] = f"the same content as {shown(files[same].path)}"
+
+
+def _preference(recording: Recording, source: Source) -> tuple[bool, bool, bool]:
+    """Return a sort key: of files with one content, the lowest is kept."""
+    return recording.is_optional, isinstance(recording.path, Member), source.is_packed
 
 
 def _form(recording: Recognised) -> int | None:
@@ -244,12 +264,12 @@ def _form(recording: Recognised) -> int | None:
     return form
 
 
-def _note_other_forms(found: Sequence[tuple[int | None, AnyPath, Recognised]], expanded: Expanded) -> None:
-    """Leave out files that were printed from another one: those that share half of the first samples with it.
+def _note_other_forms(found: Sequence[_Form], reasons: dict[str, str]) -> None:
+    """Add to `reasons` the files that were printed from another one: they share half of the first samples with it.
 
     Args:
-        found: the files with their forms, the best form first.
-        expanded: gets the notes.
+        found: the files, the best form first.
+        reasons: is extended.
     """
     owners: dict[_Sample, int] = {}
     samples: list[set[_Sample]] = []
@@ -259,10 +279,9 @@ def _note_other_forms(found: Sequence[tuple[int | None, AnyPath, Recognised]], e
         for owner, count in shared.most_common(1):
             end = min(max(samples[-1]), max(samples[owner]))
             least = min(sum(sample <= end for sample in samples[one]) for one in (number, owner))
-            if form != found[owner][0] and count >= _LEAST_SAMPLES and 2 * count >= least:
-                better = shown(found[owner][1])
-                expanded.left_out[shown(path)] = f"{recording.cls.name} of the same recording as {better}"
-        if shown(path) not in expanded.left_out:
+            if form != found[owner].form and count >= _LEAST_SAMPLES and 2 * count >= least:
+                reasons[path] = f"{recording.cls.name} of the same recording as {found[owner].path}"
+        if path not in reasons:
             for sample in samples[-1]:
                 owners.setdefault(sample, number)
 

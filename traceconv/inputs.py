@@ -17,7 +17,7 @@ from traceconv.expanding import Expanded, expand
 from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.same import digests
+from traceconv.io.same import digests, fingerprint
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model.trace import Trace
@@ -161,8 +161,8 @@ def read_all(opened: Opened, memory: Memory) -> list[Trace]:
                 errors.append(error)
     if errors:
         raise errors[0] if len(errors) == 1 else SeveralErrors(errors)
-    for trace, digest in zip(traces, digests(sources), strict=True):
-        trace.sources[0].digest = digest
+    for trace, source, digest in zip(traces, sources, digests(sources), strict=True):
+        trace.sources[0].digest, trace.sources[0].fingerprint = digest, fingerprint(source)
     if traces:
         traces[0].left_out = opened.expanded.left_out
     return traces

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
-from traceconv.expanding import Expanded, expand
+from traceconv.expanding import Expanded, Recording, expand
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
@@ -56,7 +56,7 @@ def left_out_json(found: Expanded) -> list[dict[str, str]]:
 
 def _list(found: Expanded, verbose: bool) -> None:
     inside = [one for one in found.recordings if one.is_inside]
-    taken = [f"  {shown(one.path)} ({one.found.cls.name if one.found else 'named'})" for one in inside]
+    taken = [_described(one) for one in inside]
     if taken:
         say(f"{quantity(len(taken), 'recordings')} taken:", *taken)
     left = [f"  {path}: {reason}" for path, reason in found.left_out.items()]
@@ -64,3 +64,9 @@ def _list(found: Expanded, verbose: bool) -> None:
         say(f"{quantity(len(left), 'files')} left out:", *left[: None if verbose else _MOST_LISTED])
     if len(left) > _MOST_LISTED and not verbose:
         say(f"  and {len(left) - _MOST_LISTED} more")
+
+
+def _described(recording: Recording) -> str:
+    name = recording.found.cls.name if recording.found else "named"
+    repeats = f": merge leaves it out: {recording.repeats}" if recording.repeats else ""
+    return f"  {shown(recording.path)} ({name}){repeats}"

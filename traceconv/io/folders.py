@@ -26,8 +26,6 @@ from traceconv.io.source import DAMAGED, GZIP, ZIP, Source, unreadable
 from traceconv.io.spill import failures
 
 AnyPath = str | os.PathLike[str]
-#: A time of an archive: the date and time of day for zip, s since 1970 for tar.
-_Time = tuple[int | float, ...]
 
 #: More files than any folder of recordings holds: the user gave the wrong folder.
 MOST_FILES = 10_000
@@ -52,11 +50,10 @@ class Member(os.PathLike[str]):
     Attributes:
         display: the archive as the user named it, with the name of the file in it.
         archive: the path of the archive.
-        changed: when the file was last changed, as the archive states it: it compares with files of the same archive.
     """
 
-    def __init__(self, display: str, archive: str, folder: _TemporaryFolder, path: str, changed: _Time) -> None:
-        self.display, self.archive, self.changed, self._folder, self._path = display, archive, changed, folder, path
+    def __init__(self, display: str, archive: str, folder: _TemporaryFolder, path: str) -> None:
+        self.display, self.archive, self._folder, self._path = display, archive, folder, path
 
     def __fspath__(self) -> str:
         return self._path
@@ -164,7 +161,7 @@ def _unpack(path: str, limits: Limits, files: Files) -> bool:
         return False
     folder = _TemporaryFolder()
     counted = Unpacked(path, os.path.getsize(path), limits)
-    for name, stream, changed in _tar_members(path, limits, files) if kind == "tar" else _zip_members(path, files):
+    for name, stream in _tar_members(path, limits, files) if kind == "tar" else _zip_members(path, files):
         display, target = os.path.join(path, name), os.path.join(folder.path, name)
         try:
             _copy(stream, target, counted)
@@ -176,7 +173,7 @@ def _unpack(path: str, limits: Limits, files: Files) -> bool:
             if _kind(target):
                 files.left_out[display] = "an archive in an archive: unpack it first"
             else:
-                files.add(Member(display, path, folder, target, changed))
+                files.add(Member(display, path, folder, target))
     return True
 
 
@@ -201,7 +198,7 @@ def _is_of_several(path: str) -> bool:
         return False  # the error is raised when it is opened
 
 
-def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes], _Time]]:
+def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if info.is_dir():
@@ -217,10 +214,10 @@ def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes], _Tim
                 files.left_out[display] = f"cannot be unpacked: {error}"
                 continue
             with stream:
-                yield info.filename, stream, info.date_time
+                yield info.filename, stream
 
 
-def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str, IO[bytes], _Time]]:
+def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
     source = Source(path, limits=limits)
     damage = ""
     try:
@@ -233,7 +230,7 @@ def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str,
                 if stream is None:
                     files.left_out[f"{path}/{info.name}"] = reason
                 else:
-                    yield os.path.normpath(info.name), stream, (info.mtime,)
+                    yield os.path.normpath(info.name), stream
     except tarfile.TarError as error:
         damage = str(error)
     if damage or source.damage:

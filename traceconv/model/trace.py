@@ -401,6 +401,8 @@ class SourceInfo:
         sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
         path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
         digest: a hash of the unpacked content; b"" if no other input has the same start.
+        fingerprint: the size and a checksum of the file as it is stored, by which copies of it are known; "" for a
+            stream.
     """
 
     name: str
@@ -423,6 +425,7 @@ class SourceInfo:
     sampled: tuple[str, ...] = ()
     path: str = ""
     digest: bytes = b""
+    fingerprint: str = ""
 
     @property
     def place_in_job(self) -> str:
