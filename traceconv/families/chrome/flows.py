@@ -27,7 +27,8 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
 from traceconv.model.launch_ids import ids_of, of_launches
 from traceconv.model.marks import LaunchMarks
-from traceconv.model.trace import I64, occurring
+from traceconv.model.ordering import Order, chunks, gathered, like_next, stable_order
+from traceconv.model.trace import I32, I64, occurring
 
 UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
 UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: not drawn")
@@ -140,9 +141,10 @@ class FlowSteps:
             _Resolution(self, out).run()
         self._forget()
 
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of all flow events, with kinds and ids as numbers."""
+    def take_columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Remove and return the columns of all flow events, with kinds and ids as numbers."""
         columns = {name: np.frombuffer(values, _STEP_COLUMNS[name]) for name, values in self._columns.items()}
+        self._columns = {}
         track = columns["track"]
         pending = track <= _FIRST_PLACEHOLDER
         track[pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - track[pending]]
@@ -169,7 +171,7 @@ class _Resolution:
         self._out = out
         self._steps = steps
         self._unpaired = steps.unpaired
-        columns = steps.columns()
+        columns = steps.take_columns()
         self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
         self._kinds = steps.kinds()
@@ -182,21 +184,21 @@ class _Resolution:
             named = [of_launches(marks.launch_flows, texts) for texts in zip(*self._kinds, strict=True)]
             self._joins_ids = named[0] | named[1]
         self._is_one_of_many = np.zeros(len(self.ts), bool)  # whether several slices begin at the time of a step
-        self._begin_there: list[npt.NDArray[np.intp]] = []  # these slices
+        self._begin_there: list[Order] = []  # these slices
         kind, id = columns["kind"], columns["id"]
-        by_key = np.lexsort((self.at, id, kind))  # the first step of each key first
-        begins = np.append(True, (np.diff(kind[by_key]) != 0) | (id[by_key[1:]] != id[by_key[:-1]]))
+        by_key = _order(self.at, id, kind)  # the first step of each key first
+        begins = np.append(True, ~like_next(by_key, kind, id))
         first = by_key[begins]
         # Flows are added in the order of their keys, so keys are numbered by file order.
-        order = np.lexsort((first, self.at[first]))
+        order = _order(first, self.at[first])
         rank = np.empty(len(first), np.int32)
         rank[order] = np.arange(len(first), dtype=np.int32)
         self.key = np.empty(len(by_key), np.int32)
-        self.key[by_key] = rank[np.cumsum(begins) - 1]
+        self.key[by_key] = rank[np.cumsum(begins, dtype=np.int32) - 1]
         self._kind_of, self._id_of = kind[first[order]], id[first[order]]
 
     def run(self) -> None:
-        left = np.arange(len(self.key))
+        left = np.arange(len(self.key), dtype=np.int32)
         self._find_starts()
         left = self._without_unpaired(left)
         self._bind(left[self.row[left] == _NO_SLICE])
@@ -205,7 +207,7 @@ class _Resolution:
         lost = left[self.row[left] == _NO_SLICE]
         self._skip(UNBOUND, lost)
         left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
-        self._draw(left[np.lexsort((self.at[left], self.phase[left], self.ts[left], self.key[left]))])
+        self._draw(left[_order(self.at[left], self.phase[left], self.ts[left], self.key[left])])
 
     def _find_starts(self) -> None:
         """Turn ends at calls into starts, in launch flows with other ends and without a start."""
@@ -224,7 +226,7 @@ class _Resolution:
         others[self.key[steps[~is_call]]] = True
         self.phase[steps[is_call & others[self.key[steps]]]] = _START
 
-    def _without_unpaired(self, steps: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def _without_unpaired(self, steps: Order) -> Order:
         """Return the steps of flows that have both a start and something after it; the others are reported."""
         starts, others = np.zeros((2, len(self._id_of)), bool)
         is_start = self.phase[steps] == _START
@@ -232,10 +234,10 @@ class _Resolution:
         others[self.key[steps[~is_start]]] = True
         paired = (starts & others)[self.key[steps]]
         self._skip(self._unpaired, steps[~paired])
-        left: npt.NDArray[np.intp] = steps[paired]
+        left: Order = steps[paired]
         return left
 
-    def _skip(self, code: Code, steps: npt.NDArray[np.intp]) -> None:
+    def _skip(self, code: Code, steps: Order) -> None:
         for step in steps.tolist():
             key = self.key[step]
             category, name = self._kinds[self._kind_of[key]]
@@ -254,24 +256,24 @@ class _Resolution:
 
     # -- the slices -------------------------------------------------------------------------------------------
 
-    def _bind(self, steps: npt.NDArray[np.intp]) -> None:
+    def _bind(self, steps: Order) -> None:
         """Find the slice of each of the steps."""
         if not len(steps):
             return
-        steps = steps[np.lexsort((self.ts[steps], self.track[steps]))]
+        steps = steps[_order(self.ts[steps], self.track[steps])]
         step_tracks = self.track[steps]
         track, ts, dur = self._out.tables.slice_columns("track", "ts", "dur")
-        by_track = np.argsort(track, kind="stable")
-        tracks = track[by_track]
+        by_track = _order(track)
+        tracks = gathered(track, by_track)
         for number in occurring(step_tracks):
             here = steps[slice(*np.searchsorted(step_tracks, [number, number + 1]))]
             rows = by_track[slice(*np.searchsorted(tracks, [number, number + 1]))]
             if len(rows):
-                rows = rows[np.lexsort((-dur[rows], ts[rows]))]
+                rows = rows[_order(-dur[rows], ts[rows])]
                 starts = ts[rows]
                 self._bind_on_track(here, rows, starts, starts + dur[rows])
 
-    def _bind_on_track(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64, ends: I64) -> None:
+    def _bind_on_track(self, steps: Order, rows: Order, starts: I64, ends: I64) -> None:
         """Bind steps to slices; both are sorted by time, slices of equal start by length, longer first."""
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
@@ -286,14 +288,14 @@ class _Resolution:
             found = _innermost(starts, ends, self.ts[inside])
             self.row[inside] = np.where(found >= 0, rows[found], _NO_SLICE)
 
-    def _note_several(self, steps: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], starts: I64) -> None:
+    def _note_several(self, steps: Order, rows: Order, starts: I64) -> None:
         """Note steps at whose time several slices of a track begin, and these slices, the outermost first."""
         steps = steps[self._joins_ids[self._kind_of[self.key[steps]]]]
         if len(steps):
             self._is_one_of_many[steps] = True
             self._begin_there.append(rows[np.isin(starts, self.ts[steps])])
 
-    def _with_ids(self, steps: npt.NDArray[np.intp], rows: I64, wanted: I64) -> I64:
+    def _with_ids(self, steps: Order, rows: I64, wanted: I64) -> I64:
         """Return the slice of each step: the one with the wanted id that begins at its time, else that in `rows`.
 
         Args:
@@ -326,7 +328,7 @@ class _Resolution:
 
     # -- the flows -------------------------------------------------------------------------------------------
 
-    def _draw(self, steps: npt.NDArray[np.intp]) -> None:
+    def _draw(self, steps: Order) -> None:
         """Add the flows; the steps are in order of key, time and phase."""
         if not len(steps):
             return
@@ -338,9 +340,9 @@ class _Resolution:
         sources, targets, alone = array("q"), array("q"), array("q")  # of flows with more than one end
         for first, size in zip(firsts[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
             self._join(steps[first : first + size].tolist(), sources, targets, alone)
-        self._flows(
-            np.append(np.where(is_start, *pairs), sources), np.append(np.where(is_start, pairs[1], pairs[0]), targets)
-        )
+        begins = np.where(is_start, *pairs), np.frombuffer(sources, np.int64)
+        ends = np.where(is_start, *pairs[::-1]), np.frombuffer(targets, np.int64)
+        self._flows(*(np.concatenate(both).astype(steps.dtype) for both in (begins, ends)))
         self._skip(self._unpaired, np.frombuffer(alone, np.int64))
         self._out.balance.written += int(self.counts[steps].sum()) - int(
             self.counts[np.frombuffer(alone, np.int64)].sum()
@@ -362,7 +364,7 @@ class _Resolution:
                 before = step
         alone.extend(sorted(pending))
 
-    def _flows(self, sources: npt.NDArray[np.intp], targets: npt.NDArray[np.intp]) -> None:
+    def _flows(self, sources: Order, targets: Order) -> None:
         kinds = self._kind_of[self.key[sources]]
         first = np.full(len(self._kinds), len(kinds))
         np.minimum.at(first, kinds, np.arange(len(kinds)))
@@ -373,12 +375,21 @@ class _Resolution:
         names, categories = np.zeros((2, len(self._kinds)), np.int32)
         for kind in met:
             categories[kind], names[kind] = map(self._out.tables.string, self._kinds[kind])
+        for rows in chunks(len(sources)):
+            self._add(sources[rows], targets[rows], names[kinds[rows]], categories[kinds[rows]])
+
+    def _add(self, sources: Order, targets: Order, names: I32, categories: I32) -> None:
         begins, ends = self.row[sources], self.row[targets]
         for steps, rows, others in ((sources, begins, ends), (targets, ends, begins)):
             some = np.flatnonzero(self._is_one_of_many[steps])
             if len(some):
                 rows[some] = self._with_ids(steps[some], rows[some], self._ids(others[some]))
-        self._out.bulk.flows(begins, ends, names[kinds], categories[kinds], self.at[targets])
+        self._out.bulk.flows(begins, ends, names, categories, self.at[targets])
+
+
+def _order(*keys: npt.NDArray[Any]) -> Order:
+    """Return the stable order of rows by several columns in memory, the last one first."""
+    return stable_order(keys, lambda: None)
 
 
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:
