@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ class Tables:
         self.marks = Marks()
         self.slice_count = self._rows = 0
         self._waiting = 0  # rows that the importer itself keeps
+        self._kept_columns: list[Column] = []  # of the importer
         self._strings: dict[str, int] = {"": 0}
         self._args = bytearray()  # of events that came one at a time, since the last part
         self._memory = memory
@@ -122,16 +124,29 @@ class Tables:
             self._tell_size()
             self._spill_columns_if_short()
 
+    def keep_columns(self, columns: Iterable[Column]) -> None:
+        """Set the columns of equal length that the importer itself keeps; they are spilled as those of the tables."""
+        self._kept_columns = list(columns)
+
+    def kept_rows(self, count: int) -> None:
+        """Note that the columns of the importer have `count` rows, and spill columns if memory is short."""
+        if count % _ROWS_BETWEEN_LOOKS == 0:
+            self._tell_size()
+            self._spill_columns_if_short()
+
+    def _rows_in_columns(self) -> int:
+        return self._rows + max(map(len, self._kept_columns), default=0)
+
     def _tell_size(self) -> None:
         """Report the size of the columns to `Memory`."""
-        columns = sum(column.nbytes for column in [*self._all_columns(), *self.marks.columns.values()])
+        columns = sum(column.nbytes for column in self._growing())
         texts = _TEXT_BYTES * len(self._strings) + _TRACK_BYTES * len(self.tracks)
-        self._args_parts.rows = self._rows + self._waiting
+        self._args_parts.rows = self._rows_in_columns() + self._waiting
         self._args_parts.row_bytes = columns + texts + _WAITING_BYTES * self._waiting
 
     def _spill_columns_if_short(self) -> None:
         if self._exceeds_memory():
-            for column in [*self._all_columns(), *self.marks.columns.values()]:
+            for column in self._growing():
                 column.spill()
 
     def keep_args(self, args: AnyArgs) -> tuple[int, int]:
@@ -197,7 +212,10 @@ class Tables:
 
     def _exceeds_memory(self) -> bool:
         """Return whether the columns have to be spilled."""
-        return self._rows >= _WORTH_A_FILE and self._memory.is_short_for_columns()
+        return self._rows_in_columns() >= _WORTH_A_FILE and self._memory.is_short_for_columns()
+
+    def _growing(self) -> list[Column]:
+        return [*self._all_columns(), *self.marks.columns.values(), *self._kept_columns]
 
     def _all_columns(self) -> list[Column]:
         return [column for columns in self.columns.values() for column in columns.values()]

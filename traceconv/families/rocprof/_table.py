@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,12 @@ from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds,
 from traceconv.families.common.numbers import number_of
 from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
+from traceconv.io.spill import forget as forget_mapping
 from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.builder import Builder
+from traceconv.model.columns import Column, finished
 from traceconv.model.diagnostics import absent, skipped
+from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
@@ -92,10 +96,13 @@ class _Kernel(NamedTuple):
     at: int
 
 
-_COUNTED = (
-    *("dispatch", "agent", "queue", "name", "counter", "start", "end", "at"),
-    *("args_at", "args_len", "value_at", "value_len"),
-)
+#: The columns of the rows of counters: texts are numbers, args are places among those of the tables.
+_COUNTED = {
+    **dict.fromkeys(("dispatch", "start", "end", "at", "args_at", "value_at"), np.int64),
+    **dict.fromkeys(("agent", "queue", "name", "counter", "args_len", "value_len"), np.int32),
+}
+#: The rows that are Python objects at a time.
+_BLOCK = 1 << 13
 #: The ids of dispatches that are kept as numbers; others are kept as texts.
 _PLAIN_ID = re.compile(r"(?a)0|[1-9]\d{,17}")
 
@@ -110,44 +117,69 @@ class _Counted:
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._texts: dict[str, int] = {}
-        self._columns = {name: array("q") for name in _COUNTED}
+        self._columns = {name: Column(dtype) for name, dtype in _COUNTED.items()}
+        out.tables.keep_columns(self._columns.values())
 
     def add(self, kernel: _Kernel, dispatch: str, counter: str, value: int | float | str) -> None:
         """Add a counter of a dispatch, with the kernel of its row."""
         number = int(dispatch) if _PLAIN_ID.fullmatch(dispatch) else -1 - self._text(dispatch)
-        tables = self._out.tables
-        texts = (self._text(kernel.agent), self._text(kernel.queue), self._text(kernel.name), self._text(counter))
-        places = (*tables.keep_args(kernel.args), *tables.keep_args({counter: value}))
-        for column, field in zip(
-            self._columns.values(), (number, *texts, *(kernel.times or (0, 0)), kernel.at, *places), strict=True
-        ):
-            column.append(field)
+        tables, columns = self._out.tables, self._columns
+        columns["dispatch"].append(number)
+        for name, text in (("agent", kernel.agent), ("queue", kernel.queue), ("name", kernel.name)):
+            columns[name].append(self._text(text))
+        columns["counter"].append(self._text(counter))
+        for name, time in zip(("start", "end"), kernel.times or (0, 0), strict=True):
+            columns[name].append(time)
+        columns["at"].append(kernel.at)
+        for name, args in (("args", kernel.args), ("value", {counter: value})):
+            at, length = tables.keep_args(args)
+            columns[f"{name}_at"].append(at)
+            columns[f"{name}_len"].append(length)
+        tables.kept_rows(len(columns["at"]))
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
 
     def kernels(self) -> Iterator[tuple[_Kernel, int]]:
-        """Yield each dispatch with all its counters, and the number of its rows; in the order of the first rows."""
-        columns = {name: np.frombuffer(column, np.int64) for name, column in self._columns.items()}
-        dispatch, agent = columns["dispatch"], columns["agent"]
-        if not len(dispatch):
-            return
-        rows = np.lexsort((dispatch, agent))
-        ends = np.flatnonzero((np.diff(dispatch[rows]) != 0) | (np.diff(agent[rows]) != 0)) + 1
-        bounds = np.concatenate(([0], ends, [len(rows)]))
+        """Yield each dispatch with all its counters, and the number of its rows; in the order of the first rows.
+
+        The rows are consumed.
+        """
         texts, kept = list(self._texts), self._out.tables.kept_args()
-        for group in np.argsort(rows[bounds[:-1]], kind="stable").tolist():
-            here = rows[bounds[group] : bounds[group + 1]].tolist()
-            row = {name: int(column[here[0]]) for name, column in columns.items()}
-            args = kept.get(row["args_at"], row["args_len"])
-            last = {int(columns["counter"][one]): one for one in here}  # of equal counters the last one counts
-            for one in last.values():
-                args = join_args(args, kept.get(int(columns["value_at"][one]), int(columns["value_len"][one])))
-            times = (row["start"], row["end"]) if row["start"] else None
-            yield (
-                _Kernel(texts[row["agent"]], texts[row["queue"]], times, texts[row["name"]], args, row["at"]),
-                len(here),
-            )
+        for _, rows in groupby(self._by_dispatch(kept.forget), itemgetter("first")):
+            first: dict[str, int] = {}
+            values: dict[int, tuple[int, int]] = {}
+            count = 0
+            for row in rows:
+                count += 1
+                first = first or row
+                values[row["counter"]] = row["value_at"], row["value_len"]  # of equal counters the last one counts
+            args = [kept.get(first["args_at"], first["args_len"]), *(kept.get(*place) for place in values.values())]
+            joined = b"{%b}" % b",".join([one[1:-1] for one in args if one])
+            times = (first["start"], first["end"]) if first["start"] else None
+            agent, queue, name = (texts[first[field]] for field in ("agent", "queue", "name"))
+            yield _Kernel(agent, queue, times, name, joined, first["at"]), count
+
+    def _by_dispatch(self, forget: Callable[[], None]) -> Iterator[dict[str, int]]:
+        """Yield the rows, those of a dispatch together, each with the number of the first row of its dispatch."""
+        columns = list(self._columns.values())
+        arrays, mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
+        self._out.tables.keep_columns(())
+        if not len(arrays[0]):
+            return
+        named = dict(zip(self._columns, arrays, strict=True))
+        order = stable_order((named["dispatch"], named["agent"]), forget)
+        begins = np.append(True, ~like_next(order, named["dispatch"], named["agent"]))
+        named["first"] = np.empty_like(order)
+        named["first"][order] = order[begins][np.cumsum(begins, dtype=order.dtype) - 1]
+        order = stable_order((named["first"],), forget)
+        for start in range(0, len(order), _BLOCK):
+            here = order[start : start + _BLOCK]
+            for row in zip(*(column[here].tolist() for column in named.values()), strict=True):
+                yield dict(zip(named, row, strict=True))
+            forget()
+            for mapping in mappings:
+                forget_mapping(mapping)
 
 
 _TIMES = (("start_timestamp", "begin_ns"), ("end_timestamp", "end_ns"))
