@@ -36,7 +36,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import CountMarks, FormatMarks, LaunchMarks
-from traceconv.model.trace import Layer, SourceInfo, Trace, TrackKind
+from traceconv.model.trace import Layer, Slices, SourceInfo, Trace, TrackKind
 
 END = 40
 US_2026 = 1_790_000_000 * 10**6  # since 1970
@@ -318,7 +318,7 @@ def counted_in_slices(trace: Trace) -> Counter[str]:
                 if trace.tracks[track].source != number or trace.strings[events.category[at]] not in marks.categories:
                     continue
                 args = json.loads(trace.args.get(int(events.args_at[at]), int(events.args_len[at])) or b"{}")
-                end = int(events.ts[at]) + (int(trace.slices.dur[at]) if events is trace.slices else 0)
+                end = int(events.ts[at]) + (int(trace.slices.dur[at]) if isinstance(events, Slices) else 0)
                 for name, value in args.items():
                     is_count = re.fullmatch(marks.names, name) and type(value) in (int, float) and value >= 0
                     if is_count and end > ends.get((track, name), -(10**19)):

@@ -25,7 +25,7 @@ from traceconv.families.chrome.reader import ChromeTrace
 from traceconv.families.registry import configure
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.trace import Slices, SourceInfo, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "chrome-trace"
 CASES = sorted(path.name for path in GOLDEN.iterdir())
@@ -86,7 +86,7 @@ def rows(trace: Trace) -> list[Any]:
         for i, origin in enumerate(table.origin.tolist()):
             args = trace.args.get(int(table.args_at[i]), int(table.args_len[i]))
             name = trace.strings[table.name[i]].replace(", ", ",").replace(": ", ":")  # of names that are not text
-            dur = int(trace.slices.dur[i]) if table is trace.slices else -1
+            dur = int(trace.slices.dur[i]) if isinstance(table, Slices) else -1
             value = _chrome_event.decode_json(args) if args else None
             found.append((origin, int(table.ts[i]), dur, int(table.track[i]), name, value))
     for i, origin in enumerate(trace.counters.origin.tolist()):

@@ -11,7 +11,7 @@ import pytest
 from tests.golden import ROOT
 from traceconv.api import identify, read
 from traceconv.errors import MalformedInput
-from traceconv.model.trace import Trace
+from traceconv.model.trace import Slices, Trace
 
 GOLDEN = ROOT / "openvino"
 
@@ -38,7 +38,7 @@ def events(trace: Trace) -> list[Any]:
         for row in range(len(table.ts)):
             args = json.loads(trace.args.get(int(table.args_at[row]), int(table.args_len[row])) or b"{}")
             where = trace.tracks[table.track[row]].name
-            dur = int(table.dur[row]) if table is trace.slices else None
+            dur = int(table.dur[row]) if isinstance(table, Slices) else None
             name, category = trace.strings[table.name[row]], trace.strings[table.category[row]]
             found.append((where, int(table.ts[row]), dur, name, category, args))
     return found

@@ -33,7 +33,7 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
-from traceconv.model.trace import Trace
+from traceconv.model.trace import Slices, Trace
 
 #: An anchor may be this far outside of the events of its file, ns, however short the recording is.
 _NEAR_ANCHOR_NS = 10 * 10**9
@@ -127,7 +127,7 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
     clock = int(trace.tracks[table.track[row]].clock)
     if trace.clocks[clock].run is Run.TOTALS:
         raise UsageError(Text.ROW_WITHOUT_TIME(anchor=text, name=point.name, file=name))
-    dur = int(trace.slices.dur[row]) if table is trace.slices and point.at_end else 0
+    dur = int(trace.slices.dur[row]) if isinstance(table, Slices) and point.at_end else 0
     return clock, int(table.ts[row]) + dur
 
 
