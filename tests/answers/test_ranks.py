@@ -129,7 +129,7 @@ def test_who_came_last_and_who_waited(tmp_path: Path) -> None:
     assert (one["collectives"], one["unmatched"], one["last"], one["caused_ns"]) == (2, 0, 1, 400 * US)
     assert one["caused_share"] == 400 / 430
     assert zero["step_p50_ns"] is None
-    assert "alone: 1 records of collectives have no certain partner in another rank" in found["ranks"].notes
+    assert "alone: 1 record of collectives without a certain partner in another rank" in found["ranks"].notes
     assert "1 of 2: who came last is not known (within the bound)" in found["collectives"].notes
 
 

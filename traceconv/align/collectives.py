@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.domains import on_trace_time
+from traceconv.model.arg_values import durations_recorded
 from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
 from traceconv.model.collectives import MESSAGES, Group
 from traceconv.model.stated_collectives import GroupStated, Side, stated_collectives
@@ -131,6 +132,7 @@ class Terms:
         groups: the number of each group of a job.
         members: the ranks of each group by its number.
         of_unknown_group: for each input the number of its collectives without a known group.
+        untimed: for each input the number of its collectives whose duration was not recorded.
     """
 
     kinds: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
@@ -138,6 +140,7 @@ class Terms:
     groups: defaultdict[Hashable, int] = field(default_factory=lambda: defaultdict(count().__next__))
     members: dict[int, Group] = field(default_factory=dict)
     of_unknown_group: dict[int, int] = field(default_factory=dict)
+    untimed: dict[int, int] = field(default_factory=dict)
 
 
 def recorded_collectives(
@@ -187,7 +190,9 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
     groups = {(one.group, one.ends): terms.groups[size, keys[stated.groups[one.group]], one.ends] for one in chosen}
     terms.members.update((number, stated.groups[group].ranks or ()) for (group, _), number in groups.items())
     rows = np.array([one.row for one in chosen], np.int64)
-    kept = np.isin(clock_of_track[slices.track[rows]], list(maps))
+    timed = durations_recorded(slices, trace.args)[rows]
+    terms.untimed[index] = int(np.count_nonzero(~timed))
+    kept = np.isin(clock_of_track[slices.track[rows]], list(maps)) & timed
     chosen, rows = list(compress(chosen, kept)), rows[kept]
     clocks = clock_of_track[slices.track[rows]]
     start = on_trace_time(slices.ts[rows], clocks, maps)

@@ -73,8 +73,8 @@ class _End:
             self.fail(f"{_are_named(len(rows))} {found['name']!r}, counted from 1")
         return rows[number - 1 : number] if len(rows) else rows
 
-    def span(self, table: SliceTable) -> tuple[int, int]:
-        """Return the start and the end of the only slice with the name, ns."""
+    def edge(self, table: SliceTable, side: int) -> int:
+        """Return the start (side 0) or the end (side 1) of the only slice with the name, ns."""
         rows = self.rows(table)
         if not len(rows):
             near = difflib.get_close_matches(self.text, _some_names(table), 3)
@@ -86,7 +86,11 @@ class _End:
                 f"{len(rows)} slices are named {self.text!r}",
                 f"{first!r} is the first, {last!r} the last one, '{first}..{last}' from one to the other",
             )
-        return int(table.trace.slices.ts[rows[0]]), int(table.ends(rows[0]))
+        if side and not table.timed[rows[0]]:
+            self.fail(
+                f"the duration of {self.text!r} was not recorded", f"'{self.text}..' lasts until the end of the trace"
+            )
+        return int(table.ends(rows)[0] if side else table.trace.slices.ts[rows[0]])
 
 
 def _are_named(count: int) -> str:
@@ -116,7 +120,7 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
     whole = _End(text, 0, text, option)
     ends = [whole] if len(_of_name(table, text)) else _ends(text, option)
     if len(ends) == 1:
-        start, end = whole.span(table)
+        start, end = whole.edge(table, 0), whole.edge(table, 1)
     else:
         span = table.trace.span() or (0, 0)
         ends[1] = _numbered(table, *ends)
@@ -149,7 +153,7 @@ def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
 def _instant(table: SliceTable, end: _End, side: int) -> int:
     """Return the time (ns) of an end of an interval; for a slice its start on side 0, its end on side 1."""
     time = None if len(end.rows(table)) else end.time(table.start)
-    return end.span(table)[side] if time is None else time
+    return end.edge(table, side) if time is None else time
 
 
 def _of_name(table: SliceTable, name: str) -> Rows:

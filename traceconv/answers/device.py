@@ -77,9 +77,9 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
         step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
     section = Section("device", _COLUMNS)
-    work = _work(table)
+    work, untimed = _work(table)
     if not len(work.rows):
-        section.notes.append("no work of a device is recorded")
+        section.notes += untimed or ["no work of a device is recorded"]
         return [section]
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
     used, of_queue = _grouped(queue)
@@ -107,6 +107,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
         "idle = window; idle = host late + launch call + dispatch + device wait + unknown"
     )
     started = table.in_window(table.trace.slices.ts[work.rows])
+    section.notes += [f"{note}: idle may include them" for note in untimed]
     without = int(np.sum(started & (work.launch < 0)))
     if without:
         section.notes.append(
@@ -145,8 +146,8 @@ def _device_of(table: SliceTable, queue: int) -> int:
     return queue
 
 
-def _work(table: SliceTable) -> _Work:
-    """Return the device work that the formats of the inputs declare."""
+def _work(table: SliceTable) -> tuple[_Work, list[str]]:
+    """Return the device work that the formats of the inputs declare, and a note on work of unknown duration."""
     trace = table.trace
     slices = trace.slices
     found = np.zeros(len(slices.ts), bool)
@@ -164,8 +165,10 @@ def _work(table: SliceTable) -> _Work:
         for marks in (by_id, by_track):
             if marks is not None and marks.communication:
                 communication[work] |= table.naming(marks.communication, work)
-    rows = np.flatnonzero(found & (slices.dur >= 0))
-    return _Work(rows, copies[rows], communication[rows], table.launches[rows])
+    rows = np.flatnonzero(found)
+    untimed = table.untimed_notes(rows[table.in_window(slices.ts[rows])])
+    rows = rows[table.timed[rows]]
+    return _Work(rows, copies[rows], communication[rows], table.launches[rows]), untimed
 
 
 def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
@@ -201,7 +204,8 @@ def _row(
     launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
     known = bool(np.any(work.launch[mine] >= 0))
     latency = _latency(table, work, launched)
-    queued = slices.ts[work.rows[launched]] - table.ends(work.launch[launched])
+    ended = launched[table.timed[work.launch[launched]]]
+    queued = slices.ts[work.rows[ended]] - table.ends(work.launch[ended])
     hidden = communication.length - exposed.length
     row = (
         *names,

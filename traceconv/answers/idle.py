@@ -36,7 +36,8 @@ class Gaps:
     Attributes:
         starts, late, called, ends: when each gap starts, and its parts end: the host is late, the launch call, the
             rest; ns, cut to the window.
-        known: whether the launch of the work that ends the gap is recorded; of other gaps all is unknown.
+        known: whether the launch of the work that ends the gap is recorded, with its duration; of other gaps all is
+            unknown.
         picked_up: whether the rest is short: dispatch.
         call: the row of the launch call; meaningless where it is not known.
     """
@@ -83,7 +84,7 @@ def gaps_of(
     next_one = order[np.searchsorted(begins[order], idle.ends, "right") - 1]
     call, call_start = launch[next_one], started[next_one]
     # No work ends the last gap.
-    known = (call != NONE) & (begins[next_one] == idle.ends) & (call_start <= idle.ends)
+    known = (call != NONE) & table.timed[call] & (begins[next_one] == idle.ends) & (call_start <= idle.ends)
     late = np.clip(call_start, idle.starts, idle.ends)
     called = np.maximum(np.clip(table.ends(call), idle.starts, idle.ends), late)
     starts, late_until, called_until, ends = (np.clip(edge, *window) for edge in (idle.starts, late, called, idle.ends))
@@ -103,7 +104,7 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
     launching, running = np.zeros((2, len(table.trace.tracks)), bool)
     for _, found, _ in devices:
         launching[thread_of[slices.track[found.call[found.known]]]] = True
-    lasting = slices.dur > 0
+    lasting = (slices.dur > 0) & table.timed
     lasting[step_rows(table, step_name)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
     seen = table.recorded[lasting[table.recorded]]

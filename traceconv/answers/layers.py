@@ -120,6 +120,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
     section.rows = in_order(rows, sorted_by(sort, section.columns)) if sort else [rows[at] for at in order]
     section.notes += notes_of(sums, sampled, cells)
+    section.notes += table.untimed_notes(table.recorded, "layers leave out")
     if sum(event.number is not None for event in events.values()) > 1:
         section.notes.append(f"top symbols: from the samples of {main}; samples: of all events")
     section.notes.append(
@@ -166,7 +167,8 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
     without_time = np.bincount(apart.group[len(apart.rows) :][first[known != NO_CALL]], minlength=sums.groups)
     times = {"self_ns": np.array(sums.own(lasting)), "total_ns": np.array(sums.total(lasting))}
     for name, values in (("self_ns", table.nesting.self_ns), ("total_ns", table.trace.slices.dur)):
-        np.add.at(times[name], apart.group[: len(apart.rows)], values[apart.rows])
+        recorded = np.where(table.timed[apart.rows], values[apart.rows], 0)
+        np.add.at(times[name], apart.group[: len(apart.rows)], recorded)
     found = {"calls": (calls + without_time, calls + without_time)}
     found |= {name: (values[:-1], calls) for name, values in times.items()}
     # Rows of tables have no times, and those that sum up calls do not state their number.
@@ -363,7 +365,7 @@ class Calls:
             of_input = table.of_source(number)
             if marks is None or np.any(of_input[sums.owners.rows]):
                 continue
-            calls = of_input & table.of_categories(marks.calls)
+            calls = of_input & table.of_categories(marks.calls) & table.timed
             rows = table.recorded[calls[table.recorded]]
             args = slices.args_at[rows], slices.args_len[rows]
             numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop, marks.size])

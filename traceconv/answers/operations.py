@@ -104,7 +104,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     missing = int(np.sum(unknown))
     if missing:
         section.columns = (*columns, _UNKNOWN)
-        section.notes.append(f"times leave out {quantity(missing, 'slices')} whose duration was not recorded")
+        section.notes += table.untimed_notes(table.counted)
     else:
         section.rows = [row[:-1] for row in section.rows]
     left_out = len(slices.ts) - len(table.recorded)

@@ -64,7 +64,7 @@ class Owners:
             found[of_input] = True
             found[work_of(self.table, number)] = False
         rows = self.table.recorded
-        return rows[found[rows] & (trace.slices.dur[rows] > 0)]
+        return rows[found[rows] & (trace.slices.dur[rows] > 0) & self.table.timed[rows]]
 
     def _thread_above(self, track: int) -> int:
         """Return the thread of a track with slices: itself, or that of a lane or a track beside it; else NO_TRACK."""

@@ -127,9 +127,9 @@ def _steps(section: Section) -> list[Plot]:
     name, track, start, length, state = map(section.place, ("step", "track", "start_ns", "duration_ns", "state"))
     plots = []
     for owner in list(dict.fromkeys(row[track] for row in section.rows))[:_MOST_TRACKS]:
-        rows = [row for row in section.rows if row[track] == owner]
+        rows = [row for row in section.rows if row[track] == owner and row[length] is not None]
         durations = [int(row[length] or 0) for row in rows]
-        low, high = min(durations), max(durations)
+        low, high = min(durations, default=0), max(durations, default=0)
         if len(rows) < 2 or low == high:
             continue
         bins = min(_BINS, len(rows))

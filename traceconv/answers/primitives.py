@@ -39,7 +39,7 @@ def primitives(table: SliceTable) -> Section:
     for number, source in enumerate(trace.sources):
         if source.marks.primitives is not None:
             _collect(table, number, source.marks.primitives, calls)
-            without_duration += _instants(table, number, source.marks.primitives)
+            without_duration += _untimed(table, number, source.marks.primitives)
     if without_duration:
         section.notes.append(f"left out: {quantity(without_duration, 'calls')} without a duration in the input")
     if not calls:
@@ -83,7 +83,7 @@ def _collect(
     """Add the calls of one input to `calls`, by kind and implementation."""
     slices, strings = table.trace.slices, table.trace.strings
     is_call = table.of_source(number) & table.of_categories(marks.calls)
-    rows = table.counted[is_call[table.counted]]
+    rows = table.counted[(is_call & table.timed)[table.counted]]
     numbers, values = arg_values(
         table.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.implementation, marks.gflop, marks.size]
     )
@@ -95,13 +95,17 @@ def _collect(
         calls.setdefault(key, []).append((dur, gflop, size))
 
 
-def _instants(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
-    """Return the number of calls of an input without duration."""
+def _untimed(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
+    """Return the number of calls of an input without a recorded duration: instants, and slices."""
     trace = table.trace
+    slices = np.count_nonzero(
+        (table.of_source(number) & table.of_categories(marks.calls) & ~table.timed)[table.counted]
+    )
     categories = {at for at, text in enumerate(trace.strings) if text in marks.calls}
     of_input = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
     return int(
-        np.count_nonzero(
+        slices
+        + np.count_nonzero(
             of_input & np.isin(trace.instants.category, list(categories)) & table.in_window(trace.instants.ts)
         )
     )

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.io.shown import quantity
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
 
@@ -185,6 +186,7 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     if not len(steps):
         of_ranks.notes.append("no input marks steps: name them by --step-name REGEX")
     _add_ranks(of_ranks, table, by_rank, judged, steps[table.in_window(table.trace.slices.ts[steps])])
+    of_ranks.notes += table.untimed_notes(steps, "step times leave out")
     of_ranks.notes += _notes(sources, judged, matched)
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
@@ -323,7 +325,8 @@ def _add_ranks(
             known = not all(judged.unknown[number] for number in judged.waited.collective[mine].tolist())
             blamed = (last[rank], caused[rank], of_whole[0]) if known else (None, None, None)
             cells = (int(mine.sum()), judged.alone[rank], *blamed, suffered, of_whole[1])
-        durations = np.sort(trace.slices.dur[steps[np.isin(source, inputs)]]).tolist()
+        mine = steps[np.isin(source, inputs)]
+        durations = np.sort(trace.slices.dur[mine[table.timed[mine]]]).tolist()
         middle = durations[(len(durations) - 1) // 2] if durations else None
         most = durations[-1] if durations else None
         names = ", ".join(trace.sources[number].name for number in inputs)
@@ -356,9 +359,14 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
         found.append(f"no collectives of a known group are recorded by {_named(untold)}")
     of_unknown = sum(matched.terms.of_unknown_group.values())
     if of_unknown:
-        found.append(f"{of_unknown} records of collectives tell no group: not matched")
+        found.append(f"not matched: {quantity(of_unknown, 'records')} of collectives without their group")
+    untimed = sum(matched.terms.untimed.values())
+    if untimed:
+        found.append(f"left out: {quantity(untimed, 'records')} of collectives whose duration was not recorded")
     if matched.alone:
-        found.append(f"alone: {matched.alone} records of collectives have no certain partner in another rank")
+        found.append(
+            f"alone: {quantity(matched.alone, 'records')} of collectives without a certain partner in another rank"
+        )
     for odd in matched.odd:
         pair = sorted({int(odd.wrong.of.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})
         found.append(f"the records of ranks {shown_ranks(pair)} fit in no way: some are missing, or a clock was set")

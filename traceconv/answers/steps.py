@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -52,28 +53,32 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     slices = trace.slices
     names = np.array(slices.name)
     names[rows] = _ITSELF
+    timed = table.timed
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
     found: list[tuple[int, tuple[Cell, ...]]] = []
     for track, own in by_track.items():
-        durations = [int(slices.dur[row]) for row in own]
-        middle = statistics.median(durations)
-        spread = statistics.median(abs(duration - middle) for duration in durations)
-        limit = max(_FAR * spread, _AT_LEAST * middle) if len(own) >= _FEW else float("inf")
-        far = [abs(duration - middle) > limit for duration in durations]
-        inside = [_inside(table, names, row) for row in own] if any(far) else []
-        usual = _usual(inside)
+        durations = {row: int(slices.dur[row]) for row in own if timed[row]}
+        middle = statistics.median(durations.values()) if durations else 0
+        spread = statistics.median(abs(one - middle) for one in durations.values()) if durations else 0
+        limit = max(_FAR * spread, _AT_LEAST * middle) if len(durations) >= _FEW else float("inf")
+        far = {row for row, duration in durations.items() if abs(duration - middle) > limit}
+        inside = {row: _inside(table, names, row) for row in durations} if far else {}
+        usual = _usual(inside.values())
         for number, row in enumerate(own):
             if row not in shown:
                 continue
-            start, duration = int(slices.ts[row]), durations[number]
+            start, duration = int(slices.ts[row]), durations.get(row)
             interval = int(slices.ts[own[number + 1]]) - start if number + 1 < len(own) else None
-            why = _slower(table, inside[number], usual) if far[number] and duration > middle else ""
+            why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else ""
             name = trace.strings[slices.name[row]]
-            state = "outlier" if far[number] else "first" if number == 0 else ""
+            state = "outlier" if row in far else "first" if number == 0 else ""
+            state = state if row in durations else "no duration"
             found.append((start, (name, table.path(track), start - table.start, duration, interval, state, why)))
-        section.notes.append(_summary(table.path(track), durations))
+        if durations:
+            section.notes.append(_summary(table.path(track), list(durations.values())))
+    section.notes += table.untimed_notes(rows)
     if not found:
         section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(found, key=lambda one: one[0])]
@@ -114,7 +119,7 @@ def _summary(track: str, durations: list[int]) -> str:
     return f"{track}: {len(ordered)} step{'s' if len(ordered) > 1 else ''}, {shown}"
 
 
-def _usual(inside: list[dict[int, int]]) -> dict[int, float]:
+def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
     """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
     found: dict[int, list[int]] = {}
     for step in inside:
@@ -132,14 +137,14 @@ def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) ->
 
 
 def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
-    """Return the self time of a slice and those inside it, ns, by the number of their name in `names`."""
+    """Return the recorded self time of a slice and those inside it, ns, by the number of their name in `names`."""
     slices = table.trace.slices
     track = slices.track[row]
     last = row + int(np.searchsorted(slices.track[row:], track, "right"))
     end = slices.ts[row] + slices.dur[row]
     last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
     found: dict[int, int] = {}
-    own = table.nesting.self_ns[row:last].tolist()
+    own = np.where(table.timed[row:last], table.nesting.self_ns[row:last], 0).tolist()
     for name, self_ns in zip(names[row:last].tolist(), own, strict=True):
         found[name] = found.get(name, 0) + self_ns
     return found

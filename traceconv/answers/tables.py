@@ -14,7 +14,8 @@ import numpy.typing as npt
 from traceconv.answers.intervals import NOTHING, Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
-from traceconv.model.arg_values import NO_DURATION, arg_values
+from traceconv.io.shown import quantity
+from traceconv.model.arg_values import durations_recorded
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
 
@@ -88,18 +89,15 @@ class SliceTable:
 
     @cached_property
     def timed(self) -> npt.NDArray[np.bool_]:
-        """Return whether the duration of each slice was recorded; others are drawn without a recorded end."""
-        slices, args = self.trace.slices, self.trace.args
-        found = np.ones(len(slices.ts), bool)
-        keys = [b'"%b"' % key.encode() for key in NO_DURATION]
-        places = np.sort(np.array([place for key in keys for place in args.places(key)], np.int64))
-        for rows in chunks(len(found)) if len(places) else ():
-            at, length = slices.args_at[rows], slices.args_len[rows]
-            next_place = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, at)]
-            some = np.flatnonzero(next_place < at + length)
-            numbers, values = arg_values(args, at[some], length[some], NO_DURATION)
-            found[rows.start + some] = np.array([True not in one for one in values], bool)[numbers]
-        return found
+        """Return a mask of the slices whose duration was recorded; others are drawn without a recorded end."""
+        if self.uncut is not None:  # the args of a slice that crosses the start of the window are gone
+            return self.uncut.table.timed[self.uncut.rows]
+        return durations_recorded(self.trace.slices, self.trace.args)
+
+    def untimed_notes(self, rows: Rows, what: str = "times leave out") -> list[str]:
+        """Return a note on those of the slices whose duration was not recorded, if there are some."""
+        count = int(np.count_nonzero(~self.timed[rows]))
+        return [f"{what} {quantity(count, 'slices')} whose duration was not recorded"] if count else []
 
     @cached_property
     def launches(self) -> I64:

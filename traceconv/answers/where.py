@@ -231,7 +231,7 @@ def _compared(table: SliceTable, one: Comparison) -> Mask:
         if one.field == "self":
             times = table.nesting.self_ns
         compared: Mask = _COMPARE[one.sign](times, one.operand)
-        return compared
+        return compared if one.field == "start" else compared & table.timed
     if one.field.startswith(_ARG):
         found, keys = np.zeros(len(slices.ts), bool), [one.field.removeprefix(_ARG)]
         for rows in chunks(len(found)):  # the values are Python objects

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.model.trace import I32, I64, Args
+from traceconv.model.ordering import chunks
+from traceconv.model.trace import I32, I64, Args, Slices
 
 #: The value of an arg that an event does not have.
 ABSENT: Any = msgspec.UNSET
@@ -36,6 +37,20 @@ def arg_values(
         for place, size in zip(places.tolist(), length[first].tolist(), strict=True)
     ]
     return numbers.reshape(-1), values
+
+
+def durations_recorded(slices: Slices, args: Args) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices whose duration was recorded; others are drawn without a recorded end."""
+    found = np.ones(len(slices.ts), bool)
+    keys = [b'"%b"' % key.encode() for key in NO_DURATION]
+    places = np.sort(np.array([place for key in keys for place in args.places(key)], np.int64))
+    for rows in chunks(len(found)) if len(places) else ():
+        at, length = slices.args_at[rows], slices.args_len[rows]
+        next_place = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, at)]
+        some = np.flatnonzero(next_place < at + length)
+        numbers, values = arg_values(args, at[some], length[some], NO_DURATION)
+        found[rows.start + some] = np.array([True not in one for one in values], bool)[numbers]
+    return found
 
 
 def as_text(value: Any) -> str:
