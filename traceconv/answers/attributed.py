@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
-from traceconv.answers.layer_sums import Apart, Layers, Sampled, interval_counts, nearest_above, slice_counts
+from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval_counts, nearest_above, slice_counts
 from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_counts import Counts, counts_of, rows_of
@@ -70,7 +70,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     ]
     notes += [f"outside of all layers: {', '.join(outside)}"] if outside else []
     trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
-    return _with_counters(trace, owners, {name: cells[name] for name in events}) if counters else trace
+    return _with_counters(trace, owners, events, cells) if counters else trace
 
 
 def _each(owners: Owners) -> Layers:
@@ -189,13 +189,14 @@ def _grafted(
 # -- counters -------------------------------------------------------------------------------------------------------
 
 
-def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -> Trace:
+def _with_counters(trace: Trace, owners: Owners, events: dict[str, Event], cells: dict[str, list[Any]]) -> Trace:
     """Return the trace with a counter for each event, below each thread with layers that has counts of it."""
     lines, tracks = owners.timelines, Tracks(trace.tracks)
     columns: dict[str, list[npt.NDArray[Any]]] = {name: [getattr(trace.counters, name)] for name in Counters.__slots__}
-    for event, counts in events.items():
-        of_row = np.zeros(len(trace.slices.ts) + 1, np.array(counts).dtype)
-        of_row[owners.rows] = counts[: len(owners.rows)]
+    for name, event in events.items():
+        counts = np.array(cells[name][: len(owners.rows)])
+        of_row = np.zeros(len(trace.slices.ts) + 1, counts.dtype)
+        of_row[owners.rows] = counts
         for line, thread in enumerate(owners.tracks):
             rows = lines.rows[lines.span(line)][1:]
             if not np.any(values := of_row[rows]):
@@ -204,9 +205,10 @@ def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -
             tracks.append(
                 Track(
                     TrackKind.COUNTER,
-                    f"{event} by layer",
+                    f"{name} by layer",
                     TrackId(thread),
-                    description=f"{event} {_COUNTER_HELP}",
+                    unit=event.unit or "count",
+                    description=f"{name} {_COUNTER_HELP}",
                     clock=of_thread.clock,
                     source=of_thread.source,
                 )
@@ -220,7 +222,7 @@ def _with_counters(trace: Trace, owners: Owners, events: dict[str, list[Any]]) -
                 "is_integer": np.full(len(rows), whole),
                 "origin": trace.slices.origin[rows],
             }
-            for name, dtype in column_types(Counters).items():
-                columns[name].append(added[name].astype(dtype))
+            for column, dtype in column_types(Counters).items():
+                columns[column].append(added[column].astype(dtype))
     joined = Counters(**{name: np.concatenate(parts) for name, parts in columns.items()})
     return trace.with_tables(tracks=tracks, counters=joined)

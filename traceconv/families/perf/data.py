@@ -159,27 +159,23 @@ class _Reader:
         self._file = file
         self._data = data
         self._tracks = PerfTracks(out)
-        self._by_id: dict[int, Event] = {}
         self._comms: dict[int, str] = {0: "swapper"}
         self._threads: dict[int, TrackId] = {}
         self._symbols = Symbols(file.build_ids) if symbols else None
         self._spaces = Spaces(file.order, self._tracks, self._symbols)
         #: A heap of the records to be sorted: time, number, record.
         self._pending: list[tuple[int, int, _Sample | _Other]] = []
-        self._number = 0
-        self._latest = self._flush_to = 0
+        self._number = self._latest = self._flush_to = 0
         self._counted: dict[tuple[int, int], int] = {}  # of members of groups
         self._unpacker = Unpacker(unpacked)
         self._switches_seen = False
-        u64 = struct.Struct(f"{file.order}Q").unpack_from
-        self._u64 = u64
+        self._u64 = struct.Struct(f"{file.order}Q").unpack_from
         self._learn_events()
 
     # -- reading ----------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        file = self._file
-        self._records(self._data, file.data_at, file.data_end, None)
+        self._records(self._data, self._file.data_at, self._file.data_end, None)
         self._flush(_NEVER)
         self._tracks.finish()
         if self._symbols is not None:
@@ -187,7 +183,7 @@ class _Reader:
                 f"names of functions were read from {len(self._symbols.used)} files of this machine; "
                 f"{len(self._symbols.refused)} are absent or of another build"
             )
-        for problem in file.problems:
+        for problem in self._file.problems:
             self._out.problem(UNREAD_HEADER, "header", problem)
 
     def _records(self, data: Buffer, start: int, end: int, outer: int | None) -> None:
@@ -327,8 +323,7 @@ class _Reader:
         if weight > LIMIT_NS:
             self._out.problem(BAD_PERIOD, sample.at, str(weight))
             weight = 1
-        cpu = sample.cpu if sample.cpu >= 0 else None
-        self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at, cpu)
+        self._tracks.sample(thread, sample.ts, stack, event.label, weight, sample.at, _known(sample.cpu))
 
     def _group(self, sample: _Sample, stack: StackId) -> None:
         """Add a sample of a group: each member whose count increased is a sample of its event."""
@@ -353,8 +348,7 @@ class _Reader:
         name = sample.event.label
         known = self._file.tracepoints.get(sample.event.config)
         values = known.values(sample.raw, self._file.order) if known else {}
-        cpu = sample.cpu if sample.cpu >= 0 else None
-        thread = self._thread(sample.pid, sample.tid)
+        cpu, thread = _known(sample.cpu), self._thread(sample.pid, sample.tid)
         if name == "sched:sched_switch" and known and "next_pid" in values:
             self._switches_seen = True
             state = values.get("prev_state", "")
@@ -454,8 +448,7 @@ class _Reader:
             return
         self._out.balance.written += 1
         self._thread(stamp.pid, stamp.tid)
-        cpu = stamp.cpu if stamp.cpu >= 0 else None
-        task = Task(self._comms.get(stamp.tid, ""), stamp.tid)
+        cpu, task = _known(stamp.cpu), Task(self._comms.get(stamp.tid, ""), stamp.tid)
         if record.misc & _MISC_SWITCH_OUT:
             self._tracks.switch_out(stamp.time, cpu, task, "R+" if record.misc & _MISC_PREEMPTED else "", record.at)
         else:
@@ -492,6 +485,10 @@ class _Reader:
             return
         merged["parts of the header"] += 1
         self._learn_events()
+
+
+def _known(cpu: int) -> int | None:
+    return cpu if cpu >= 0 else None
 
 
 def _task(values: dict[str, int | str], prefix: str) -> Task:

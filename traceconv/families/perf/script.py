@@ -475,16 +475,10 @@ class _Reader:
                 f"the times begin with 0 and step back {self._steps_back} times, as those of --deltatime do",
                 hint="-O deltatime=true reads them as the time since the event before",
             )
-        balance = self._out.balance
-        counts = {
-            _FRAMES: self._frame_lines,
-            _FIELDS: self._field_lines,
-            _ENDS: self._ends,
-            _HEADER: self._header_lines,
-        }
-        for what, count in counts.items():
+        counts = (self._frame_lines, self._field_lines, self._ends, self._header_lines)
+        for what, count in zip((_FRAMES, _FIELDS, _ENDS, _HEADER), counts, strict=True):
             if count:
-                balance.merged[what] += count
+                self._out.balance.merged[what] += count
         self._tracks.finish()
 
 
@@ -528,10 +522,7 @@ class PerfScript:
         "the samples align it, if another file has slices of a sampled thread over some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        (
-            "sample with its call stack",
-            "call stack sample of its thread, with its CPU, weighted with the period",
-        ),
+        ("sample with its call stack", "call stack sample of its thread, with its CPU, weighted with the period"),
         ("tracepoint", "instant with its fields as args, and a sample if it has a stack"),
         ("sched_switch, sched_wakeup, PERF_RECORD_SWITCH", "slices on the track `state` of the thread"),
         ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
