@@ -458,7 +458,7 @@ def test_a_recording_that_is_given_twice_counts_once(tmp_path: Path) -> None:
         said = CliRunner().invoke(cli.cli, ["align", *map(str, paths)]).stderr
         assert "the same recording, given twice: ok" in said
         assert "60 collectives of ranks 0 and 1 checked" in said
-        assert "clocks of two hosts" not in said
+        assert "clocks of hosts may differ" not in said
 
 
 def test_a_recording_that_is_given_twice_in_other_bytes_counts_once(tmp_path: Path) -> None:
@@ -602,10 +602,10 @@ def test_the_interval_of_each_two_hosts_is_told(tmp_path: Path) -> None:
     assert "Host by host" in page(document)
     assert survey(traces).hosts == alignment.hosts_apart
     first, second, *_ = (one.describe() for one in alignment.hosts_apart)
-    assert first.startswith("the wall clock of node0 is 2.")
-    assert second.startswith("the wall clock of node2 is 3.")
+    assert first.startswith("by 98 collectives of both, the wall clock of node0 is 2.")
+    assert second.startswith("by 98 collectives of both, the wall clock of node2 is 3.")
     both = HostsApart("one", "other", -20 * US, 300 * US, 98).describe()
-    assert both.startswith("the wall clock of one is at most 20 µs behind and at most 300 µs ahead of that of other,")
+    assert "the wall clock of one is at most 20 µs behind and 300 µs ahead of that of other" in both
 
 
 @pytest.mark.parametrize("name", ["gloo_broadcast_2", "gloo_reduce_2"])

@@ -668,7 +668,7 @@ def test_the_clock_of_perf() -> None:
 
 
 def test_the_word_of_the_user_for_times_that_look_like_the_wall_clock() -> None:
-    by_size = ClockSnapshot(PRIVATE, 0, REALTIME, 0, None, "times since 1970, by their size")
+    by_size = ClockSnapshot(PRIVATE, 0, REALTIME, 0, None, "times so large that they must count from 1970")
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE, [UNIX], [by_size])]
     assert (align(both).receipt[1].bound_ns, align(both).receipt[1].verdict) == (None, "ok")
     said = align(both, constraints=clock(1, "realtime"))

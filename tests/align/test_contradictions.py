@@ -268,7 +268,7 @@ def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: p
 def test_what_is_too_much_to_compare_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contradictions, "_MOST_SLICES", 100)
     (warning,) = align(two(40_000_000)).receipt[0].warnings
-    assert "was not checked against the events of b.json, since there are more than 100 slices" in warning
+    assert "was not checked against the events of b.json: there are more than 100 slices" in warning
 
 
 def test_stated_clocks_under_which_events_fit_nowhere_near_but_in_several_places() -> None:

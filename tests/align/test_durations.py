@@ -132,7 +132,7 @@ def test_means_are_no_fingerprints() -> None:
     a, b, *_ = related(1050)
     for found in (align_durations(replace(a, mean=True), b), align_durations(a, replace(b, mean=True))):
         assert found.verdict is Verdict.INSUFFICIENT
-        assert "means over several runs" in str(found.reason)
+        assert "means of runs" in str(found.reason)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])

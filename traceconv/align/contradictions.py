@@ -66,7 +66,8 @@ def contradiction(
         return None, () if has_check_of_calls else [(a.key, text)]
     allowed, found = _allowed_ns(known, a, b), earlier
     if known.bound_ns is not None:
-        warning = [(a.key, Text.WRONG_OR_TWO_RUNS(other=b.name))]
+        several = Text.FITS_IN_SEVERAL_PLACES(other=b.name)
+        warning = [(a.key, Text.BECAUSE(text=several, why=Text.WRONG_OR_TWO_RUNS()))]
         if known.bound_ns < _LEAST_CONTRADICTION_NS:
             found = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
         if found is None:

@@ -569,9 +569,8 @@ def _verdict(
         spacing = 0.0  # the duration of an iteration where b was matched
         if period is not None and len(a) > period:
             spacing = float(np.median(a.start[period:] - a.start[:-period]))
-        if not spacing:
-            return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ELSEWHERE(others=rivals, settle=_SETTLE)
-        return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ITERATIONS_AWAY(others=rivals, spacing=spacing, settle=_SETTLE)
+        apart = Text.APART(spacing=spacing) if spacing else ""
+        return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ELSEWHERE(others=rivals, spacing=apart, settle=_SETTLE)
     matches = Text.CERTAIN_MATCHES(used=used, total=len(b))
     if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
         return Verdict.INSUFFICIENT, Text.FEW_CERTAIN_MATCHES(matches=matches, settle=_SETTLE)

@@ -85,26 +85,19 @@ class Text(enum.Enum):
         "the first {span:short} fit ({begin} events), but the whole does not ({whole} events): a clock was set in "
         "between, or its rate changed"
     )
-    BEGIN_FITS_ELSEWHERE = (
-        "{matches} events match, and {more} more at the start match at another offset: a clock was set"
-    )
-    END_FITS_ELSEWHERE = "{matches} events match, and {more} more at the end match at another offset: a clock was set"
+    BEGIN_FITS_ELSEWHERE = "{matches} events match, {more} more at the start match at another offset: a clock was set"
+    END_FITS_ELSEWHERE = "{matches} events match, {more} more at the end match at another offset: a clock was set"
     REASON_AND_WHY = "{reason}; {why}"
     NO_STEADY_CLOCK = (
         "{share:.0%} of the events match in order, but no constant drift puts them inside each other "
         "({apart:short} apart): {other_run}"
     )
     FEW_EVENTS_MATCH = "only {share:.0%} of the events match, {apart:short} apart: {other_run}"
-    EVENTS_FIT_IN_ANOTHER_PLACE = "the traces fit nearly as well at 1 other offset, {away:short} away"
-    EVENTS_FIT_IN_OTHER_PLACES = (
-        "the traces fit nearly as well at {others} other offsets, the nearest {away:short} away"
-    )
+    EVENTS_FIT_ELSEWHERE = "the traces fit nearly as well at {others:offset s} {away:short} away or more"
     EVENTS_HARDLY_FIT = "the best offset hardly fits better than random ones"
     ONLY_SOME_MATCH = "only {matches} events match"
     EVENTS_MATCH = "{matches} events match, {share:.0%} of those that could"
-    EVENTS_MATCH_ALONG_LINES = (
-        "{matches} events match, {share:.0%} of those that could, in {lines} segments of time: {changes:list}"
-    )
+    EVENTS_MATCH_ALONG_LINES = "{matched}, in {lines} segments of time: {changes:list}"
     DURATIONS_VARY_TOGETHER = "{count} durations of both files are correlated to {same:.0%}"
     LOOKS_LIKE_TWO_RUNS = "{reason}, but durations are not correlated: these look like two runs ({compared})"
     MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs with the same work at the same times ({compared})"
@@ -122,9 +115,7 @@ class Text(enum.Enum):
     DRIFT_CHANGED = "the drift changed from {before:+.2f} to {after:+.2f} ppm {at:short} after the start"
 
     # -- durations, duration_layout, duration_placement ---------------------------------------------------------------
-    DURATIONS_ARE_MEANS = (
-        "durations in {which} are means over several runs, which match no single run; profile single runs"
-    )
+    DURATIONS_ARE_MEANS = "durations in {which} are means of runs, which match no single run; profile single runs"
     BOTH_LOGS = "both files"
     OUTER_LOG = "the outer file"
     INNER_LOG = "the inner file"
@@ -132,12 +123,10 @@ class Text(enum.Enum):
         "both files have durations of the same kinds of work for {known:slice s} only, expected at least {least}"
     )
     DURATIONS_FIT_ELSEWHERE = (
-        "the durations fit nearly as well at {others} other offsets; {settle}, or one that starts with the profile"
+        "the durations fit nearly as well at {others} other offsets{spacing}; {settle}, or one that starts with the "
+        "profile"
     )
-    DURATIONS_FIT_ITERATIONS_AWAY = (
-        "the durations fit nearly as well at {others} other offsets, {spacing:short} apart; {settle}, or one that "
-        "starts with the profile"
-    )
+    APART = ", {spacing:short} apart"
     LOG_WITH_TIMES_SETTLES = "a log with times would settle it"
     CERTAIN_MATCHES = "{used} of {total} events match with certainty"
     FEW_CERTAIN_MATCHES = "only {matches}; {settle}"
@@ -189,12 +178,8 @@ class Text(enum.Enum):
         "{samples} samples keep a distance from the starts and ends of slices, which relates the files within "
         "±{half:short}"
     )
-    SAMPLES_AVOID_NOTHING = (
-        "at no offset do samples keep more distance from the starts and ends of slices than by chance"
-    )
-    SAMPLES_AVOID_ANOTHER_PLACE = (
-        "samples keep the same distance from the starts and ends of slices at an offset {away:short} away"
-    )
+    SAMPLES_AVOID_NOTHING = "at no offset do samples avoid the starts and ends of slices more than by chance"
+    SAMPLES_AVOID_ANOTHER_PLACE = "samples avoid the starts and ends of slices as well at an offset {away:short} away"
     FEW_SAMPLES_AMONG_SLICES = "too few samples lie among the slices"
     NO_LINE_THROUGH_GAP = "no straight line fits into the gap between samples and slices"
 
@@ -231,9 +216,7 @@ class Text(enum.Enum):
     CLOCK_IS = "--clock states {clock}"
     CLOCK_IS_OF = "--clock states {clock} of {machine}"
     RECORDED_BY_PERF = "--clock: recorded by perf"
-    MACHINE_OF_NO_INPUT = (
-        "--clock names the machine {machine}, but the inputs name {named:list} only: is the name right?"
-    )
+    MACHINE_OF_NO_INPUT = "--clock names the machine {machine}, but inputs name {named:list} only: is the name right?"
     SEVERAL_MACHINES = "--clock: the inputs name several machines, and {file} may be from any of them"
     SAY_WHICH_MACHINE = "name it: --clock {file:file}={clock}@HOST"
     CLOCK_CANNOT_BE = "the clock of {file} cannot be {clock}: {reason}"
@@ -379,14 +362,9 @@ class Text(enum.Enum):
     NOT_A_MAP = "--map {given:repr}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*"
 
     # -- contradictions -----------------------------------------------------------------------------------------------
-    TOO_MANY_TO_CHECK = (
-        "its clock was not checked against the events of {other}, since there are more than {most} slices"
-    )
+    TOO_MANY_TO_CHECK = "its clock was not checked against the events of {other}: there are more than {most} slices"
     FITS_IN_SEVERAL_PLACES = "its events and those of {other} do not fit each other here, but at several other offsets"
-    WRONG_OR_TWO_RUNS = (
-        "its events and those of {other} do not fit each other here, but at several other offsets: a clock is "
-        "wrong, or they are of two runs"
-    )
+    WRONG_OR_TWO_RUNS = "a clock is wrong, or they are of two runs"
     STEPS = "{steps:, then }"
     BOTH_FILES_SAY = "as both files state them"
     ZONE_OPTION = "--tz {file:file}={zone}"
@@ -469,7 +447,7 @@ class Text(enum.Enum):
     ITS_OWN_TIMES = "its own times"
     ALONG_LINES = "{method}, in {n} segments of time"
     BOUND = "{bound:bound}"
-    BOUND_OF_TWO_HOSTS = "{bound:bound} (clocks of two hosts)"
+    BOUND_OF_TWO_HOSTS = "not known (clocks of hosts may differ)"
 
     # -- causality ----------------------------------------------------------------------------------------------------
     CHILD_OUTSIDE_PARENT = "child outside its parent"
@@ -531,9 +509,7 @@ class Text(enum.Enum):
     WALL_CLOCKS_TAKEN_FOR_ONE = "the wall clocks of its host and of {other}, taken as equal"
     CLOCKS_OF_BOTH = "its clock and that of {other}"
     BECAUSE = "{text}: {why}"
-    NO_OFFSET_EXPLAINS = (
-        "no single offset makes all of them possible, so a clock was set in between, or records are missing"
-    )
+    NO_OFFSET_EXPLAINS = "no offset makes all of them possible: a clock was set in between, or records are missing"
     ONE_CLOCK_WAS_SET = "one clock was set in between, by about {by:short}, or records are missing"
     LEAVE_IT = "--offset {name:file}=0ns keeps its clock, and --on-ambiguous best keeps all clocks"
     MOVE_IT_OR_LEAVE_IT = "--offset {name:file}={move:option} makes all of them possible; {leave}"

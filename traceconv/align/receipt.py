@@ -69,7 +69,7 @@ class ReceiptLine:
     @property
     def bound_text(self) -> str:
         """The bound as text."""
-        return str((Text.BOUND_OF_TWO_HOSTS if self.two_hosts else Text.BOUND)(bound=self.bound_ns))
+        return str(Text.BOUND_OF_TWO_HOSTS() if self.two_hosts else Text.BOUND(bound=self.bound_ns))
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""

@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from traceconv.align.estimate import Method
+from traceconv.align.messages import Text
 from traceconv.model.clocks import Verdict
 from traceconv.model.times import format_drift, format_short, format_time
 
@@ -42,7 +43,7 @@ def page(report: Json) -> str:
     )
     environment.tests["refused"] = lambda verdict: Verdict(verdict).refused
     pictures = {"timeline": timeline, "residuals": residuals, "landscape": landscape, "region": region}
-    environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of)
+    environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of, Text=Text)
     return environment.get_template("report.html.j2").render(report=report)
 
 

@@ -253,10 +253,11 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
     if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL_NS:
         return None, why
     changes = [_change(*both) for both in pairwise(lines)]
+    matched = Text.EVENTS_MATCH(matches=len(pairs), share=share)
     estimate = replace(
         whole,
         verdict=Verdict.OK,
-        reason=Text.EVENTS_MATCH_ALONG_LINES(matches=len(pairs), share=share, lines=len(lines), changes=changes),
+        reason=Text.EVENTS_MATCH_ALONG_LINES(matched=matched, lines=len(lines), changes=changes),
         chain=Chain(lines),
         matches=len(pairs),
         residuals=residuals,
@@ -495,9 +496,7 @@ def _verdict(
     rivals, unbeaten = rivalry.rivals, rivalry.unbeaten
     if unbeaten:
         spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in unbeaten)
-        if len(unbeaten) == 1:
-            return Verdict.AMBIGUOUS, Text.EVENTS_FIT_IN_ANOTHER_PLACE(away=spacing)
-        return Verdict.AMBIGUOUS, Text.EVENTS_FIT_IN_OTHER_PLACES(others=len(unbeaten), away=spacing)
+        return Verdict.AMBIGUOUS, Text.EVENTS_FIT_ELSEWHERE(others=len(unbeaten), away=spacing)
     if not rivals and rivalry.null < _LEAST_NULL_MARGIN:
         return Verdict.AMBIGUOUS, Text.EVENTS_HARDLY_FIT()
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:

@@ -289,7 +289,7 @@ def _signed(ns: int) -> str:
 
 
 def _bound(line: ReceiptLine) -> str:
-    if line.bound_ns is None or line.two_hosts:
+    if line.bound_ns is None:
         return line.bound_text
     return f"±{format_long(line.bound_ns)}"
 

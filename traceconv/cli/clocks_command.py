@@ -9,6 +9,7 @@ import click
 
 from traceconv import api
 from traceconv.align.clock_overview import ClockLine, PairLine
+from traceconv.align.messages import Text
 from traceconv.cli._inputs import left_out_json
 from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._recordings import Named, recordings_options, settings_options
@@ -114,7 +115,7 @@ def _pair(pair: PairLine) -> list[str]:
     drift = f", drift {pair.way.drift_ppm:+.3f} ppm" if pair.way.drift else ""
     within = f", within {bound}"
     if pair.way.two_hosts:
-        within = f", bound {bound} (clocks of two hosts)"
+        within = f", bound {Text.BOUND_OF_TWO_HOSTS()}"
     elif pair.way.bound_ns is None:
         within = ", uncertainty not known"
     return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]

@@ -85,10 +85,8 @@ class Verdict(enum.StrEnum):
     @property
     def badness(self) -> int:
         """The number of better verdicts."""
-        return _BADNESS[self]
+        return list(Verdict).index(self)
 
-
-_BADNESS = {verdict: badness for badness, verdict in enumerate(Verdict)}
 
 #: Host names that many machines have, so that they identify none.
 _NO_NAMES = frozenset(("", "localhost", "localhost.localdomain", "(none)"))
@@ -215,7 +213,7 @@ _UNIX_TIMES = range(10**18, 4 * 10**18)
 
 def worse(one: Verdict, other: Verdict) -> Verdict:
     """Return the worse of two verdicts."""
-    return max(one, other, key=_BADNESS.__getitem__)
+    return max(one, other, key=lambda verdict: verdict.badness)
 
 
 def looks_like_unix_time(ns: int) -> bool:
@@ -234,9 +232,6 @@ MONOTONIC_RAW = ClockDomain("CLOCK_MONOTONIC_RAW", Zero.UNKNOWN, Run.MONOTONIC)
 BOOTTIME = ClockDomain("CLOCK_BOOTTIME", Zero.BOOT_AND_SLEEP, Run.MONOTONIC)
 TAI = ClockDomain("CLOCK_TAI", Zero.UNKNOWN, Run.WALL)
 
-
-#: The text of the step that takes the wall clocks of two hosts for one clock.
-TWO_HOSTS = "the wall clocks of two hosts, taken for one"
 
 #: The clock domain of the rows of a table without times.
 NO_TIME = ClockDomain("none", Zero.UNKNOWN, Run.TOTALS)
@@ -464,7 +459,8 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 #: The map between the wall clocks of two hosts.
-_IN_STEP = ClockMap(0, None, (Step(TWO_HOSTS, Provenance.ASSUMED),), Verdict.ASSUMED, two_hosts=True, in_step_ns=0)
+_AGREE = Step("the assumption that the wall clocks of the hosts agree", Provenance.ASSUMED)
+_IN_STEP = ClockMap(0, None, (_AGREE,), Verdict.ASSUMED, two_hosts=True, in_step_ns=0)
 
 
 def _on_line(ts: I64, line: Bend) -> I64:
@@ -504,14 +500,11 @@ class ClockGraph:
         self._edges: dict[ClockDomain, list[tuple[ClockDomain, ClockMap]]] = {}
         for domain in domains:
             self._edges.setdefault(domain, [])
-        for snapshot in snapshots:
-            self._add(snapshot)
+        for snap in snapshots:
+            verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
+            way = ClockMap(snap.other_ts - snap.ts, snap.bound_ns, (snap.step,), verdict)
+            self.relate(snap.clock, snap.other, way)
         self._join_equal_timebases()
-
-    def _add(self, snap: ClockSnapshot) -> None:
-        offset = snap.other_ts - snap.ts
-        verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
-        self.relate(snap.clock, snap.other, ClockMap(offset, snap.bound_ns, (snap.step,), verdict))
 
     def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap, back: ClockMap | None = None) -> None:
         """Add an edge: `way` maps times of `clock` to `other`; `back` is its inverse, given if its bound differs."""
@@ -520,11 +513,16 @@ class ClockGraph:
 
     def relate_instead(self, clock: ClockDomain, other: ClockDomain, way: ClockMap) -> None:
         """Add an edge between the wall clocks of two hosts; remove the assumption that the first agrees with others."""
-        for neighbour, _ in self._edges[clock]:
-            kept = [(one, its) for one, its in self._edges[neighbour] if one != clock or not its.two_hosts]
-            self._edges[neighbour] = kept
-        self._edges[clock] = [(one, its) for one, its in self._edges[clock] if not its.two_hosts]
+        self._separate(clock)
         self.relate(clock, other, way)
+
+    def _separate(self, wall: ClockDomain) -> None:
+        """Remove the assumption that a wall clock agrees with those of other hosts."""
+        for neighbour, way in self._edges[wall]:
+            if way.two_hosts:
+                kept = [(one, its) for one, its in self._edges[neighbour] if one != wall or not its.two_hosts]
+                self._edges[neighbour] = kept
+        self._edges[wall] = [(one, its) for one, its in self._edges[wall] if not its.two_hosts]
 
     def join_hosts(self) -> dict[str, str]:
         """Remove the assumption that wall clocks agree for each host that a relation joins to an earlier one.
@@ -549,12 +547,9 @@ class ClockGraph:
                     if neighbour not in seen and not way.two_hosts:
                         seen.add(neighbour)
                         queue.append(neighbour)
-        for domain, edges in self._edges.items():
+        for domain in self._edges:
             if domain.is_wall_clock and domain.owner in joined:
-                for neighbour, way in edges:
-                    if way.two_hosts:
-                        self._edges[neighbour] = [edge for edge in self._edges[neighbour] if edge[0] != domain]
-                self._edges[domain] = [edge for edge in edges if not edge[1].two_hosts]
+                self._separate(domain)
         return joined
 
     def copy(self) -> ClockGraph:

@@ -134,7 +134,7 @@ def set_clock(
     if looks_like_unix_time(out.tables.first_ts()):
         if base is not None:
             out.note("the times count from 1970 by their size, so baseTimeNanoseconds was not added to them")
-        snapshot = ClockSnapshot(private, 0, REALTIME, 0, bound_ns, "times since 1970, by their size")
+        snapshot = ClockSnapshot(private, 0, REALTIME, 0, bound_ns, "times so large that they must count from 1970")
         out.clocks.snapshot(snapshot)
     elif base is not None:
         out.clocks.snapshot(ClockSnapshot(private, 0, REALTIME, base, bound_ns, method))

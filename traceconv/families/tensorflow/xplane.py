@@ -187,7 +187,9 @@ class _Space:
         domain = replace(Xplane.clock, machine=hosts[0] if len(hosts) == 1 else "")
         out.clocks.set_default(domain)
         if looks_like_unix_time(out.tables.first_ts()):
-            out.clocks.snapshot(ClockSnapshot(domain, 0, REALTIME, 0, None, "times since 1970, by their size"))
+            out.clocks.snapshot(
+                ClockSnapshot(domain, 0, REALTIME, 0, None, "times so large that they must count from 1970")
+            )
         elif self._start is not None:
             out.clocks.snapshot(ClockSnapshot(domain, 0, REALTIME, self._start, None, _METHOD))
 
