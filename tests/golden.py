@@ -25,6 +25,7 @@ from typing import Any
 
 from traceconv import __version__
 from traceconv.align import Policy, align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.answers.attributed import attributed
 from traceconv.answers.trim import trimmed
 from traceconv.api import read
@@ -95,7 +96,11 @@ class Case:
         """The inputs on one time axis."""
         offsets = {int(index): parse_duration(text) for index, text in self.about.get("offsets", {}).items()}
         same_machine = self.about.get("same_machine", False)
-        alignment = align(traces, offsets, Policy(**self.about.get("policy", {})), same_machine=same_machine)
+        alignment = align(
+            traces,
+            policy=Policy(**self.about.get("policy", {})),
+            constraints=Constraints(offsets=offsets, same_machine=same_machine),
+        )
         merged = merge_traces(traces, alignment)
         if self.about.get("attribute", False):
             merged = attributed(merged, Memory().parts(), counters=True)

@@ -357,3 +357,13 @@ def test_opened_recordings_take_no_other_settings(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="opened with their settings: memory would change nothing"):
         traceconv.merge(recordings, tmp_path / "out.pftrace", memory=1 << 30)
     assert not list(tmp_path.iterdir())
+
+
+def test_offsets_of_constraints_are_those_of_inputs() -> None:
+    own = [ONEDNN, traceconv.Input(ONEDNN, offset_ns=5_000_000)]
+    stated = traceconv.Constraints(offsets={1: 5_000_000})
+    found = [traceconv.estimate(own)[0], traceconv.estimate([ONEDNN, ONEDNN], constraints=stated)[0]]
+    assert found[0].maps == found[1].maps
+    assert [line.offset_ns for line in found[0].receipt] == [0, 5_000_000]
+    with pytest.raises(UsageError, match="the input has an offset, and the constraints have one"):
+        traceconv.estimate(own, constraints=stated)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.align import Alignment, align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
@@ -248,7 +249,10 @@ def test_unrelated_clocks_are_refused_with_all_that_is_needed() -> None:
     assert "; a guess, if both started together: --offset b.log=" in error.value.hint
     assert error.value.hint.count("both started together") == 1
     example = error.value.hint.split("b.log=")[-1].split(" ")[0]
-    aligned = align([trace("a.json", REALTIME, 10**18), trace("b.log", PRIVATE, 500)], {1: parse_duration(example)})
+    aligned = align(
+        [trace("a.json", REALTIME, 10**18), trace("b.log", PRIVATE, 500)],
+        constraints=Constraints(offsets={1: parse_duration(example)}),
+    )
     assert 500 + offsets(aligned)[1][0] == 10**18
 
 
@@ -258,7 +262,7 @@ def test_the_third_file_is_named() -> None:
 
 
 def test_an_offset_settles_it() -> None:
-    alignment = align([trace("a", REALTIME, 10), trace("b", PRIVATE, 5)], {1: -7})
+    alignment = align([trace("a", REALTIME, 10), trace("b", PRIVATE, 5)], constraints=Constraints(offsets={1: -7}))
     assert offsets(alignment) == [{0: 0}, {0: -7}]
     line = alignment.receipt[1]
     assert (line.method, line.verdict) == ("--offset", "assumed")
@@ -266,24 +270,28 @@ def test_an_offset_settles_it() -> None:
 
 def test_an_offset_comes_on_top_of_what_files_say() -> None:
     snapshots = [snap(START, 0, REALTIME, 1000, 5, "header")]
-    alignment = align([trace("a", START, 5, snapshots=snapshots), trace("b", REALTIME, 9)], {0: 33})
+    alignment = align(
+        [trace("a", START, 5, snapshots=snapshots), trace("b", REALTIME, 9)], constraints=Constraints(offsets={0: 33})
+    )
     assert offsets(alignment)[0] == {0: 1033}
     assert (alignment.receipt[0].method, alignment.receipt[0].verdict) == ("header, then --offset", "assumed")
 
 
 def test_an_offset_of_the_first_file_alone_relates_nothing() -> None:
     with pytest.raises(UnrelatedClocks):
-        align([trace("a", PRIVATE, 10), trace("b", PRIVATE, 5)], {0: 100})
+        align([trace("a", PRIVATE, 10), trace("b", PRIVATE, 5)], constraints=Constraints(offsets={0: 100}))
 
 
 def test_without_unix_time_the_clock_of_the_first_file_counts() -> None:
-    alignment = align([trace("a", PRIVATE, 10), trace("b", START, 5)], {1: 100})
+    alignment = align([trace("a", PRIVATE, 10), trace("b", START, 5)], constraints=Constraints(offsets={1: 100}))
     assert alignment.clock.name == "private"
     assert offsets(alignment) == [{0: 0}, {0: 100}]
 
 
 def test_an_offset_of_zero_is_a_word_too() -> None:
-    assert offsets(align([trace("a", REALTIME, 10), trace("b", PRIVATE, 5)], {1: 0})) == [{0: 0}, {0: 0}]
+    assert offsets(
+        align([trace("a", REALTIME, 10), trace("b", PRIVATE, 5)], constraints=Constraints(offsets={1: 0}))
+    ) == [{0: 0}, {0: 0}]
 
 
 def test_tracks_without_times_begin_with_the_timed_ones_of_their_file() -> None:
@@ -297,7 +305,7 @@ def test_tracks_without_times_begin_with_the_timed_ones_of_their_file() -> None:
 
 
 def test_an_offset_moves_both_parts_of_a_mixed_file() -> None:
-    alignment = align([trace("a", REALTIME, 40, beside={NONE: 3})], {0: 5})
+    alignment = align([trace("a", REALTIME, 40, beside={NONE: 3})], constraints=Constraints(offsets={0: 5}))
     assert offsets(alignment) == [{0: 5, 1: 45}]
 
 

@@ -238,7 +238,7 @@ def test_tables_without_times_come_under_the_trace_of_the_same_run(tmp_path: Pat
     table = make.box(["name", "average_elapsed (ns)", "count"], [["LowLevelConv2d", "5327.8", "60"]])
     traces = [read(saved(tmp_path, make.runtime_json(SPANS), "a")), read(saved(tmp_path, table, "b"))]
     assert traces[1].sources[0].belongs_to == ("furiosa",)
-    merged = merge_traces(traces, align(traces, {}))
+    merged = merge_traces(traces, align(traces))
     (number,) = [n for n, track in enumerate(merged.tracks) if track.name.startswith("Furiosa NPU operators")]
     above = number
     while merged.tracks[above].parent >= 0:

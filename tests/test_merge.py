@@ -53,7 +53,7 @@ def full(name: str, start: int = 0, clock: ClockDomain = REALTIME) -> Trace:
 
 def merged(*traces: Trace, same_machine: bool = False, **offsets: int) -> Trace:
     by_index = {int(key[1:]): value for key, value in offsets.items()}
-    result = merge_traces(traces, align(traces, by_index, same_machine=same_machine))
+    result = merge_traces(traces, align(traces, constraints=Constraints(offsets=by_index, same_machine=same_machine)))
     validate(result)
     return result
 
@@ -340,7 +340,7 @@ def test_machines_that_the_user_states(kind: ClockKind, machines: tuple[str, str
     traces = [process_trace(name, start, 7, (1,), private) for name in "ab"]
     constraints = Constraints(clocks={index: ClockConstraint(kind, machine) for index, machine in enumerate(machines)})
     offsets = {1: 0} if machines[0] != machines[1] else {}
-    result = merge_traces(traces, align(traces, offsets, constraints=constraints))
+    result = merge_traces(traces, align(traces, constraints=replace(constraints, offsets=offsets)))
     assert processes(result) == expected
     assert not any(found.code is SAME_PID for source in result.sources for found in source.diagnostics)
 

@@ -37,7 +37,7 @@ def show(trace_processor: OpenTrace, tmp_path: Path) -> Show:
 
 def merged_ranks(folder: Path, ranks: int, devices: int) -> Trace:
     traces = [read(path) for path in write_ranks(folder, ranks, devices)]
-    return merge_traces(traces, align(traces, {}, Policy(on_ambiguous="best")))
+    return merge_traces(traces, align(traces, policy=Policy(on_ambiguous="best")))
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3])

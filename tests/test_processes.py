@@ -16,6 +16,7 @@ from tests import oracle
 from tests.golden import ROOT, Case
 from tests.oracle.fixtures import OpenTrace
 from traceconv.align import Policy, align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.identity import Why
 from traceconv.api import merge, read
 from traceconv.merging.traces import merge_traces
@@ -36,7 +37,7 @@ KINETO, ONEDNN, PERF, MXNET, DNNL = (
 
 
 def merged(*traces: Trace, same_machine: bool = False) -> Trace:
-    result = merge_traces(traces, align(traces, same_machine=same_machine))
+    result = merge_traces(traces, align(traces, constraints=Constraints(same_machine=same_machine)))
     validate(result)
     before: Counter[str] = sum((Counter(trace.counts()) for trace in traces), Counter())
     assert Counter(result.counts()) == before

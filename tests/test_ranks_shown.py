@@ -17,6 +17,7 @@ from tests.picture import assert_equal, json_picture, perfetto_picture, seen
 from tests.ui.fixtures import Shot
 from traceconv import cli
 from traceconv.align import Policy, align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.api import read
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
@@ -27,7 +28,7 @@ from traceconv.model.validate import validate
 
 
 def merged(traces: Sequence[Trace]) -> Trace:
-    trace = merge_traces(traces, align(traces, {}, Policy(on_ambiguous="best")))
+    trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous="best")))
     validate(trace)
     return trace
 
@@ -107,7 +108,7 @@ def test_what_is_not_aligned_says_so(tmp_path: Path) -> None:
     paths = write_ranks(tmp_path, 2, 1)
     edited(paths[1], baseTimeNanoseconds=None)
     traces = [read(path) for path in paths]
-    trace = merge_traces(traces, align(traces, {}, Policy(on_ambiguous="separate")))
+    trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous="separate")))
     assert top(trace) == ["rank 0 · python", "rank 1 · python (not aligned)"]
 
 
@@ -151,7 +152,7 @@ def test_the_ui_shows_ranks_in_order(suffix: str, ui_shot: Shot, tmp_path: Path)
 
 def drawn(traces: Sequence[Trace]) -> tuple[Trace, list[tuple[str, str, int, int]]]:
     """The merged trace; of each flow between ranks the processes, and the numbers of both collectives."""
-    alignment = align(traces, {}, Policy(on_ambiguous="best"))
+    alignment = align(traces, policy=Policy(on_ambiguous="best"))
     trace = merge_traces(traces, alignment, collective_flows=True)
     validate(trace)
     found = []
@@ -239,7 +240,11 @@ def test_without_numbers_their_order_tells_if_clocks_are_related(
 
     paths = write_ranks(tmp_path, 2, 1, collectives=10)
     traces = [changed(path, change) for path, change in zip(paths, (unnumbered, later), strict=True)]
-    alignment = align(traces, policy=Policy(on_ambiguous="best", estimate=same_machine), same_machine=same_machine)
+    alignment = align(
+        traces,
+        policy=Policy(on_ambiguous="best", estimate=same_machine),
+        constraints=Constraints(same_machine=same_machine),
+    )
     trace = merge_traces(traces, alignment, collective_flows=True)
     validate(trace)
     flows = trace.flows

@@ -96,7 +96,7 @@ def test_mxnet_a_row_that_can_be_both_is_a_time() -> None:
 def test_mxnet_tables_come_under_the_process_of_the_profile() -> None:
     table = read(golden(MXNET / "v1.9-text"))
     traces = [read(golden(ROOT / "mxnet" / "infer-1.6"), options={"pid": "42"}), table]
-    merged = merge_traces(traces, align(traces, {}))
+    merged = merge_traces(traces, align(traces))
     assert len(merged.instants.ts) == len(traces[0].instants.ts) + len(table.instants.ts)
     totals = [track for track in merged.tracks if track.name.startswith("MXNet totals: ")]
     assert len(totals) == 3

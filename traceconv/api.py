@@ -371,9 +371,7 @@ def _aligned(
     """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
     checks, policy = Causality(()), found.settings.policy or Policy()
     try:
-        within = {index: item.offset_within_ns for index, item in enumerate(found.inputs)}
-        constraints = found.settings.constraints
-        alignment = align(traces, _offsets(found.inputs), policy, constraints=constraints, offsets_within=within)
+        alignment = align(traces, policy=policy, constraints=found.constraints)
         if len(traces) > 1:
             checks = causality(traces, alignment, policy.names)
         return believed(alignment, checks, policy.on_ambiguous), checks
@@ -404,13 +402,7 @@ def clocks(
     from traceconv.align.clock_overview import survey
 
     found = opened(inputs, Settings(options, constraints, limits=limits))
-    constraints = found.settings.constraints
-    traces = read_all(found, Memory())
-    return survey(traces, constraints, _offsets(found.inputs), same_machine=constraints.same_machine)
-
-
-def _offsets(inputs: Sequence[Input]) -> dict[int, int]:
-    return {index: item.offset_ns for index, item in enumerate(inputs) if item.offset_ns is not None}
+    return survey(read_all(found, Memory()), found.constraints)
 
 
 def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:

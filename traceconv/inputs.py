@@ -84,13 +84,16 @@ class Opened:
 
     Attributes:
         sources: the recordings.
+        constraints: those of the settings, with the offsets of the inputs.
 
     Raises:
         InputError: one cannot be opened.
+        UsageError: an input has an offset of its own and one in the constraints.
     """
 
     def __init__(self, expanded: Expanded, inputs: Sequence[Input], settings: Settings) -> None:
         self.expanded, self.inputs, self.settings = expanded, inputs, settings
+        self.constraints = _with_offsets(settings.constraints, inputs)
         self.sources = [
             recording.found.source if recording.found else Source(recording.path, limits=settings.limits)
             for recording in expanded.recordings
@@ -100,6 +103,20 @@ class Opened:
     def paths(self) -> list[AnyPath]:
         """The files."""
         return self.expanded.paths
+
+
+def _with_offsets(constraints: Constraints, inputs: Sequence[Input]) -> Constraints:
+    """Return the constraints, also on the offsets of the inputs. Raises UsageError if one is there already."""
+    own = {index: item for index, item in enumerate(inputs) if item.offset_ns is not None}
+    for index in own.keys() & constraints.offsets.keys():
+        raise UsageError(f"{own[index].path}: the input has an offset, and the constraints have one", hint="give one")
+    offsets = {index: item.offset_ns for index, item in own.items() if item.offset_ns is not None}
+    within = {index: item.offset_within_ns for index, item in own.items()}
+    return replace(
+        constraints,
+        offsets={**constraints.offsets, **offsets},
+        offsets_within={**constraints.offsets_within, **within},
+    )
 
 
 #: The inputs of a call: paths, `Input`s, or recordings that an earlier call has opened.
@@ -154,7 +171,7 @@ def read_all(opened: Opened, memory: Memory) -> list[Trace]:
         shared = _assign_options(options, names, [found.cls for found in recognised])
         for index, (item, found, name) in enumerate(zip(inputs, recognised, names, strict=True)):
             try:
-                stated = importer_options(opened.settings.constraints, index, found.cls)
+                stated = importer_options(opened.constraints, index, found.cls)
                 wanted = _with_constraints(shared[index] | option_texts(item.options), stated, name)
                 traces.append(read_recognised(found, wanted, name, memory))
             except TraceconvError as error:

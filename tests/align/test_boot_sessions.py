@@ -9,6 +9,7 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
@@ -94,7 +95,10 @@ def test_the_id_of_a_boot_is_believed_rather_than_the_wall_clock() -> None:
 
 def test_two_boots_are_not_one_as_same_machine_says() -> None:
     with pytest.raises(InconsistentClocks, match=r"^--same-machine: a and b are of two boots$"):
-        align([recording("a", HOUR, NOW), recording("b", HOUR, NOW + 5 * HOUR)], same_machine=True)
+        align(
+            [recording("a", HOUR, NOW), recording("b", HOUR, NOW + 5 * HOUR)],
+            constraints=Constraints(same_machine=True),
+        )
 
 
 def periodic(part: tuple[float, float] = (0.25, 0.75)) -> tuple[Trace, Trace]:
@@ -161,7 +165,7 @@ def test_the_other_offsets_of_a_file_are_moves_of_it(order: tuple[int, int]) -> 
 
 def test_separate_is_beside_inputs_that_the_user_placed() -> None:
     a, b = periodic()
-    alignment = align([a, b], {0: 10**9}, Policy(on_ambiguous="separate"))
+    alignment = align([a, b], policy=Policy(on_ambiguous="separate"), constraints=Constraints(offsets={0: 10**9}))
     begins = [line.offset_ns + int(trace.slices.ts[0]) for line, trace in zip(alignment.receipt, (a, b), strict=True)]
     assert begins == [int(a.slices.ts[0]) + 10**9] * 2
 

@@ -13,6 +13,7 @@ from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.inputs import gathered
 from traceconv.align.placement import Placed, place
 from traceconv.errors import InconsistentClocks
@@ -252,7 +253,7 @@ def test_kernels_of_one_file_begin_after_their_launches_in_another_one(turned: b
 
 def test_what_the_user_says_is_judged_by_the_launches() -> None:
     files = gpu_files(known=False)
-    (check,) = causality(files, align(files, {1: -15 * US})).checks
+    (check,) = causality(files, align(files, constraints=Constraints(offsets={1: -15 * US}))).checks
     assert (check.before, check.after.count, check.after.worst_ns) == (None, 40, 4 * US)  # such clocks count in µs
     assert "not known before the correction" in str(check.describe())
 
@@ -269,7 +270,7 @@ def test_clocks_under_which_most_kernels_begin_before_their_launches_are_refused
     assert error.value.exit_code == 4
     (option,) = re.findall(r"--offset device.csv=(\S+) lets none", error.value.hint)
     assert parse_duration(option) == early_us * US
-    found = align([host, device], {1: -(early_us + 10) * US})
+    found = align([host, device], constraints=Constraints(offsets={1: -(early_us + 10) * US}))
     assert any("40 of 40 kernels start before the calls" in text for text in found.receipt[1].warnings)
     assert found.receipt[1].verdict == "assumed"
 

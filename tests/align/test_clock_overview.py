@@ -19,6 +19,7 @@ from tests.align.test_constraint_parser import (
 )
 from traceconv.align import align
 from traceconv.align.clock_overview import survey
+from traceconv.align.constraint_parser import Constraints
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.model.marks import FormatMarks
@@ -89,7 +90,7 @@ def test_one_machine() -> None:
     """The options of the advice do what it says."""
     one, other = trace("a", BOOT, [5 * S]), trace("b", BOOT, [50 * S])
     assert "if both are of one machine, and it was not restarted in between: --same-machine" in advice(one, other)
-    (pair,) = survey([one, other], same_machine=True).pairs
+    (pair,) = survey([one, other], constraints=Constraints(same_machine=True)).pairs
     assert pair.way is not None
     assert pair.way.at(7) == 7
     elsewhere = [
@@ -97,14 +98,16 @@ def test_one_machine() -> None:
         trace("b", ClockDomain("CLOCK_MONOTONIC", BOOT.zero, BOOT.run, 1, "x")),
     ]
     assert "--same-machine" not in " ".join(advice(*elsewhere))
-    (pair,) = survey(elsewhere, same_machine=True).pairs  # the user knows of names that files do not relate
+    (pair,) = survey(
+        elsewhere, constraints=Constraints(same_machine=True)
+    ).pairs  # the user knows of names that files do not relate
     assert pair.way is not None
 
 
 def test_offsets_move_and_place() -> None:
     base = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time of the file")
     files = [wall(), trace("run", RUN, [S], [base]), trace("b", PRIVATE, [5 * S])]
-    found = survey(files, offsets={1: 3 * S, 2: UNIX})
+    found = survey(files, constraints=Constraints(offsets={1: 3 * S, 2: UNIX}))
     to_wall = [line.realtime for line in found.clocks]
     assert [way.at(0) for way in to_wall if way] == [0, UNIX + 3 * S, UNIX]
     assert [way.verdict for way in to_wall if way] == [Verdict.OK, Verdict.ASSUMED, Verdict.ASSUMED]
@@ -113,7 +116,9 @@ def test_offsets_move_and_place() -> None:
     assert between is not None
     assert between.at(0) == 3 * S
     assert (between.bound_ns, "--offset" in between.method) == (MS, True)
-    alone = survey([trace("a", PRIVATE, [0]), trace("b", NONE, [0])], offsets={1: 7}).pairs[0].way
+    alone = (
+        survey([trace("a", PRIVATE, [0]), trace("b", NONE, [0])], constraints=Constraints(offsets={1: 7})).pairs[0].way
+    )
     assert alone is not None
     assert alone.at(0) == -7
 

@@ -6,7 +6,7 @@ import gzip
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -446,7 +446,7 @@ def test_a_host_is_placed_by_one_that_the_user_relates_to_the_first(related: int
 def test_hosts_that_the_user_relates_stay_if_one_is_moved(tmp_path: Path) -> None:
     traces = recorded(tmp_path, [0, 3 * MS, -2 * MS])
     said = Constraints(anchors=(Anchor(TimePoint(1, 5 * MS), TimePoint(2, 5 * MS), 5 * US),))
-    found = align(traces, {1: 3 * US}, constraints=said, offsets_within={1: 0}).receipt
+    found = align(traces, constraints=replace(said, offsets={1: 3 * US}, offsets_within={1: 0})).receipt
     assert not any("collectives" in line.method for line in found)
 
 
@@ -639,7 +639,7 @@ def test_simulated_jobs_are_within_their_bounds_or_refused() -> None:
 
 
 def test_what_the_user_places_stays_there(tmp_path: Path) -> None:
-    line = align(recorded(tmp_path, [0, 3_700_000]), {1: 0}).receipt[1]
+    line = align(recorded(tmp_path, [0, 3_700_000]), constraints=Constraints(offsets={1: 0})).receipt[1]
     assert line.offset_ns == BASE + 3_700_000
     assert line.verdict == "assumed"
 

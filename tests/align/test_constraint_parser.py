@@ -496,8 +496,8 @@ def test_an_offset_must_leave_anchors_where_they_are() -> None:
     both = [trace("a", REALTIME, [UNIX]), trace("b", PRIVATE)]
     constraints = anchors("a:s0#1.start=b:s0#1.start~1us", traces=both)
     with pytest.raises(InconsistentClocks, match="--offset moves"):
-        align(both, {1: 5 * MS}, constraints=constraints)
-    assert align(both, {0: 5 * MS, 1: 5 * MS}, constraints=constraints).maps[1]
+        align(both, constraints=replace(constraints, offsets={1: 5 * MS}))
+    assert align(both, constraints=replace(constraints, offsets={0: 5 * MS, 1: 5 * MS})).maps[1]
 
 
 # -- drifts -----------------------------------------------------------------------------------------------------------
@@ -524,7 +524,7 @@ def test_a_drift_keeps_the_anchor_and_counts_from_the_first_event_else() -> None
     moved = align([trace("a", REALTIME, [UNIX])], constraints=Constraints(drifts={0: 40 * PPM}))
     assert mapped(moved, 0, UNIX) == UNIX
     assert abs(mapped(moved, 0, UNIX + 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
-    unrelated = align(both, {1: UNIX}, constraints=Constraints(drifts={1: 40 * PPM}))
+    unrelated = align(both, constraints=replace(Constraints(drifts={1: 40 * PPM}), offsets={1: UNIX}))
     assert abs(mapped(unrelated, 1, 10 * S) - (UNIX + 10 * S + 400 * US)) <= 2
 
 
@@ -653,7 +653,7 @@ def test_a_machine_that_no_input_names_may_be_mistyped(host: str, warned: bool) 
     constraints = parse_constraints(names, clocks=[f"b=monotonic@{host}"])
     warnings = [] if warned else list(align(traces, constraints=constraints).receipt[1].warnings)
     if warned:
-        found = align(traces, {1: UNIX}, constraints=constraints)
+        found = align(traces, constraints=replace(constraints, offsets={1: UNIX}))
         warnings = list(found.receipt[1].warnings)
     assert any("is the name right?" in text for text in warnings) == warned
 
@@ -685,7 +685,7 @@ def test_realtime_and_none() -> None:
     order = [trace("a", REALTIME, [UNIX]), trace("b", replace(REALTIME, machine="x"), [UNIX])]
     with pytest.raises(UnrelatedClocks, match="no clock"):
         align(order, constraints=clock(1, "none"))
-    placed = align(order, {1: 0}, constraints=clock(1, "none"))
+    placed = align(order, constraints=replace(clock(1, "none"), offsets={1: 0}))
     assert placed.receipt[1].clock == "order of b"
 
 

@@ -13,6 +13,7 @@ from tests.benchmarks.alignment.recordings import load, truth
 from traceconv.align import Alignment, Policy, align, containment
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Check, Rule
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.containment import check_of_calls
 from traceconv.align.estimate import Events
 from traceconv.align.names import NameMap
@@ -47,7 +48,7 @@ def renamed(trace: Trace, name: str) -> Trace:
 
 def checked(traces: list[Trace], offsets: dict[int, int] | None = None) -> tuple[list[Check], Alignment]:
     """What is said of calls, and the alignment before that."""
-    alignment = align(traces, offsets)
+    alignment = align(traces, constraints=Constraints(offsets=offsets or {}))
     return [check for check in causality(traces, alignment).checks if check.rule is Rule.CALL], alignment
 
 

@@ -14,7 +14,7 @@ from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
 from traceconv.align import Policy, align, contradictions, estimates
-from traceconv.align.constraint_parser import parse_constraints
+from traceconv.align.constraint_parser import Constraints, parse_constraints
 from traceconv.align.input_warnings import same_recording
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
@@ -125,7 +125,7 @@ def two(late_ns: int = 40_000_000, drift: float = 0.0) -> list[Trace]:
 @pytest.mark.parametrize(("offset", "late"), [(0, 40_000_000), (-39_900_000, 40_000_000), (50_000, 0), (10**12, 0)])
 def test_the_word_of_the_user_stands_and_is_doubted(offset: int, late: int) -> None:
     """Far from where the events fit, and near to it."""
-    found = align(two(late), {1: offset})
+    found = align(two(late), constraints=Constraints(offsets={1: offset}))
     first, second = found.receipt
     assert (second.offset_ns, second.verdict) == (offset, "assumed")
     warning, *away = second.warnings
@@ -136,13 +136,13 @@ def test_the_word_of_the_user_stands_and_is_doubted(offset: int, late: int) -> N
     assert moved == pytest.approx(-late - offset, rel=0.005)
     agreed = parse_duration(match[3])
     assert abs(agreed - -late) < 5_000
-    assert not align(two(late), {1: agreed}).receipt[1].warnings
+    assert not align(two(late), constraints=Constraints(offsets={1: agreed})).receipt[1].warnings
     assert second.as_json()["warnings"] == second.warnings
 
 
 @pytest.mark.parametrize(("offset", "late"), [(0, 0), (-40_000_000, 40_000_000), (700, 0)])
 def test_the_word_of_the_user_that_events_do_not_contradict(offset: int, late: int) -> None:
-    assert not any(line.warnings for line in align(two(late), {1: offset}).receipt)
+    assert not any(line.warnings for line in align(two(late), constraints=Constraints(offsets={1: offset})).receipt)
 
 
 def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
@@ -194,7 +194,7 @@ def test_an_anchor_of_times_is_doubted_at_its_instant(off_ns: int) -> None:
 def test_an_offset_between_two_ranks_is_not_doubted() -> None:
     """What is alike in two recordings of one tool happened twice."""
     ranks = [view(f"rank{rank}.json", made(), EPOCH_NS, REALTIME, rank, format="pytorch-kineto") for rank in range(2)]
-    assert not any(line.warnings for line in align(ranks, {1: 40_000_000}).receipt)
+    assert not any(line.warnings for line in align(ranks, constraints=Constraints(offsets={1: 40_000_000})).receipt)
 
 
 def test_a_place_between_the_places_where_events_fit_is_doubted() -> None:
@@ -203,14 +203,14 @@ def test_a_place_between_the_places_where_events_fit_is_doubted() -> None:
     starts = np.concatenate([one.start + number * period for number in range(6)])
     work = replace(one, start=starts, dur=np.tile(one.dur, 6), kind=np.tile(one.kind, 6))
     traces = [view("a.json", work, EPOCH_NS, REALTIME), view("b.json", work, EPOCH_NS, REALTIME, 1)]
-    between = align(traces, {1: round(0.5 * period)}).receipt[1]
+    between = align(traces, constraints=Constraints(offsets={1: round(0.5 * period)})).receipt[1]
     assert "do not fit each other here, but at several other offsets" in between.warnings[0]
-    assert not align(traces, {1: round(period)}).receipt[1].warnings
+    assert not align(traces, constraints=Constraints(offsets={1: round(period)})).receipt[1].warnings
 
 
 def test_no_warning_where_events_say_nothing() -> None:
     traces = [view("a.json", made(1000), EPOCH_NS, REALTIME), view("b.json", made(1001), EPOCH_NS, REALTIME, 1)]
-    assert not any(line.warnings for line in align(traces, {1: 5_000_000}).receipt)
+    assert not any(line.warnings for line in align(traces, constraints=Constraints(offsets={1: 5_000_000})).receipt)
 
 
 @pytest.mark.parametrize("late_ns", [0, 500])
@@ -392,7 +392,7 @@ def test_clocks_since_boot_of_one_machine_are_one_clock_if_the_user_says_so() ->
     traces = [view("a.json", work, 1000, BOOT), view("b.json", made(1001, 1), 5_000_000, BOOT)]
     with pytest.raises(UnrelatedClocks):
         align(traces)
-    lines = align(traces, same_machine=True).receipt
+    lines = align(traces, constraints=Constraints(same_machine=True)).receipt
     assert [line.offset_ns for line in lines] == [0, 0]
     assert lines[1].verdict == "assumed"
     assert "--same-machine" in lines[1].method
@@ -402,9 +402,11 @@ def test_other_machines_and_a_clock_that_never_sleeps_stay_apart() -> None:
     work, other = made(iterations=1), made(1001, 1)
     asleep = BOOTTIME
     with pytest.raises(UnrelatedClocks):
-        align([view("a", work, 0, BOOT), view("b", other, 0, asleep)], same_machine=True)
+        align([view("a", work, 0, BOOT), view("b", other, 0, asleep)], constraints=Constraints(same_machine=True))
     here, there = (ClockDomain("CLOCK_MONOTONIC", Zero.BOOT, Runs.MONOTONIC, 1, name) for name in ("m", "n"))
-    by_user = align([view("a", work, 0, here), view("b", other, 0, there)], same_machine=True)  # containers
+    by_user = align(
+        [view("a", work, 0, here), view("b", other, 0, there)], constraints=Constraints(same_machine=True)
+    )  # containers
     assert sorted(line.verdict for line in by_user.receipt) == ["assumed", "ok"]
     with pytest.raises(UnrelatedClocks):
         align([view("a", work, 0, here), view("b", other, 0, there)])
@@ -421,7 +423,7 @@ def test_one_recording_given_twice(clock: ClockDomain) -> None:
     assert not found.receipt[0].warnings
     descriptions = [track.description for track in merge_traces(traces, found).tracks]
     assert any(f"but {said}" in text for text in descriptions)
-    assert "fit 5 ms earlier" in align(traces, {1: 5_000_000}).receipt[1].warnings[0]
+    assert "fit 5 ms earlier" in align(traces, constraints=Constraints(offsets={1: 5_000_000})).receipt[1].warnings[0]
 
 
 def test_ranks_of_two_jobs_are_said_to_be() -> None:
@@ -473,7 +475,7 @@ def test_weak_evidence_against_an_offset_is_said_as_weak() -> None:
     files = [on_unknown_clock(a, "calls.json", None), on_unknown_clock(b, "work.log", None)]
     right = round(truth.offset)
     for off, warned in ((0, False), (50_000_000, True)):
-        warnings = align(files, {1: off - right}).receipt[1].warnings
+        warnings = align(files, constraints=Constraints(offsets={1: off - right})).receipt[1].warnings
         texts = [text for text in warnings if "fit better" in text]
         assert bool(texts) is warned, warnings
         assert all("but that is unverified" in text for text in texts)

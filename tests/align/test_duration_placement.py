@@ -13,7 +13,7 @@ import pytest
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.golden import ROOT
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import parse_constraints
+from traceconv.align.constraint_parser import Constraints, parse_constraints
 from traceconv.api import estimate
 from traceconv.errors import UnrelatedClocks
 from traceconv.merging.traces import merge_traces
@@ -124,7 +124,9 @@ def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, word
         out.slice(track, int(whole.slices.ts[row]), int(whole.slices.dur[row]), whole.strings[whole.slices.name[row]])
     out.balance.read = out.balance.written = 400
     traces = [host, lay_out(out.finish())]
-    trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous=wish), same_machine=True))
+    trace = merge_traces(
+        traces, align(traces, policy=Policy(on_ambiguous=wish), constraints=Constraints(same_machine=True))
+    )
     assert [track.name for track in trace.tracks if track.kind is TrackKind.PROCESS] == ["python", f"process 1 {words}"]
 
 
@@ -296,7 +298,7 @@ def test_nothing_is_estimated_if_the_user_says_so() -> None:
 
 def test_an_offset_wins() -> None:
     host, guest = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
-    alignment = align([host, guest], {1: ZERO + 5})
+    alignment = align([host, guest], constraints=Constraints(offsets={1: ZERO + 5}))
     assert not alignment.placements
     trace = merge_traces([host, guest], alignment)
     of_guest = [n for n, track in enumerate(trace.tracks) if track.source == 1]

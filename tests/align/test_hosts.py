@@ -101,7 +101,7 @@ def test_ranks_that_name_no_host_may_be_of_several() -> None:
     assert all("it does not name its host" in line.warnings[0] for line in found.receipt)
     for traces in ([profile("a", ""), profile("b", "")], [profile("a", "", rank=1), profile("b", "", rank=1)]):
         assert {verdict for verdict, _ in verdicts(align(traces)).values()} == {"ok"}
-    same = align(ranks, same_machine=True)
+    same = align(ranks, constraints=Constraints(same_machine=True))
     assert {verdict for verdict, _ in verdicts(same).values()} == {"ok"}
     assert not any(line.warnings for line in same.receipt)
 
@@ -128,14 +128,14 @@ def test_clocks_that_were_read_on_each_host_are_still_of_two_hosts() -> None:
 def test_two_names_of_one_machine_have_one_wall_clock() -> None:
     """A container has a name of its own: the user says it, or both files state one boot."""
     traces = [profile("a", "one"), profile("b", "other", NOW + MS)]
-    assert verdicts(align(traces, same_machine=True))["b"] == ("ok", 20 * US + 1)
+    assert verdicts(align(traces, constraints=Constraints(same_machine=True)))["b"] == ("ok", 20 * US + 1)
     for trace in traces:
         trace.sources[0].boot_id = "0000-1"
     assert verdicts(align(traces))["b"] == ("ok", 20 * US + 1)
 
 
 def test_an_offset_says_how_the_hosts_relate() -> None:
-    alignment = align([profile("a", "one"), profile("b", "other", NOW + MS)], {1: -MS})
+    alignment = align([profile("a", "one"), profile("b", "other", NOW + MS)], constraints=Constraints(offsets={1: -MS}))
     (_, line) = alignment.receipt
     assert (line.offset_ns, line.bound_ns, line.verdict, line.two_hosts) == (NOW, 20 * US + 1, "assumed", False)
 

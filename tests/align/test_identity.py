@@ -392,8 +392,8 @@ def test_boot_ids_win_over_names() -> None:
     assert keys(trace("a", "c1", "1"), trace("b", "c2", "1"), trace("c", "c2")) == ["A", "A", "A"]
 
 
-def joined(*traces: Trace, **more: bool) -> bool:
-    return bool(joined_by(align(traces, **more).together))
+def joined(*traces: Trace, same_machine: bool = False) -> bool:
+    return bool(joined_by(align(traces, constraints=Constraints(same_machine=same_machine)).together))
 
 
 def test_containers_with_names_of_their_own_need_a_word() -> None:
@@ -402,14 +402,17 @@ def test_containers_with_names_of_their_own_need_a_word() -> None:
     assert joined(*traces, same_machine=True)
     assert joined(trace("a", "c1", "1"), trace("b", "c2", "1"))
     with pytest.raises(InconsistentClocks, match=r"^--same-machine: a and b are of two boots$"):
-        align([trace("a", "vm", "1"), trace("b", "vm", "2")], same_machine=True)
+        align([trace("a", "vm", "1"), trace("b", "vm", "2")], constraints=Constraints(same_machine=True))
 
 
 def test_a_clock_since_boot_is_one_in_all_containers_of_a_boot() -> None:
     """By equal boot ids, since files say so; by the word of the user, which is assumed."""
     by_boot = align([trace("a", "c1", "1", MONOTONIC, 5 * S), trace("b", "c2", "1", MONOTONIC, 5 * S)])
     assert [line.verdict for line in by_boot.receipt] == ["ok", "ok"]
-    by_user = align([trace("a", "c1", "", MONOTONIC, 5 * S), trace("b", "c2", "", MONOTONIC, 5 * S)], same_machine=True)
+    by_user = align(
+        [trace("a", "c1", "", MONOTONIC, 5 * S), trace("b", "c2", "", MONOTONIC, 5 * S)],
+        constraints=Constraints(same_machine=True),
+    )
     assert sorted(line.verdict for line in by_user.receipt) == ["assumed", "ok"]
 
 
@@ -424,7 +427,7 @@ def test_times_that_are_a_guess_tell_nothing() -> None:
     """An input that is only put beside the others has no times to compare."""
     apart = [trace("a", "vm"), trace("b", "vm", domain=ClockDomain("p", MONOTONIC.zero, MONOTONIC.run).owned_by("b"))]
     assert not joined_by(align(apart, policy=Policy(on_ambiguous="separate")).together)
-    assert joined_by(align(apart, {1: 0}).together)
+    assert joined_by(align(apart, constraints=Constraints(offsets={1: 0})).together)
 
 
 def test_times_that_events_contradict_tell_nothing_either() -> None:

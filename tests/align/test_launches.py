@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tests.align.pairs import private
 from traceconv.align import align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.estimate import Estimate, Method, Prior
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.inputs import ClockInput
@@ -281,7 +282,7 @@ def test_files_are_put_together_in_either_order() -> None:
 def test_the_word_of_the_user_is_compared() -> None:
     made = run(7)
     host, device = host_file(made), device_file(made, 0.0, 0.0)
-    line = align([host, device], offsets={1: HOST_ZERO - DEVICE_ZERO + 2_000_000}).receipt[1]
+    line = align([host, device], constraints=Constraints(offsets={1: HOST_ZERO - DEVICE_ZERO + 2_000_000})).receipt[1]
     assert "fit 2 ms earlier" in line.warnings[0]
 
 

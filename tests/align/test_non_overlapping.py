@@ -127,7 +127,7 @@ def test_one_file_and_files_without_events_are_not_alone() -> None:
     assert not align([wall()]).receipt[0].warnings
     found = align([wall(), trace("empty", REALTIME, [])])
     assert not any(line.warnings for line in found.receipt)
-    with_offset = align([wall(), trace("p", PRIVATE)], {1: UNIX + HOUR})
+    with_offset = align([wall(), trace("p", PRIVATE)], constraints=Constraints(offsets={1: UNIX + HOUR}))
     assert [len(line.warnings) for line in with_offset.receipt] == [1, 1]
 
 

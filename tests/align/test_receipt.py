@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_how_far_a_file_was_moved_is_against_what_it_states(
     names = [trace.sources[0].name for trace in traces]
     constraints = parse_constraints(names, anchors=more.get("anchors", ()))
     policy = Policy(on_ambiguous="best")  # some of these do not overlap
-    alignment = align(traces, more.get("offsets"), policy, constraints=constraints)
+    alignment = align(traces, policy=policy, constraints=replace(constraints, offsets=more.get("offsets", {})))
     assert [line.moved_ns for line in alignment.receipt] == moves
     assert not any("moved_ns" in line.as_json() for line in alignment.receipt)
 

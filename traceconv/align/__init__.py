@@ -40,23 +40,14 @@ __all__ = ["Alignment", "Policy", "ReceiptLine", "align"]
 
 
 def align(
-    traces: Sequence[Trace],
-    offsets: Mapping[int, int] | None = None,
-    policy: Policy | None = None,
-    *,
-    constraints: Constraints = NO_CONSTRAINTS,
-    same_machine: bool = False,
-    offsets_within: Mapping[int, int] | None = None,
+    traces: Sequence[Trace], *, policy: Policy | None = None, constraints: Constraints = NO_CONSTRAINTS
 ) -> Alignment:
     """Relate the clocks of all inputs.
 
     Args:
         traces: the inputs, as read.
-        offsets: for some inputs, by index, ns to add to each of their times.
         policy: how uncertain an alignment may be.
-        constraints: the statements of the user about the clocks.
-        same_machine: whether the user says that all inputs were recorded on one machine, since one boot of it.
-        offsets_within: for some of the offsets how wrong each can be, ns.
+        constraints: the statements of the user about the inputs and their clocks.
 
     Raises:
         UnrelatedClocks: two inputs have clocks that nothing relates.
@@ -69,9 +60,7 @@ def align(
         from traceconv.align.features import names_of
 
         policy.names.check_extra([names_of(trace) for trace in traces])
-    same_machine = same_machine or constraints.same_machine
-    stated = replace(constraints, offsets=offsets or {}, offsets_within=offsets_within or {}, same_machine=same_machine)
-    inputs = gathered(traces, stated)
+    inputs = gathered(traces, constraints)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.collective_hosts import with_hosts_related
         from traceconv.align.contradictions import doubts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
@@ -73,20 +73,12 @@ class Survey:
     only_with_first: bool = False
 
 
-def survey(
-    traces: Sequence[Trace],
-    constraints: Constraints = NO_CONSTRAINTS,
-    offsets: Mapping[int, int] | None = None,
-    *,
-    same_machine: bool = False,
-) -> Survey:
+def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -> Survey:
     """Return the known relations of the clocks of inputs; missing ones are not an error.
 
     Args:
         traces: the inputs, as read.
-        constraints: the statements of the user about the clocks.
-        offsets: for some inputs, by index, ns to add to each of their times.
-        same_machine: whether the user states that all inputs were recorded on one machine, since one boot of it.
+        constraints: the statements of the user about the inputs and their clocks.
 
     Raises:
         InconsistentClocks: the constraints contradict themselves or the files.
@@ -94,9 +86,8 @@ def survey(
     """
     from traceconv.align.collective_hosts import with_hosts_related
 
-    inputs = gathered(traces, replace(constraints, offsets=offsets or {}, same_machine=same_machine))
-    inputs = with_hosts_related(inputs, leave_contradictions=True)
-    ways = _Ways(inputs, offsets or {})
+    inputs = with_hosts_related(gathered(traces, constraints), leave_contradictions=True)
+    ways = _Ways(inputs, constraints.offsets)
     used = {one.key: one for one in inputs.clocks}
     clocks = [
         ClockLine(
