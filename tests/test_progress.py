@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+import traceconv
 from tests.golden import ROOT
 from traceconv.cli import _progress
+from traceconv.families.perf import data
 from traceconv.io import progress
+from traceconv.io.source import Source
 
 MB = 1 << 20
 
@@ -26,7 +29,7 @@ MB = 1 << 20
         ({}, ("", 0), 1.2, "merging: 0:01"),
         ({"a": 50 * MB}, ("", 0), 2.0, "merging: 50 MB of 200 MB, 25 MB/s, 0:06 left to read"),
         ({"a": 100 * MB, "b": 5 * MB}, ("", 0), 100.0, "merging: 105 MB of 200 MB, 1.1 MB/s, 1:30 left to read"),
-        ({"a": 100 * MB, "b": 100 * MB}, ("", 0), 4000.0, "merging: 1:06:40"),
+        ({"a": 100 * MB, "b": 100 * MB}, ("", 0), 4000.0, "merging: 200 MB read, 1:06:40"),
         ({"a": 100 * MB, "b": 100 * MB}, ("out.pftrace", 3 << 30), 9.0, "writing out.pftrace: 3.0 GB, 0:09"),
     ],
 )
@@ -60,6 +63,46 @@ def test_it_follows_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "writing out: 2.0 MB" in shown
     assert shown.endswith("\r\x1b[K")
     assert progress.positions() == []
+
+
+def test_files_count_as_read_whether_or_not_they_were_seen_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(_progress, "_AFTER_S", 0.0)
+    monkeypatch.setattr(_progress, "_EVERY_S", 0.05)
+    paths = [tmp_path / name for name in ("a", "b", "c")]
+    for path in paths:
+        path.write_bytes(bytes(4 * MB))
+    with _progress.working("reading", False, paths):
+        assert Source(paths[0]).head().data
+        time.sleep(0.2)
+        assert "4.0 MB" not in screen.getvalue()  # a head is not the file
+        for source in map(Source, paths[:2]):
+            with source.open() as file:
+                file.read()
+        time.sleep(0.2)
+    assert "reading: 8.0 MB of 12 MB, " in screen.getvalue()
+
+
+def test_perf_data_moves_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    positions: list[int | None] = []
+    flush = data._Reader._flush
+
+    def seen(self: data._Reader, limit: int) -> None:
+        positions.extend(at for _, at in progress.positions())
+        flush(self, limit)
+
+    monkeypatch.setattr(data._Reader, "_flush", seen)
+    progress.start()
+    try:
+        traceconv.read(next((ROOT / "perf-data" / "several_events").glob("input.*")))
+        assert [at for _, at in progress.positions()] == [None]
+    finally:
+        progress.stop()
+    assert len(set(positions)) > 1
+    assert positions == sorted(at for at in positions if at is not None)
 
 
 def test_nothing_is_shown_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

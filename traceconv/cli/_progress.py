@@ -52,10 +52,8 @@ def _show(text: str, sizes: dict[str, int], done: threading.Event) -> None:
         for name, at in progress.positions():
             if name not in sizes:
                 writing = (name, at or 0)
-            elif at is not None:
-                read[name] = min(at, sizes[name])
-            elif name in read:  # it was read to its end, or else it would not be closed
-                read[name] = sizes[name]
+            else:  # a closed file was read to its end
+                read[name] = sizes[name] if at is None else min(at, sizes[name])
         if seconds > _AFTER_S:
             show(described(text, sizes, read, writing, seconds))
             printed = True
@@ -76,8 +74,10 @@ def described(text: str, sizes: dict[str, int], read: dict[str, int], writing: t
     if writing[0]:
         return f"writing {writing[0]}: {_bytes(writing[1])}, {_time(seconds)}"
     done, total = sum(read.values()), sum(sizes.values())
-    if not done or done >= total:
+    if not done:
         return f"{text}: {_time(seconds)}"
+    if done >= total:
+        return f"{text}: {_bytes(total)} read, {_time(seconds)}"
     rate = done / seconds
     return f"{text}: {_bytes(done)} of {_bytes(total)}, {_bytes(rate)}/s, {_time((total - done) / rate)} left to read"
 

@@ -13,6 +13,7 @@ from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say
 from traceconv.inputs import Settings
+from traceconv.io.shown import quantity
 
 if TYPE_CHECKING:
     from traceconv.align.pairs import PairEstimate
@@ -32,7 +33,7 @@ def command(named: Named, reports: tuple[str, ...], force: bool, settings: Setti
       traceconv align kineto.json onednn.log --report align.html
     """
     recordings = named.opened(settings, said)
-    with working(f"aligning {len(recordings.paths)} files", said.quiet, recordings.paths):
+    with working(f"aligning {quantity(len(recordings.paths), 'files')}", said.quiet, recordings.paths):
         alignment, checks = api.estimate(recordings, report=reports, force=force)
     if said.quiet:
         return

@@ -40,7 +40,7 @@ def command(path: str, args: tuple[str, ...], force: bool, named: Named, setting
     columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
     recordings = named.opened(settings, Verbosity(quiet), path)
-    with working(f"reading {len(recordings.paths)} files", quiet, recordings.paths):
+    with working(f"reading {quantity(len(recordings.paths), 'files')}", quiet, recordings.paths):
         tables = api.export(recordings, api.Output(path, force=force), args=args)
     if not quiet:
         say(*tables.losses)

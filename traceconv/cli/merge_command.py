@@ -10,6 +10,7 @@ from traceconv.cli._inputs import Verbosity
 from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.inputs import Settings
+from traceconv.io.shown import quantity
 
 
 @click.command("merge")
@@ -37,6 +38,6 @@ def command(output: api.Output, named: Named, reports: tuple[str, ...], settings
     """
     output = common.named(output, named.files)
     recordings = named.opened(settings, said, str(output.path))
-    with working(f"merging {len(recordings.paths)} files", said.quiet, recordings.paths):
+    with working(f"merging {quantity(len(recordings.paths), 'files')}", said.quiet, recordings.paths):
         result = api.merge(recordings, output, report=reports)
     common.print_summary(result, output, said)

@@ -23,6 +23,7 @@ from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
 from traceconv.families.perfetto.view import address_part
 from traceconv.inputs import Opened, Settings
 from traceconv.io.folders import Member, shown
+from traceconv.io.shown import quantity
 from traceconv.io.source import Source
 
 
@@ -98,7 +99,7 @@ def _is_shown(recordings: Opened) -> bool:
 def _write(recordings: Opened, file: str, said: Verbosity) -> None:
     """Write the trace of some recordings."""
     output = api.Output(file)
-    with working(f"merging {len(recordings.paths)} files", said.quiet, recordings.paths):
+    with working(f"merging {quantity(len(recordings.paths), 'files')}", said.quiet, recordings.paths):
         result = api.merge(recordings, output)
     common.print_summary(result, output, said)
 

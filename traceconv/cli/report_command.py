@@ -20,7 +20,7 @@ from traceconv.cli._terminal import say, width_of
 from traceconv.errors import UsageError
 from traceconv.inputs import Settings
 from traceconv.io.output import check_target, write_output
-from traceconv.io.shown import lines
+from traceconv.io.shown import lines, quantity
 
 _ENDINGS = {
     ".html": "html",
@@ -162,7 +162,7 @@ def command(asked: Questions, shown: _Shown, named: Named, settings: Settings) -
     recordings = named.opened(settings, output=shown.path)
     api.refuse_overwriting(recordings, shown.path)
     check_target(shown.path, binary=False, force=shown.force)
-    with working(f"reading {len(recordings.paths)} files", False, recordings.paths):
+    with working(f"reading {quantity(len(recordings.paths), 'files')}", False, recordings.paths):
         sections = api.report(recordings, asked)
     if shown.form in _BRIEF and not asked.sections:
         printed = [section for section in sections if section.rows]

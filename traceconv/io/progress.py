@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import Protocol
+
+
+class _File(Protocol):
+    """What is read or written: a file, or one in memory whose reader moves it along."""
+
+    def tell(self) -> int: ...
+
 
 #: The files that were opened since `start`, by name; None if progress is not displayed.
-_files: dict[str, IO[bytes]] | None = None
+_files: dict[str, _File] | None = None
 
 
 def start() -> None:
@@ -20,7 +27,7 @@ def stop() -> None:
     _files = None
 
 
-def note(name: str, file: IO[bytes]) -> None:
+def note(name: str, file: _File) -> None:
     """Note a file that was opened."""
     if _files is not None:
         _files.pop(name, None)  # keeps the latest file last
@@ -32,7 +39,7 @@ def positions() -> list[tuple[str, int | None]]:
     return [(name, _position(file)) for name, file in list((_files or {}).items())]
 
 
-def _position(file: IO[bytes]) -> int | None:
+def _position(file: _File) -> int | None:
     try:
         return file.tell()
     except (OSError, ValueError):

@@ -182,10 +182,12 @@ class Source:
             InputError: the input cannot be read; also raised while reading a damaged compressed file.
         """
         with contextlib.ExitStack() as stack:
-            yield self._open_plain(stack)
+            raw = self._open_raw(stack)
+            if self._spooled is None:
+                progress.note(self.display, raw)
+            yield self._open_plain(raw, stack)
 
-    def _open_plain(self, stack: contextlib.ExitStack) -> IO[bytes]:
-        raw = self._open_raw(stack)
+    def _open_plain(self, raw: IO[bytes], stack: contextlib.ExitStack) -> IO[bytes]:
         magic = _magic(raw, self.display)
         self._largest = self.size
         self.unpacked = Unpacked(self.display, _size(raw), self.limits)
@@ -206,9 +208,7 @@ class Source:
             self._spooled.seek(0)
             return self._spooled
         try:
-            raw = stack.enter_context(self._path.open("rb", buffering=0))
-            progress.note(self.display, raw)
-            return raw
+            return stack.enter_context(self._path.open("rb", buffering=0))
         except OSError as error:
             raise unreadable(self.display, error) from None
 
@@ -230,8 +230,8 @@ class Source:
     def head(self) -> Head:
         """Return the head, which is read once."""
         if self._head is None:
-            with self.open() as stream:
-                data = stream.read(HEAD_BYTES + 1)
+            with contextlib.ExitStack() as stack:  # `open` would count the file as read
+                data = self._open_plain(self._open_raw(stack), stack).read(HEAD_BYTES + 1)
             tables = self._tables() if data.startswith(sqlite.MAGIC) else ()
             is_whole = len(data) <= HEAD_BYTES
             self._head = Head(data[:HEAD_BYTES], is_whole, self.name, tables, None if is_whole else self._tail)
@@ -287,7 +287,7 @@ class Source:
                     stream = self._open_raw(stack)
                     stream.seek(max(0, stream.seek(0, os.SEEK_END) - HEAD_BYTES))
                 else:
-                    stream = stack.enter_context(self.open())
+                    stream = self._open_plain(self._open_raw(stack), stack)
                 while data := stream.read(_COPIED):
                     tail = (tail + data)[-HEAD_BYTES:]
         except (InputError, OSError):

@@ -55,6 +55,7 @@ from traceconv.families.perf._tracks import (
 from traceconv.families.perf._tracks import Header as TextHeader
 from traceconv.families.perf._zstd import NoZstd, Unpacker
 from traceconv.families.registry import Match
+from traceconv.io import progress
 from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -225,6 +226,8 @@ class _Reader:
             self._out.balance.merged[_NO_PLACE] += 1
             self._flush(self._flush_to)
             self._flush_to = self._latest
+            if isinstance(self._data, mmap):
+                self._data.seek(at)  # for the display of progress
         elif kind in (Kind.COMPRESSED, Kind.COMPRESSED2):
             self._unpack(data, header)
         elif kind >= Kind.HEADER_ATTR or not self._file.events:
@@ -509,6 +512,7 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
         with source.path.open("rb") as stream:
             if stream.read(8) in (MAGIC, SWAPPED):
                 with mmap(stream.fileno(), 0, access=ACCESS_READ) as mapped:
+                    progress.note(source.display, mapped)
                     yield mapped
                 return
     with source.open() as packed:
