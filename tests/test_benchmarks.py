@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import layers, lines, record
+from tests.benchmarks import layers, lines, record, start
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -289,3 +289,11 @@ def test_the_cost_of_short_lines_is_shown(monkeypatch: pytest.MonkeyPatch, capsy
 def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     layers.main(4_000)  # which of the two costs more is not judged here
     assert "4000 samples, 2000 slices, 79 rows\nCPU: reading " in capsys.readouterr().out
+
+
+def test_the_steps_of_starting_run(tmp_path: Path) -> None:
+    steps = start.steps(tmp_path)
+    assert next(iter(steps)) == start.PYTHON
+    for command in steps.values():
+        subprocess.run(command, check=True, cwd=start.ROOT, capture_output=True)
+    assert (tmp_path / "few.pftrace").stat().st_size > 0
