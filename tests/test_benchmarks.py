@@ -294,6 +294,6 @@ def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_steps_of_starting_run(tmp_path: Path) -> None:
     steps = start.steps(tmp_path)
     assert next(iter(steps)) == start.PYTHON
-    for command in steps.values():
-        subprocess.run(command, check=True, cwd=start.ROOT, capture_output=True)
+    for arguments in steps.values():
+        subprocess.run(arguments, check=True, cwd=start.ROOT, capture_output=True)
     assert (tmp_path / "few.pftrace").stat().st_size > 0

@@ -109,11 +109,11 @@ from traceconv.__main__ import main; main()"""
 def main() -> None:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
-        steps = steps(Path(name))
-        measured = compete(Race({step: Contestant(command) for step, command in steps.items()}, ""), _TURNS)
-    least = {step: min(cost.cpu_s for cost in measured.runs[step]) for step in steps}
+        commands = steps(Path(name))
+        measured = compete(Race({step: Contestant(command) for step, command in commands.items()}, ""), _TURNS)
+    least = {step: min(cost.cpu_s for cost in measured.runs[step]) for step in commands}
     before = first = least[PYTHON]
-    for step in list(steps)[1:]:
+    for step in list(commands)[1:]:
         print(f"{(least[step] - before) * 1e3:6.0f} ms  {step}")
         before = least[step]
     print(f"{(before - first) * 1e3:6.0f} ms  together")
