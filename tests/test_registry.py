@@ -99,6 +99,30 @@ def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("head", "what", "hint"),
+    [
+        (b"NVIDIA Tegra Profiler Report 36398880.\n", ".nsys-rep", "nsys export"),
+        (b"U3w[END]NVIDIA Nsight Systems Stream 2023.4.4.54", ".qdstrm", "QdstrmImporter"),
+        (b"NVR\0\x02\0\0\0", ".ncu-rep", "ncu --import"),
+        (
+            b"[7] python@127.0.0.1\n  kernel (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n"
+            b"    Section: Occupancy\n    ----------- ----------- ------------\n"
+            b"    Metric Name Metric Unit Metric Value\n",
+            "printed for people",
+            "--csv",
+        ),
+    ],
+)
+def test_a_file_that_its_tool_must_export_first(tmp_path: Path, head: bytes, what: str, hint: str) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(head)
+    with pytest.raises(UnrecognizedFormat) as error:
+        identify(Source(path))
+    assert what in error.value.reason
+    assert hint in error.value.hint
+
+
 def test_an_empty_file(only: Callable[..., None], tmp_path: Path) -> None:
     only(NO)
     path = tmp_path / "input"

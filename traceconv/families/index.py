@@ -202,6 +202,45 @@ ALIASES: dict[str, tuple[str, ...]] = {
 _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
 
 
+class Closed(NamedTuple):
+    """A file of a profiler that no importer reads, since its tool must first write it in another form.
+
+    Attributes:
+        pattern: the first bytes of such a file match it.
+        what: what the file is.
+        hint: how to write it in a form that an importer reads.
+    """
+
+    pattern: bytes
+    what: str
+    hint: str
+
+
+_NSYS_EXPORT = "export it: nsys export --type=sqlite --output=report.sqlite FILE"
+_NCU_CSV = "print its kernels as CSV: ncu --import FILE --csv --page raw > kernels.csv"
+
+#: Seen in files of nsys 2023.4 and 2025.3 and of ncu 2025.3.
+CLOSED = (
+    Closed(rb"NVIDIA Tegra Profiler Report", "a report of Nsight Systems (.nsys-rep, .qdrep)", _NSYS_EXPORT),
+    Closed(
+        rb".{0,8}\[END\]NVIDIA Nsight Systems Stream",
+        "a stream of Nsight Systems that is not yet a report (.qdstrm)",
+        f"make a report of it with QdstrmImporter, which nsys brings; then {_NSYS_EXPORT}",
+    ),
+    Closed(rb"NVR\0", "a report of Nsight Compute (.ncu-rep)", _NCU_CSV),
+    Closed(
+        rb"(?s).*\n +Section: [^\n]+\n +-{8,}[ -]*\n +Metric Name +Metric Unit",
+        "text that Nsight Compute printed for people",
+        f"record with --csv, or {_NCU_CSV}",
+    ),
+)
+
+
+def closed(head: Head) -> Closed | None:
+    """Return what an input is, if no importer reads it because its tool must first export it."""
+    return next((one for one in CLOSED if re.match(one.pattern, head.data)), None)
+
+
 def searched(head: Head) -> bytes:
     """Return the text that is searched for marks: all of an input that importers can see, in lower case.
 

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
-from traceconv.families.index import ALIASES, FORMATS, Certainty, searched
+from traceconv.families.index import ALIASES, FORMATS, Certainty, closed, searched
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
@@ -236,6 +236,8 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
                 pass
         except InputError as error:  # the tables identify the format, but cannot be read
             return UnrecognizedFormat(error.reason, hint=error.hint, at=source.display)
+    if known := closed(head):
+        return UnrecognizedFormat(f"cannot read {known.what}", at=source.display, hint=known.hint)
     shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
         f"no known format; it begins with {shown!r}",

@@ -256,9 +256,11 @@ class Tracks:
         return track
 
     def thread(self, number: Any) -> TrackId:
-        """Return the thread of a global id."""
+        """Return the thread of a global id, or a track of its process if the id names no thread."""
         if not isinstance(number, int):
             return self.group("events without a thread")
+        if not schema.tid_of(number):
+            return self.group("events without a thread", number)
         track = self._found.get(("thread", number))
         if track is None:
             name = self.thread_names.get(number, (0, ""))[1]

@@ -13,6 +13,12 @@ from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import NO_CPU, StackId, TrackId
 
 NO_VALUE = declare("nsys.no_value", ProblemKind.LOST, "a row of a counter has no time or no number")
+NEGATIVE = declare(
+    "nsys.negative_unsigned",
+    ProblemKind.REPAIRED,
+    "a value is below zero, but the export says that its metric is an unsigned integer of so many bytes: it was read "
+    "as one",
+)
 UNPAIRED = declare(
     "nsys.unpaired_schedule",
     ProblemKind.ABSENT,
@@ -154,6 +160,7 @@ class Sampled:
         out, export = self._out, self._export
         time = "timestamp" if export.has(table, "timestamp") else "start"
         names = self._names(table)
+        ranges = self._unsigned_ranges() if table == "GPU_METRICS" else {}
         tracks: dict[Row, TrackId] = {}
         for first, rows in export.portions(table, (time, value, *key)):
             out.balance.read += len(rows)
@@ -165,8 +172,24 @@ class Sampled:
                 track = tracks.get(whose)
                 if track is None:
                     track = tracks[whose] = self._counter(table, whose, names)
-                is_there = out.counter(track, row[0], row[1], number)
+                counted = row[1]
+                if counted < 0 and whose in ranges and counted + ranges[whose] >= 0:
+                    counted += ranges[whose]
+                    out.problem(NEGATIVE, f"{table} row {number}", f"{row[1]} is {counted}")
+                is_there = out.counter(track, row[0], counted, number)
                 out.count_values(is_there, not is_there)
+
+    def _unsigned_ranges(self) -> dict[Row, int]:
+        """Return the number of values of each metric, by type and metric, that is an unsigned integer of a known size.
+
+        GPU metrics are the fields of a generic event. nsys 2025.3 exports a field of one byte as if it were signed.
+        """
+        columns = ("typeId", "fieldIdx", "size", "type")
+        return {
+            (kind, field): 1 << 8 * size
+            for kind, field, size, number in self._export.rows("GENERIC_EVENT_TYPE_FIELDS", columns)
+            if number == schema.UNSIGNED_FIELD and isinstance(size, int) and 0 < size <= 8
+        }
 
     def _names(self, table: str) -> dict[Any, tuple[str, str, str]]:
         """Return name, unit and description of each metric."""
@@ -174,7 +197,8 @@ class Sampled:
         found: dict[Any, tuple[str, str, str]] = {}
         if table in ("GPU_METRICS", "SOC_METRICS"):
             for kind, metric, name in rows(f"TARGET_INFO_{table}", ("typeId", "metricId", "metricName")):
-                found[kind, metric] = (str(name), _unit(str(name)), "")
+                unit = _unit(str(name))
+                found[kind, metric] = (str(name), *schema.STORED_UNIT.get(unit, (unit, "")))
         elif table.startswith("NET_"):
             columns = ("metricsListId", "metricsIdx", "name", "unit", "description")
             for kind, metric, *words in rows("TARGET_INFO_NETWORK_METRICS", columns):

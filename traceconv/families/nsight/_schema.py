@@ -3,8 +3,9 @@
 Sources: the vendor's "SQLite Schema Reference" and "SQLite Schema Event Values" (schema 3.28.1 of release 2026.4, and
 the texts of 2020 and 2021.5), the enumerations that exports of 2024.4 to 2025.3 carry in their ENUM tables. Public
 exports of 2020 to 2025.3 agree with it as far as they go: calls, kernels, copies, memsets, synchronization, NVTX
-ranges, OS runtime, samples, schedules, overhead, messages, allocations. Not seen in one: GPU metrics, MPI, UCX,
-OpenACC, OpenMP, graphs, page faults, payloads. A real export that differs refutes a line here.
+ranges, OS runtime, samples, schedules, overhead, messages, allocations. So do recordings of 2023.4 and 2025.3 on an
+H100 (golden/nsight-systems/h100_*): GPU metrics, CUDA graphs, unified memory. Not seen in one: MPI, UCX, OpenACC,
+OpenMP, page faults, payloads. A real export that differs refutes a line here.
 """
 
 from __future__ import annotations
@@ -134,9 +135,16 @@ ENUMS: Final[dict[str, tuple[str, dict[int, str]]]] = {
     "jitOperationType": ("ENUM_CUPTI_JIT_OPERATION_TYPE", {}),
     "threadState": ("ENUM_SAMPLING_THREAD_STATE", {}),
     "threadBlock": ("ENUM_SCHEDULING_THREAD_BLOCK", {}),
+    "eventClass": ("ENUM_NSYS_EVENT_CLASS", {}),
     "severity": ("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", SEVERITY),
     "source": ("ENUM_DIAGNOSTIC_SOURCE_TYPE", {}),
 }
+#: ENUM_DIAGNOSTIC_TIMESTAMP_SOURCE: the time of a message is of the host that shows the report, on another clock.
+HOST_TIMESTAMP: Final = 2
+#: ENUM_NSYS_GENERIC_EVENT_FIELD_TYPE: the field is an unsigned integer.
+UNSIGNED_FIELD: Final = 1
+#: Units in names of GPU metrics whose values are stored in another one, and a description that says so.
+STORED_UNIT: Final = {"MHz": ("Hz", "Nsight Systems names the unit MHz; it stores Hz.")}
 #: CUDA_MEMCPY_KIND_UVM_HTOD -> the word for it.
 COPY_SYMBOL: Final = "CUDA_MEMCPY_KIND_"
 COPY_WORDS: Final = {word.upper().replace("UNIFIED ", "UVM_"): word for word in _cupti.MEMCPY_KIND.values()}
@@ -162,7 +170,7 @@ KINDS: Final = dict.fromkeys(
             "greenContextId nullStreamId parentContextId streamId correlationId eventType eventClass domainId "
             "category color rangeId uint64Value int64Value uint32Value int32Value bytes sourceBytes address "
             "virtualAddress gridId numberOfPageFaults copyKind srcKind dstKind memKind memoryOperationType "
-            "syncType deprecatedSyncType flag severity source timestampType priority rank cpu isSchedIn "
+            "fieldIdx syncType deprecatedSyncType flag severity source timestampType priority rank cpu isSchedIn "
             "threadState threadBlock cpuCycles stackDepth typeId metricId metricsListId metricsIdx portId "
             "componentId eventId duration utcEpochNs demangledName shortName mangledName"
         ),
@@ -171,6 +179,8 @@ KINDS: Final = dict.fromkeys(
 )
 #: What names an event, the first that has a value.
 NAME_COLUMNS: Final = ("nameId", "textId", "text", "name", "apiCallId")
+#: The string that stands for none (StringIds 0).
+NO_STRING: Final = "[Unknown]"
 #: Columns that say when and where, or nothing to a reader.
 NOT_ARGS: Final = frozenset(
     words(
@@ -261,7 +271,7 @@ PROPERTIES: Final = frozenset(
         "TARGET_INFO_CUDA_CONTEXT_INFO TARGET_INFO_CUDA_STREAM TARGET_INFO_NVTX_CUDA_DEVICE "
         "TARGET_INFO_NVTX_CUDA_CONTEXT TARGET_INFO_NVTX_CUDA_STREAM TARGET_INFO_GPU_METRICS "
         "TARGET_INFO_SOC_METRICS TARGET_INFO_CUDA_NULL_STREAM EXPORT_META_DATA TARGET_INFO_NETWORK_METRICS "
-        "TARGET_INFO_PERF_METRIC TARGET_INFO_COMPONENT NET_IB_DEVICE_INFO TARGET_INFO_NIC_INFO NIC_ID_MAP "
+        "TARGET_INFO_PERF_METRIC TARGET_INFO_COMPONENT GENERIC_EVENT_TYPE_FIELDS NET_IB_DEVICE_INFO TARGET_INFO_NIC_INFO NIC_ID_MAP "
         "SAMPLING_CALLCHAINS OSRT_CALLCHAINS CUDA_CALLCHAINS SYSCALL_CALLCHAINS"
     )
 )

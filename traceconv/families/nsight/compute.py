@@ -445,6 +445,11 @@ class NsightCompute:
             "excerpts in documentation and tests of public repositories",
             "columns and their order, the row of units, lines of ncu before the heading",
         ),
+        (
+            "ncu 2025.3.1 on an H100 with CUDA 13.0",
+            "our own recordings (tests/record_gpu)",
+            "the log of a run, pages details and raw in both sets of units, NVTX columns, the summary per kernel",
+        ),
     )
     lost: ClassVar[tuple[str, ...]] = (
         "The file does not state when a kernel ran; its duration is that of a replay.",

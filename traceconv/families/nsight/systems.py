@@ -178,6 +178,8 @@ class _Reader:
             value = values.get(column)
             if not name and value is not None:
                 name = self._export.text(value) if column in schema.TEXT_IDS else str(value)
+        if name in ("", schema.NO_STRING) and "eventClass" in values:
+            name = str(self._export.enum("eventClass", values["eventClass"]))
         if category in (_cupti.RUNTIME_API, _cupti.DRIVER_API):
             category = schema.EVENT_CLASS.get(values.get("eventClass", -1), category)
             if category == _cupti.RUNTIME_API and name.startswith("cu") and not name.startswith("cuda"):
@@ -200,17 +202,19 @@ class _Reader:
         columns = ("timestamp", "severity", "source", "text", "globalPid", "timestampType")
         for first, rows in self._export.portions(table, columns):
             out.balance.read += len(rows)
-            for number, (ts, severity, source, text, process, _) in enumerate(rows, first):
+            for number, (ts, severity, source, text, process, clock) in enumerate(rows, first):
                 word = str(self._export.enum("severity", severity))
-                if type(ts) is not int or not -schema.SESSION_LIMIT_NS < ts < schema.SESSION_LIMIT_NS:
-                    ts = 0  # a time of the host, on another clock: the message matters, not its place
                 name = " ".join(str(text or "").split())
                 args = {"severity": word, "source": self._export.enum("source", source)}
+                if word in ("Warning", "Error"):
+                    out.note(f"Nsight Systems {word.lower()}: {name:.300}")
+                if clock == schema.HOST_TIMESTAMP or not _is_of_session(ts):
+                    out.metadata.setdefault("nsys_messages", []).append({"text": name, **args})
+                    out.balance.merged["messages with a time of another clock, kept as metadata"] += 1
+                    continue
                 track = self._tracks.group("Nsight Systems messages", process)
                 out.instant(track, ts, name or "[message]", "diagnostic", args, number)
                 out.balance.written += 1
-                if word in ("Warning", "Error"):
-                    out.note(f"Nsight Systems {word.lower()}: {name:.300}")
 
     # -- the rest -----------------------------------------------------------------------------------------------
 
@@ -254,6 +258,10 @@ class _Reader:
                 balance.merged["rows of names and properties"] += count
             elif count:
                 self._out.skip(UNTIMED, table, count=count)
+
+
+def _is_of_session(ts: Any) -> bool:
+    return type(ts) is int and -schema.SESSION_LIMIT_NS < ts < schema.SESSION_LIMIT_NS
 
 
 def _fact(value: Any) -> Any:
@@ -312,7 +320,13 @@ class NsightSystems:
             "messages, allocations",
         ),
         (
-            "GPU metrics, MPI, UCX, OpenACC, OpenMP, CUDA graphs, page faults, NVTX payloads",
+            "nsys 2023.4.4 and 2025.3, schema 3.20.3, on an H100 with CUDA 13.0",
+            "our own recordings (tests/record_gpu)",
+            "GPU metrics (clock frequencies are stored in Hz; a byte is exported as signed), CUDA graphs, copies of "
+            "unified memory, memory usage, messages with times of the host, two ranks with NCCL",
+        ),
+        (
+            "MPI, UCX, OpenACC, OpenMP, page faults, NVTX payloads",
             'the vendor\'s "SQLite Schema Reference" of 2020, 2021.5 and 2026.4',
             "no export with such rows was found: they rest on the description",
         ),
