@@ -210,7 +210,7 @@ class _Reader:
                     out.note(f"Nsight Systems {word.lower()}: {name:.300}")
                 if clock == schema.HOST_TIMESTAMP or not _is_of_session(ts):
                     out.metadata.setdefault("nsys_messages", []).append({"text": name, **args})
-                    out.balance.merged["messages with a time of another clock, kept as metadata"] += 1
+                    out.balance.merged["rows of messages with a time of another clock, kept as metadata"] += 1
                     continue
                 track = self._tracks.group("Nsight Systems messages", process)
                 out.instant(track, ts, name or "[message]", "diagnostic", args, number)
