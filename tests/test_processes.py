@@ -144,7 +144,7 @@ def test_ranks_and_containers_stay_apart() -> None:
     for number, trace in enumerate(ranks):
         trace.sources[0].rank = number
     found = align([*ranks, threads_only()]).together
-    assert [one.why for one in found.found] == [Why.RANKS, Why.SEVERAL]
+    assert [one.why for one in found.identities] == [Why.RANKS, Why.SEVERAL]
     both = merged(*ranks, threads_only())
     assert [track.kind for track in both.tracks].count(TrackKind.PROCESS) == 3
     assert [int(track) for track in both.samples.track] == [5]
@@ -184,7 +184,7 @@ def test_a_log_laid_into_the_slices_of_a_profile_is_of_its_process() -> None:
     case = Case(ROOT / "merge" / "log-without-times")
     traces = case.traces(Path())
     alignment = align(traces, policy=Policy(**case.about["policy"]))
-    assert [str(one.why) for one in alignment.together.found] == ["calls inside slices of the process"]
+    assert [str(one.why) for one in alignment.together.identities] == ["calls inside slices of the process"]
     result = merge_traces(traces, alignment)
     assert [track.name for track in result.tracks if track.parent == NO_TRACK] == ["MXNet"]
 

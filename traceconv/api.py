@@ -133,7 +133,7 @@ def read(
     Raises:
         TraceconvError: the input cannot be read. All other problems are counted in the diagnostics of its source.
     """
-    (trace,) = read_all(_one(path, format, Settings(options, limits=limits)), Memory())
+    (trace,) = read_all(_single(path, format, Settings(options, limits=limits)), Memory())
     return trace
 
 
@@ -149,10 +149,10 @@ def convert(
 ) -> Result:
     """Convert one input to one output. See `merge`."""
     to = output.path if isinstance(output, Output) else output
-    return merge(_one(path, format, Settings(options, constraints, memory=memory, limits=limits), to), output)
+    return merge(_single(path, format, Settings(options, constraints, memory=memory, limits=limits), to), output)
 
 
-def _one(path: AnyPath | Opened, format: str | None, settings: Settings, output: AnyPath = "") -> Opened:
+def _single(path: AnyPath | Opened, format: str | None, settings: Settings, output: AnyPath = "") -> Opened:
     """Return the only recording in an input. Raises UsageError if there are several."""
     if isinstance(path, Opened):
         return opened(path, settings)
@@ -255,7 +255,7 @@ def estimate(
 
 def report(
     inputs: Trace | Inputs,
-    asked: Questions | None = None,
+    questions: Questions | None = None,
     *,
     options: Mapping[str, OptionValue] | None = None,
     constraints: Constraints = NO_CONSTRAINTS,
@@ -267,7 +267,7 @@ def report(
 
     Args:
         inputs: as for `merge`, or a trace.
-        asked: which sections, grouped how; all of them by default. The other arguments are those of `merge`.
+        questions: which sections, grouped how; all of them by default. The other arguments are those of `merge`.
 
     Raises:
         UsageError: a section or key is not known, a pattern cannot be read, or a trace is given with arguments that are
@@ -276,9 +276,9 @@ def report(
     """
     from traceconv.answers import Questions, answers
 
-    asked = asked or Questions()
-    asked.check()
-    return answers(*_on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), asked)
+    questions = questions or Questions()
+    questions.check()
+    return answers(*_on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), questions)
 
 
 def frames(

@@ -135,7 +135,7 @@ def expand(
                 take(Recording(path, number, found=found))
             continue
         expanded.left_out |= files.left_out
-        for file in files.found:
+        for file in files.paths:
             if os.path.realpath(file) in known:
                 continue  # it is an input itself, or in another one
             if output and os.path.realpath(file) == os.path.realpath(output):
@@ -147,7 +147,7 @@ def expand(
                     expanded.left_out[shown(file)] = "a plain log: name it to include it"
                 else:
                     take(Recording(file, number, True, found))
-        known |= {os.path.realpath(file) for file in files.found}
+        known |= {os.path.realpath(file) for file in files.paths}
     if any(one.is_optional for one in expanded.recordings):
         _take_once(expanded, each, limits)
     if not expanded.recordings:

@@ -92,7 +92,7 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
     among = formats_called(format) if format else ()
     named = (importer_class(among[0]), Match.yes("")) if len(among) == 1 else None
     for one in collected(source):
-        found = named or _found(one, among)
+        found = named or _first_recognised(one, among)
         if found is None or (one.arrivals and _reads_arrivals(source, named, among)):
             continue
         cls, match = found
@@ -104,7 +104,7 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
     return Recognised(source, cls, match.reason)
 
 
-def _found(marked: Collected, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
+def _first_recognised(marked: Collected, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
     """Return the importer of the first stream whose format is recognised.
 
     The fallback format, a log with times, counts only if the prefixes name the processes.
@@ -128,12 +128,12 @@ def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, 
 
 
 def read_recognised(
-    found: Recognised, options: Mapping[str, str], name: str = "", memory: Memory | None = None
+    recognised: Recognised, options: Mapping[str, str], name: str = "", memory: Memory | None = None
 ) -> Trace:
     """Return the laid-out trace of an input, on its own clocks.
 
     Args:
-        found: the input.
+        recognised: the input.
         options: of its importer, as texts.
         name: the name of the input in messages and outputs.
         memory: the memory that all inputs share.
@@ -141,16 +141,16 @@ def read_recognised(
     Raises:
         TraceconvError: the input cannot be read. With several streams: none of them can, and this is the first error.
     """
-    importer = configure(found.cls, options)
-    name = name or found.source.name
+    importer = configure(recognised.cls, options)
+    name = name or recognised.source.name
     if memory is None:
         memory = Memory()
-        memory.add_input(lambda: found.source.size)
-    if not found.streams:
-        return _read_one(found.source, importer, name, memory)
+        memory.add_input(lambda: recognised.source.size)
+    if not recognised.streams:
+        return _read_one(recognised.source, importer, name, memory)
     traces: dict[str, Trace] = {}
     refused: dict[Stream, TraceconvError] = {}
-    for stream in found.streams:
+    for stream in recognised.streams:
         try:
             trace = _read_one(stream, importer, name, memory)
             if stream.rank is not None:
@@ -167,9 +167,9 @@ def read_recognised(
         about.balance.read += lines
         about.balance.skipped["lines of a writer that could not be read"] += lines
         about.diagnostics.add(REFUSED, problem.message)
-    for stream in found.streams:
+    for stream in recognised.streams:
         about.notes += stream.notes
-    _report_long_lines(found.source, about)
+    _report_long_lines(recognised.source, about)
     if any(traces):
         words = ", ".join([*list(traces)[:4], *(["..."] if len(traces) > 4 else [])])
         about.notes.append(
@@ -179,10 +179,10 @@ def read_recognised(
     return trace
 
 
-def read_start(found: Recognised, rows: int) -> Trace:
+def read_start(recognised: Recognised, rows: int) -> Trace:
     """Return about the first `rows` events of an input, of its first stream. Raises TraceconvError."""
-    source = found.streams[0] if found.streams else found.source
-    return _read_one(source, configure(found.cls, {}), found.source.name, Memory(), rows)
+    source = recognised.streams[0] if recognised.streams else recognised.source
+    return _read_one(source, configure(recognised.cls, {}), recognised.source.name, Memory(), rows)
 
 
 def _read_one(source: Source, importer: Importer, name: str, memory: Memory, rows: int = 0) -> Trace:

@@ -126,7 +126,7 @@ def test_what_is_ambiguous_is_refused_unless_the_user_wants_it() -> None:
     assert best.receipt[1].bound_ns is None
     (pair,) = best.pairs
     assert pair.taken
-    assert best.receipt[1].offset_ns == pair.way.inverse().offset_ns
+    assert best.receipt[1].offset_ns == pair.clock_map.inverse().offset_ns
     assert (
         best.receipt[1].warnings[0].startswith("placed at the best offset (--on-ambiguous best), but that is ambiguous")
     )
@@ -151,7 +151,7 @@ def test_the_other_offsets_of_a_file_are_moves_of_it(order: tuple[int, int]) -> 
     (pair,) = found.pairs
     (log,) = (one for one in (pair.a, pair.b) if one.name == "b.log")
     (host,) = (one for one in (pair.a, pair.b) if one.name == "a.json")
-    to_host = pair.way if log is pair.a else pair.back
+    to_host = pair.clock_map if log is pair.a else pair.back
     first, last = map(to_host.at, log.span())
     moves = pair.rival_moves(log)[:2]
     assert [-move for move in moves] == pair.rival_moves(host)[:2]

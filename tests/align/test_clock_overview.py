@@ -38,7 +38,7 @@ def samples(name: str) -> Trace:
 
 def advice(*traces: Trace) -> list[str]:
     (pair,) = survey(traces).pairs
-    assert pair.way is None
+    assert pair.clock_map is None
     return list(pair.advice)
 
 
@@ -91,8 +91,8 @@ def test_one_machine() -> None:
     one, other = trace("a", BOOT, [5 * S]), trace("b", BOOT, [50 * S])
     assert "if both are of one machine, and it was not restarted in between: --same-machine" in advice(one, other)
     (pair,) = survey([one, other], constraints=Constraints(same_machine=True)).pairs
-    assert pair.way is not None
-    assert pair.way.at(7) == 7
+    assert pair.clock_map is not None
+    assert pair.clock_map.at(7) == 7
     elsewhere = [
         trace("a", MONOTONIC, [5 * S]),
         trace("b", ClockDomain("CLOCK_MONOTONIC", BOOT.zero, BOOT.run, 1, "x")),
@@ -101,7 +101,7 @@ def test_one_machine() -> None:
     (pair,) = survey(
         elsewhere, constraints=Constraints(same_machine=True)
     ).pairs  # the user knows of names that files do not relate
-    assert pair.way is not None
+    assert pair.clock_map is not None
 
 
 def test_offsets_move_and_place() -> None:
@@ -111,13 +111,15 @@ def test_offsets_move_and_place() -> None:
     to_wall = [line.realtime for line in found.clocks]
     assert [way.at(0) for way in to_wall if way] == [0, UNIX + 3 * S, UNIX]
     assert [way.verdict for way in to_wall if way] == [Verdict.OK, Verdict.ASSUMED, Verdict.ASSUMED]
-    ways = {(pair.file, pair.other): pair.way for pair in found.pairs}
+    ways = {(pair.file, pair.other): pair.clock_map for pair in found.pairs}
     between = ways["run", "b"]
     assert between is not None
     assert between.at(0) == 3 * S
     assert (between.bound_ns, "--offset" in between.method) == (MS, True)
     alone = (
-        survey([trace("a", PRIVATE, [0]), trace("b", NONE, [0])], constraints=Constraints(offsets={1: 7})).pairs[0].way
+        survey([trace("a", PRIVATE, [0]), trace("b", NONE, [0])], constraints=Constraints(offsets={1: 7}))
+        .pairs[0]
+        .clock_map
     )
     assert alone is not None
     assert alone.at(0) == -7
@@ -130,7 +132,7 @@ def test_two_boots_are_two_clocks_as_for_merge() -> None:
         for name, at, later in (("a.json", 10 * S, 0), ("b.json", 12 * S, day))
     ]
     found = survey(boots)
-    (way,) = (pair.way for pair in found.pairs)
+    (way,) = (pair.clock_map for pair in found.pairs)
     assert way is not None
     assert way.at(10 * S) == 10 * S - day
     merged = align(boots)

@@ -352,7 +352,7 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
         pair = right(a, b, known, names)
         if pair is None or {a.name, b.name} != wrong:
             return pair
-        return replace(pair, way=replace(pair.way, offset_ns=pair.way.offset_ns + by_ns))
+        return replace(pair, clock_map=replace(pair.clock_map, offset_ns=pair.clock_map.offset_ns + by_ns))
 
     monkeypatch.setattr(estimates, "estimate_pair", tricked)
 

@@ -62,7 +62,7 @@ def iterations(late: float, jitter: float) -> tuple[Trace, Trace, ClockMap]:
 def worst(pair: PairEstimate, late: float) -> float:
     """The greatest error of the map from the framework to the library where both have events, ns."""
     times = np.linspace(late * S, (late + 10) * S, 9).tolist()
-    return max(abs(pair.way.at(EPOCH + round(time * (1 + DRIFT))) - time) for time in times)
+    return max(abs(pair.clock_map.at(EPOCH + round(time * (1 + DRIFT))) - time) for time in times)
 
 
 @pytest.mark.parametrize("jitter", [3 * US, 300 * US])
@@ -74,7 +74,7 @@ def test_the_right_iteration_is_found_however_late_the_inner_trace_begins(late: 
     assert pair is not None
     assert pair.estimate.verdict is Verdict.OK, pair.estimate.reason
     assert worst(pair, late) < 2 * US
-    assert pair.way.drift_ppm == pytest.approx(-DRIFT * 1e6, abs=0.5)
+    assert pair.clock_map.drift_ppm == pytest.approx(-DRIFT * 1e6, abs=0.5)
 
 
 def test_launches_within_what_is_known_of_clocks_that_run_apart() -> None:

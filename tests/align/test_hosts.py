@@ -59,8 +59,8 @@ def between(one: int, other: int, *traces: Trace, constraints: Constraints | Non
     names = [trace.sources[0].name for trace in traces]
     found = survey(traces, constraints or Constraints())
     (pair,) = (pair for pair in found.pairs if (pair.file, pair.other) == (names[one], names[other]))
-    assert pair.way is not None
-    return pair.way
+    assert pair.clock_map is not None
+    return pair.clock_map
 
 
 def test_two_hosts_are_assumed_to_be_in_step_and_no_bound_is_known() -> None:

@@ -48,21 +48,23 @@ def pids(recordings: list[Recording], *seen: Seen) -> Together:
 
 
 def joined_by(found: Together) -> list[Identity]:
-    return [one for one in found.found if isinstance(one.why, By)]
+    return [one for one in found.identities if isinstance(one.why, By)]
 
 
 def apart_by(found: Together) -> list[Identity]:
-    return [one for one in found.found if isinstance(one.why, Why)]
+    return [one for one in found.identities if isinstance(one.why, Why)]
 
 
 def one(found: Together) -> list[tuple[By | Why, Basis | None, int, int]]:
     """What joins what, by inputs."""
-    return [(join.why, join.basis, join.seen[0].input, its.input) for join in joined_by(found) for its in join.seen[1:]]
+    return [
+        (join.why, join.basis, join.tracks[0].input, its.input) for join in joined_by(found) for its in join.tracks[1:]
+    ]
 
 
 def two(found: Together) -> list[tuple[By | Why, tuple[int, ...]]]:
     """What stays apart, by inputs."""
-    return [(apart.why, tuple(seen.input for seen in apart.seen)) for apart in apart_by(found)]
+    return [(apart.why, tuple(seen.input for seen in apart.tracks)) for apart in apart_by(found)]
 
 
 # -- processes ------------------------------------------------------------------------------------------------------
@@ -176,7 +178,7 @@ def test_two_processes_of_one_pid_in_a_file_are_two() -> None:
     assert (one(found), two(found)) == ([], [(Why.SEVERAL, (1, 0, 0))])
     later = [process(0), replace(process(0, start=100 * S), track=5)]
     found = pids([recording("a"), recording("b")], *later, process(1, start=99 * S))
-    assert [join.seen[0].track for join in joined_by(found)] == [5]
+    assert [join.tracks[0].track for join in joined_by(found)] == [5]
 
 
 def test_equal_pids_that_nobody_says_are_of_one_machine() -> None:
@@ -228,7 +230,7 @@ def test_a_thread_that_two_processes_have_is_of_none() -> None:
 def test_of_two_that_used_a_number_one_after_the_other_the_one_of_that_time_has_it() -> None:
     processes = [process(0, 7, tids=(9,)), process(0, 8, 30 * S, tids=(9,))]
     found = tids([recording("a"), recording("b")], processes, [thread(1, start=30 * S)])
-    assert [join.seen[0].number for join in joined_by(found)] == [8]
+    assert [join.tracks[0].number for join in joined_by(found)] == [8]
 
 
 def test_threads_of_which_no_input_tells_the_process_are_one_by_their_number() -> None:
@@ -310,7 +312,7 @@ def test_a_log_of_many_runs_costs_no_square() -> None:
     recordings = [recording("a", format="kineto"), recording("log", ASSUMED, **LOG)]
     runs = [replace(stray(1, start=number * S), track=number) for number in range(20_000)]
     found = strays(recordings, [replace(process(0), span=(0, 30_000 * S))], *runs)
-    assert [len(join.seen) - 1 for join in joined_by(found)] == [20_000]
+    assert [len(join.tracks) - 1 for join in joined_by(found)] == [20_000]
 
 
 def test_a_log_whose_calls_lie_in_slices_is_of_their_process() -> None:

@@ -154,7 +154,7 @@ def error(pair: PairEstimate, offset: float, drift: float, last: float) -> float
     times = np.linspace(0, last, 50)
     true = DEVICE_ZERO + times * (1 + drift) + offset
     return max(
-        abs(pair.way.at(HOST_ZERO + int(time)) - there)
+        abs(pair.clock_map.at(HOST_ZERO + int(time)) - there)
         for time, there in zip(times.tolist(), true.tolist(), strict=True)
     )
 

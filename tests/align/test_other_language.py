@@ -40,12 +40,15 @@ def result(traces: Sequence[Trace], policy: Policy) -> list[object]:
         alignment = believed(alignment, checks)
     except TraceconvError as error:
         pairs = error.pairs if isinstance(error, AlignmentError) else ()
-        return [type(error), error.exit_code, *((pair.estimate.verdict, pair.way.offset_ns) for pair in pairs)]
+        return [type(error), error.exit_code, *((pair.estimate.verdict, pair.clock_map.offset_ns) for pair in pairs)]
     found: list[object] = [
         (line.verdict, line.offset_ns, line.bound_ns, line.drift_ppm, line.matches, len(line.warnings))
         for line in alignment.receipt
     ]
-    found += [(pair.estimate.verdict, pair.taken, pair.way.offset_ns, pair.way.bound_ns) for pair in alignment.pairs]
+    found += [
+        (pair.estimate.verdict, pair.taken, pair.clock_map.offset_ns, pair.clock_map.bound_ns)
+        for pair in alignment.pairs
+    ]
     found += [(check.rule, check.verdict, check.checked, check.after.count) for check in checks.checks]
     return [*found, len(alignment.together.as_json() or ())]
 

@@ -31,7 +31,7 @@ from traceconv.align.input_warnings import (
 )
 from traceconv.align.inputs import Inputs, Policy, gathered
 from traceconv.align.messages import Message
-from traceconv.align.placement import Placed, place, related_ways
+from traceconv.align.placement import Placed, place, related_maps
 from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_line
 from traceconv.model.clocks import ClockMap
 from traceconv.model.trace import Trace
@@ -69,23 +69,23 @@ def align(
 
         inputs = with_hosts_related(inputs, leave_contradictions=policy.on_ambiguous == "best")
         placed = place(inputs, decide(inputs, estimates(inputs, policy), policy), policy)
-        pairs, warnings = doubts(inputs, placed.ways, policy, placed.pairs)
+        pairs, warnings = doubts(inputs, placed.maps, policy, placed.pairs)
         placed = replace(placed, pairs=[*placed.pairs, *pairs], warnings=[*placed.warnings, *warnings])
     else:
-        placed = place(inputs, Placed(related_ways(inputs, inputs.graph)), policy)
+        placed = place(inputs, Placed(related_maps(inputs, inputs.graph)), policy)
     return _alignment(traces, inputs, placed, constraints)
 
 
 def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:
     """Return the alignment, with a line of the receipt for each clock."""
-    maps = [{one.clock: placed.ways[one.key] for one in inputs.of(index)} for index in range(len(traces))]
+    maps = [{one.clock: placed.maps[one.key] for one in inputs.of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, constraints)
     by_files = inputs.of_files.maps_to(inputs.target)
     receipt = [
         receipt_line(
             one,
-            placed.ways[one.key],
-            moved_ns(one, placed.ways[one.key], by_files.get(one.domain), inputs.target),
+            placed.maps[one.key],
+            moved_ns(one, placed.maps[one.key], by_files.get(one.domain), inputs.target),
             placed.pairs,
             warnings[one.key],
             placed.placements.get(one.index),

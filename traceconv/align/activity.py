@@ -388,64 +388,64 @@ def _blocks(count: int, blocks: int) -> Array:
 # -- the search -----------------------------------------------------------------------------------------------------
 
 
-def _align(seen: _Evidence, prior: Prior) -> Estimate:
+def _align(evidence: _Evidence, prior: Prior) -> Estimate:
     places: list[_Place] = []
     for _ in range(2):  # once with the prior shares, once with those learned from the data
-        offsets, heights = seen.coarse()
+        offsets, heights = evidence.coarse()
         step = float(offsets[1] - offsets[0])
         near = (offsets >= prior.low - step) & (offsets <= prior.high + step)
         offsets, heights = offsets[near], heights[near]
         if not len(offsets):
             return insufficient(Method.ACTIVITY, Text.NO_OVERLAP())
-        if not places and isinstance(seen, _Counted):  # counters have no prior rates
-            seen = seen.learned(float(offsets[np.argmax(heights)]), 0.0)
-        places = _places(seen, offsets, heights, prior)
-        seen = seen.learned(places[0].offset, places[0].drift)
-    if seen.contrast < _LEAST_CONTRAST:
+        if not places and isinstance(evidence, _Counted):  # counters have no prior rates
+            evidence = evidence.learned(float(offsets[np.argmax(heights)]), 0.0)
+        places = _places(evidence, offsets, heights, prior)
+        evidence = evidence.learned(places[0].offset, places[0].drift)
+    if evidence.contrast < _LEAST_CONTRAST:
         return insufficient(Method.ACTIVITY, Text.SLICES_ARE_NO_BUSIER())
-    found = [_with_drift(seen, place, prior) for place in places[:_REFINED]]
+    found = [_with_drift(evidence, place, prior) for place in places[:_REFINED]]
     best = max(found, key=lambda place: place.total)
-    seen = seen.learned(best.offset, best.drift)
-    best = _with_drift(seen, best, prior)
-    best = _place(seen, best.offset, best.drift)
-    rivals = _rivals(seen, best, [*found, *places[_REFINED:_MOST_RIVALS]], prior)
-    return _judged(seen, best, rivals, prior, (offsets, heights))
+    evidence = evidence.learned(best.offset, best.drift)
+    best = _with_drift(evidence, best, prior)
+    best = _place(evidence, best.offset, best.drift)
+    rivals = _rivals(evidence, best, [*found, *places[_REFINED:_MOST_RIVALS]], prior)
+    return _judged(evidence, best, rivals, prior, (offsets, heights))
 
 
-def _places(seen: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
+def _places(evidence: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
     """Return the offsets with the best coarse fit, refined, the best first."""
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)
-    tops = tops[np.argsort(-heights[tops], kind="stable")[: seen.candidates]]
-    reach = 2.5 * (float(offsets[1] - offsets[0]) if len(offsets) > 1 else seen.near)
-    found = [_refined(seen, top, 0.0, reach, prior) for top in offsets[tops].tolist()]
+    tops = tops[np.argsort(-heights[tops], kind="stable")[: evidence.candidates]]
+    reach = 2.5 * (float(offsets[1] - offsets[0]) if len(offsets) > 1 else evidence.near)
+    found = [_refined(evidence, top, 0.0, reach, prior) for top in offsets[tops].tolist()]
     apart: list[_Place] = []
     for place in sorted(found, key=lambda place: -place.total):
-        if all(abs(place.offset - other.offset) > seen.near for other in apart):
+        if all(abs(place.offset - other.offset) > evidence.near for other in apart):
             apart.append(place)
     return apart
 
 
-def _some(seen: _Evidence) -> Array:
+def _some(evidence: _Evidence) -> Array:
     """Return all rows, or evenly spaced ones if there are many."""
-    return np.arange(0, len(seen.t), max(1, -(-len(seen.t) // _MOST_SEARCHED)))
+    return np.arange(0, len(evidence.t), max(1, -(-len(evidence.t) // _MOST_SEARCHED)))
 
 
-def _place(seen: _Evidence, offset: float, drift: float) -> _Place:
+def _place(evidence: _Evidence, offset: float, drift: float) -> _Place:
     """Return an offset with the likelihood of all samples or deltas."""
-    return _Place(offset, drift, seen.at(offset, drift, np.arange(len(seen.t))))
+    return _Place(offset, drift, evidence.at(offset, drift, np.arange(len(evidence.t))))
 
 
-def _refined(seen: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
+def _refined(evidence: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
     """Return the best offset within `reach` (ns): the middle of its plateau."""
-    some, step = _some(seen), max(seen.step, reach / seen.fineness)
+    some, step = _some(evidence), max(evidence.step, reach / evidence.fineness)
     grid = _grid(reach, step)
-    best = _best_on(offset + grid, seen.profile(offset, drift, grid, some)[0], prior)
-    if step > seen.step:
-        grid = _grid(3 * step, max(seen.step, step / 10))
-        best = _best_on(best + grid, seen.profile(best, drift, grid, some)[0], prior)
-    return _Place(best, drift, seen.at(best, drift, some))
+    best = _best_on(offset + grid, evidence.profile(offset, drift, grid, some)[0], prior)
+    if step > evidence.step:
+        grid = _grid(3 * step, max(evidence.step, step / 10))
+        best = _best_on(best + grid, evidence.profile(best, drift, grid, some)[0], prior)
+    return _Place(best, drift, evidence.at(best, drift, some))
 
 
 def _grid(reach: float, step: float) -> F64:
@@ -468,42 +468,42 @@ def _within(offsets: F64, prior: Prior) -> Array:
     return np.asarray((offsets >= prior.low) & (offsets <= prior.high))
 
 
-def _rivals(seen: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
+def _rivals(evidence: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
     """Return the rivals of the best offset, each with the drift that fits it best, the best first."""
     rivals = []
     for place in places:
-        if abs(place.offset - best.offset) > seen.beside:
-            ways = (_place(seen, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
-            rivals.append(max(ways, key=lambda way: way.total))
-    if isinstance(seen, _Counted):
-        rivals += _neighbours(seen, best, prior)
+        if abs(place.offset - best.offset) > evidence.beside:
+            maps = (_place(evidence, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
+            rivals.append(max(maps, key=lambda clock_map: clock_map.total))
+    if isinstance(evidence, _Counted):
+        rivals += _neighbours(evidence, best, prior)
     return sorted(rivals, key=lambda place: -place.total)
 
 
-def _neighbours(seen: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
+def _neighbours(evidence: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
     """Return the best offset on either side, just beyond those that count as the same as the best one."""
-    reach = 8 * seen.near
-    grid = _grid(reach, max(seen.step, reach / 200))
-    total, offsets = seen.profile(best.offset, best.drift, grid, _some(seen))[0], best.offset + grid
+    reach = 8 * evidence.near
+    grid = _grid(reach, max(evidence.step, reach / 200))
+    total, offsets = evidence.profile(best.offset, best.drift, grid, _some(evidence))[0], best.offset + grid
     found = []
-    for side in (offsets > best.offset + seen.near, offsets < best.offset - seen.near):
+    for side in (offsets > best.offset + evidence.near, offsets < best.offset - evidence.near):
         rows = np.flatnonzero(side & _within(offsets, prior))
         if len(rows):
-            found.append(_place(seen, float(offsets[rows[np.argmax(total[rows])]]), best.drift))
+            found.append(_place(evidence, float(offsets[rows[np.argmax(total[rows])]]), best.drift))
     return found
 
 
-def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
+def _with_drift(evidence: _Evidence, place: _Place, prior: Prior) -> _Place:
     """Return the offset with the drift that fits best, over a span that doubles until it covers everything."""
-    half = float(seen.t[-1] - seen.t[0]) / 2
+    half = float(evidence.t[-1] - evidence.t[0]) / 2
     if prior.max_drift * half <= _SMEAR_NS:
         return place
-    most, middle, x0 = prior.max_drift, float(np.mean(seen.t)), seen.busy.middle
+    most, middle, x0 = prior.max_drift, float(np.mean(evidence.t)), evidence.busy.middle
     drift = place.drift
     offset = place.offset + drift * (middle - place.offset - x0)  # the offset holds in the middle of the evidence
-    span, grid = min(half, 25 * _SMEAR_NS / most), _grid(5 * _SMEAR_NS, max(seen.step, 2e3))
+    span, grid = min(half, 25 * _SMEAR_NS / most), _grid(5 * _SMEAR_NS, max(evidence.step, 2e3))
     while True:
-        rows = np.flatnonzero(np.abs(seen.t - middle) <= span)
+        rows = np.flatnonzero(np.abs(evidence.t - middle) <= span)
         rows = rows[:: -(-len(rows) // _MOST_SEARCHED)] if len(rows) else rows
         resolution = _SMEAR_NS / span
         steps = np.ceil(most / resolution)
@@ -511,14 +511,14 @@ def _with_drift(seen: _Evidence, place: _Place, prior: Prior) -> _Place:
         tried = drift + np.arange(-steps, steps + 1) * resolution
         for one in np.unique(np.clip(tried, -prior.max_drift, prior.max_drift)).tolist():
             shift = one * (middle - offset - x0)
-            total = seen.profile(offset - shift, one, grid, rows)[0] - 0.5 * (one / _USUAL_DRIFT) ** 2
+            total = evidence.profile(offset - shift, one, grid, rows)[0] - 0.5 * (one / _USUAL_DRIFT) ** 2
             best = int(np.argmax(total))
             results.append((float(total[best]), one, float(offset - shift + grid[best]) + shift))
         _, drift, offset = max(results)
         if span >= half:
             break
         most, span = 2 * resolution, min(2 * span, half)
-    return _refined(seen, offset - drift * (middle - offset - x0), drift, 2 * _SMEAR_NS, prior)
+    return _refined(evidence, offset - drift * (middle - offset - x0), drift, 2 * _SMEAR_NS, prior)
 
 
 # -- the verdict ----------------------------------------------------------------------------------------------------
@@ -530,21 +530,23 @@ def _margin(best: F64, rival: F64) -> float:
     return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
-def _null_margin(seen: _Evidence, best: _Place) -> float:
+def _null_margin(evidence: _Evidence, best: _Place) -> float:
     """Return the margin of the best offset over random ones, in standard deviations."""
-    half = max(float(seen.t[-1] - seen.t[0]) / 2, 10 * seen.near)
+    half = max(float(evidence.t[-1] - evidence.t[0]) / 2, 10 * evidence.near)
     shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
-    shifts = shifts[np.abs(shifts) > seen.near][:_RANDOM_PLACES]
-    rows = _some(seen)
-    scores = [float(seen.at(best.offset + shift, best.drift, rows).sum()) for shift in shifts.tolist()]
+    shifts = shifts[np.abs(shifts) > evidence.near][:_RANDOM_PLACES]
+    rows = _some(evidence)
+    scores = [float(evidence.at(best.offset + shift, best.drift, rows).sum()) for shift in shifts.tolist()]
     return null_margin(float(best.score[rows].sum()), scores, len(rows), _SPREAD_OF_ONE)
 
 
-def _interval(seen: _Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
+def _interval(evidence: _Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
     """Return the 95 % interval of the offset: the best offsets for blocks drawn with replacement."""
-    grid = _grid(seen.beside, seen.step if isinstance(seen, _Sampled) else max(seen.step, seen.beside / 50))
+    grid = _grid(
+        evidence.beside, evidence.step if isinstance(evidence, _Sampled) else max(evidence.step, evidence.beside / 50)
+    )
     offsets = best.offset + grid
-    table = seen.profile(best.offset, best.drift, grid, np.arange(len(seen.t)), _BLOCKS)
+    table = evidence.profile(best.offset, best.drift, grid, np.arange(len(evidence.t)), _BLOCKS)
     allowed = _within(offsets, prior)
     weights = np.random.default_rng(0).multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _DRAWS)
     total = np.where(allowed | ~allowed.any(), weights @ table, -np.inf)
@@ -554,28 +556,33 @@ def _interval(seen: _Evidence, best: _Place, prior: Prior) -> tuple[float, float
     return float(np.percentile(first, 2.5)), float(np.percentile(last, 97.5))
 
 
-def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, landscape: tuple[F64, F64]) -> Estimate:
+def _judged(
+    evidence: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, landscape: tuple[F64, F64]
+) -> Estimate:
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
-    low, high = _interval(seen, best, prior)
-    endless = seen.beside > seen.near and max(high - best.offset, best.offset - low) >= seen.beside - seen.step
-    beyond = max(seen.busy.quantum_ns, seen.beyond)
+    low, high = _interval(evidence, best, prior)
+    endless = (
+        evidence.beside > evidence.near
+        and max(high - best.offset, best.offset - low) >= evidence.beside - evidence.step
+    )
+    beyond = max(evidence.busy.quantum_ns, evidence.beyond)
     low, high = min(low, best.offset) - beyond, max(high, best.offset) + beyond
     # The offset is known in the middle of the evidence; away from it, the drift is known only to its limit.
-    middle = float(np.mean(seen.busy.times(seen.t[[0, -1]], best.offset, best.drift)))
-    shift = best.drift * (middle - seen.busy.middle)
+    middle = float(np.mean(evidence.busy.times(evidence.t[[0, -1]], best.offset, best.drift)))
+    shift = best.drift * (middle - evidence.busy.middle)
     region = box(middle, low + shift, high + shift, prior.max_drift)
-    verdict, reason = Verdict.OK, Text.ACTIVITY_FITS(count=len(seen.t), what=seen.noun(), width=high - low)
-    doubt = _doubt(seen, best, rivals, margin, prior)
+    verdict, reason = Verdict.OK, Text.ACTIVITY_FITS(count=len(evidence.t), what=evidence.noun(), width=high - low)
+    doubt = _doubt(evidence, best, rivals, margin, prior)
     if doubt is not None:
         verdict, reason = doubt
     elif endless:
-        verdict, reason = Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_AROUND(what=seen.noun(), away=seen.beside)
+        verdict, reason = Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_AROUND(what=evidence.noun(), away=evidence.beside)
     return Estimate(
         Method.ACTIVITY,
         verdict,
         reason,
-        Chain((Line(best.offset, best.drift, seen.busy.middle, region=region),)),
-        len(seen.t),
+        Chain((Line(best.offset, best.drift, evidence.busy.middle, region=region),)),
+        len(evidence.t),
         margin=margin,
         rivals=Rival.listed((rival.offset, rival.total) for rival in rivals),
         landscape=landscape,
@@ -583,15 +590,15 @@ def _judged(seen: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, l
 
 
 def _doubt(
-    seen: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
+    evidence: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
 ) -> tuple[Verdict, Message] | None:
     """Return the verdict and reason to refuse the best offset, whatever its interval; None to accept it."""
-    if seen.contrast < _LEAST_CONTRAST:
+    if evidence.contrast < _LEAST_CONTRAST:
         return Verdict.INSUFFICIENT, Text.SLICES_ARE_NO_BUSIER()
     if margin < LEAST_MARGIN:
         away = abs(rivals[0].offset - best.offset)
-        return Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_ELSEWHERE(what=seen.noun(), away=away)
+        return Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_ELSEWHERE(what=evidence.noun(), away=away)
     narrow = prior.known and prior.high - prior.low <= _NARROW_NS
-    if narrow and _null_margin(seen, best) < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, Text.ACTIVITY_HARDLY_FITS(what=seen.noun())
+    if narrow and _null_margin(evidence, best) < LEAST_NULL_MARGIN:
+        return Verdict.AMBIGUOUS, Text.ACTIVITY_HARDLY_FITS(what=evidence.noun())
     return None

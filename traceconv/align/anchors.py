@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.constraint_parser import Anchor, EventPoint, Point
-from traceconv.align.domains import Key, Said, is_definition, main_clock, spans
+from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UsageError
@@ -47,14 +47,14 @@ class Relation:
 
     Attributes:
         clock, other: the two domains.
-        way: the map from the first to the second, with the bound for the events on the first.
+        clock_map: the map from the first to the second, with the bound for the events on the first.
         back: the map from the second to the first, with the bound for the events on the second; None if the bounds are
             equal.
     """
 
     clock: ClockDomain
     other: ClockDomain
-    way: ClockMap
+    clock_map: ClockMap
     back: ClockMap | None = None
 
 
@@ -167,7 +167,7 @@ def anchored(
     instants: Sequence[Instant],
     corrections: Mapping[int, Mapping[int, ClockMap]],
     offsets: Mapping[int, int],
-) -> tuple[list[Trace], list[Relation], list[Said]]:
+) -> tuple[list[Trace], list[Relation], list[ClockWarning]]:
     """Return the inputs with the relations that anchors state.
 
     Returns:
@@ -177,7 +177,7 @@ def anchored(
     for instant in instants:
         ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
         groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
-    found, relations, warnings = list(traces), list[Relation](), list[Said]()
+    found, relations, warnings = list(traces), list[Relation](), list[ClockWarning]()
     exact: list[Relation] = []  # without drift allowance: they are checked at the instants themselves
     for group in groups.values():
         _refuse_moved(found, group[0], offsets)
@@ -217,16 +217,16 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
     domains = group[0].domains(traces)
     drifts = drifts and not any(domain.synthetic for domain in domains)
     if len(group) > 1:
-        relation = Relation(*domains, *_ways(group, traces, SLEW_DRIFT if drifts else 0.0))
+        relation = Relation(*domains, *_maps_of(group, traces, SLEW_DRIFT if drifts else 0.0))
         return relation, relation
     (one,) = group
     known = graph_of([REALTIME], traces).maps_to(domains[1]).get(domains[0]) if drifts else None
     # the files relate the clocks at all times, only less exactly
     holds = known is not None and known.bound_ns is not None
-    way = known if known is not None and holds else ClockMap()
-    way = way.then(ClockMap(one.other_ts - way.at(one.ts)))
+    clock_map = known if known is not None and holds else ClockMap()
+    clock_map = clock_map.then(ClockMap(one.other_ts - clock_map.at(one.ts)))
     steps = (Step("--anchor", Provenance.USER),)
-    relation = Relation(*domains, replace(way, bound_ns=one.within_ns, steps=steps, verdict=Verdict.ASSUMED))
+    relation = Relation(*domains, replace(clock_map, bound_ns=one.within_ns, steps=steps, verdict=Verdict.ASSUMED))
     return relation, relation if holds or not drifts else _less_sure_away(relation, one, traces)
 
 
@@ -234,11 +234,11 @@ def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -
     """Return the relation with a bound that grows with the distance from its only anchor: the drift is not known."""
     step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
     far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
-    way, back = (
-        replace(way, bound_ns=one.within_ns + round(FREE_DRIFT * away), steps=(step,))
-        for way, away in zip((relation.way, relation.way.inverse()), far, strict=True)
+    clock_map, back = (
+        replace(clock_map, bound_ns=one.within_ns + round(FREE_DRIFT * away), steps=(step,))
+        for clock_map, away in zip((relation.clock_map, relation.clock_map.inverse()), far, strict=True)
     )
-    return replace(relation, way=way, back=back)
+    return replace(relation, clock_map=clock_map, back=back)
 
 
 def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
@@ -246,21 +246,21 @@ def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
     return spans(traces[key[0]]).get(key[1], (ts, ts))
 
 
-def _ways(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
+def _maps_of(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
     """Return the line through several anchors of two clocks, and its inverse, each with its bound for the events."""
     readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
     step = Step(f"{len(group)} x --anchor", Provenance.USER)
 
     def line(span: tuple[int, int]) -> ClockMap:
-        way = line_through(readings, span, max_drift, step, Verdict.ASSUMED)
-        if way is None:
+        clock_map = line_through(readings, span, max_drift, step, Verdict.ASSUMED)
+        if clock_map is None:
             raise _contradict_each_other(group, traces, max_drift)
-        return way
+        return clock_map
 
     ends, its_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
-    way = line(ends)
-    back = way.inverse()
-    return way, line((back.at(its_ends[0]), back.at(its_ends[1]))).inverse()
+    clock_map = line(ends)
+    back = clock_map.inverse()
+    return clock_map, line((back.at(its_ends[0]), back.at(its_ends[1]))).inverse()
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> No
             )
 
 
-def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[Said]:
+def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[ClockWarning]:
     """Yield warnings for points far outside of their recording: perhaps of another unit or file."""
     for instant in instants:
         for key, ts in instant.sides:
@@ -324,7 +324,9 @@ def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[S
                 yield key, text(anchor=instant.text, away=away)
 
 
-def _checked(traces: list[Trace], relations: Sequence[Relation], instant: Instant) -> tuple[list[Trace], list[Said]]:
+def _checked(
+    traces: list[Trace], relations: Sequence[Relation], instant: Instant
+) -> tuple[list[Trace], list[ClockWarning]]:
     """Check an anchor against the files; drop assumptions of importers that contradict it. Raises InconsistentClocks.
 
     Returns:
@@ -372,7 +374,7 @@ def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations:
     snapshots = [snap for trace in traces for snap in trace.snapshots]
     graph = ClockGraph([*domains, *(clock for trace in traces for clock in trace.clocks)], snapshots)
     for relation in relations:
-        graph.relate(relation.clock, relation.other, relation.way, relation.back)
+        graph.relate(relation.clock, relation.other, relation.clock_map, relation.back)
     return graph
 
 
@@ -384,15 +386,15 @@ def disagreement(
     Returns:
         None if nothing contradicts it.
     """
-    way = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
-    if way is None:
+    clock_map = graph_of([REALTIME], traces, relations).maps_to(stated.other).get(stated.clock)
+    if clock_map is None:
         return None
-    apart = stated.other_ts - way.at(stated.ts)
-    allowed = (stated.bound_ns or 0) + (MOST_UNSTATED_NS if way.bound_ns is None else way.bound_ns)
+    apart = stated.other_ts - clock_map.at(stated.ts)
+    allowed = (stated.bound_ns or 0) + (MOST_UNSTATED_NS if clock_map.bound_ns is None else clock_map.bound_ns)
     allowed += _drifted_ns(stated.ts, stated.clock, traces) + _drifted_ns(stated.other_ts, stated.other, traces)
     if abs(apart) <= allowed:
         return None
-    return apart, Text.AWAY_FROM_KNOWN(apart=abs(apart), method=way.method, allowed=allowed)
+    return apart, Text.AWAY_FROM_KNOWN(apart=abs(apart), method=clock_map.method, allowed=allowed)
 
 
 def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:

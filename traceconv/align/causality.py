@@ -80,17 +80,17 @@ def _limit(alignment: Alignment, clocks: tuple[Key, Key], wrong: float) -> Limit
         clocks: the two clocks.
         wrong: the share of the pairs that may be matched wrongly.
     """
-    ways = [alignment.maps[index][clock] for index, clock in clocks]
-    if Verdict.SEPARATE in (way.verdict for way in ways):
+    maps = [alignment.maps[index][clock] for index, clock in clocks]
+    if Verdict.SEPARATE in (clock_map.verdict for clock_map in maps):
         return Limit()
     pairs = _pairs_of(alignment, clocks)
-    resting = [pair.bound_ns for pair in pairs if any(pair.carries(way) for way in ways)]
+    resting = [pair.bound_ns for pair in pairs if any(pair.carries(clock_map) for clock_map in maps)]
     if resting:
         return Limit(min(resting), wrong)
-    stated = [way.bound_ns for way in ways if way.bound_ns is not None]
-    if len(stated) == len(ways):
+    stated = [clock_map.bound_ns for clock_map in maps if clock_map.bound_ns is not None]
+    if len(stated) == len(maps):
         return Limit(max(sum(stated), UNSTATED_BOUND_NS), wrong)
-    return Limit(UNSTATED_BOUND_NS, wrong) if all(way.verdict is Verdict.OK for way in ways) else Limit()
+    return Limit(UNSTATED_BOUND_NS, wrong) if all(clock_map.verdict is Verdict.OK for clock_map in maps) else Limit()
 
 
 def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, Key]) -> Check:
@@ -106,19 +106,19 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, 
     return replace(check, contradictions=(Contradiction(verdict, (last,), name, text, hint),))
 
 
-def believed(alignment: Alignment, found: Causality, on_ambiguous: str = "fail") -> Alignment:
+def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fail") -> Alignment:
     """Return the alignment, with lower verdicts for the clocks that its checks contradict.
 
     Args:
         alignment: the alignment.
-        found: its checks.
+        causality: its checks.
         on_ambiguous: see `Policy`; with "best" nothing is refused.
 
     Raises:
         InconsistentClocks: events contradict the clocks beyond their bounds.
         UnverifiedAlignment: they contradict an assumption about the clocks.
     """
-    contradictions = [one for check in found.checks for one in check.contradictions]
+    contradictions = [one for check in causality.checks for one in check.contradictions]
     against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED)]
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda one: one.verdict.badness)
@@ -198,8 +198,8 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
             wrong = max(WRONG_IDS, *(pair.estimate.wrong for pair in _pairs_of(alignment, clocks)), 0.0)
             limit = _limit(alignment, clocks, wrong)
             known = _known(alignment, clocks)
-            ways = alignment.maps[host][clock_host], alignment.maps[device][clock_device]
-            after, beyond = _early(traces[host], traces[device], both, ways, limit.bound_ns)
+            maps = alignment.maps[host][clock_host], alignment.maps[device][clock_device]
+            after, beyond = _early(traces[host], traces[device], both, maps, limit.bound_ns)
             before = None if known is None else _early(traces[host], traces[device], both, known)[0]
             files = (traces[host].sources[0].name, traces[device].sources[0].name)
             check = Check(Rule.LAUNCH, files, len(both.calls), after, before, limit=limit, beyond=beyond)
@@ -217,18 +217,18 @@ def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, Clo
 
 
 def _early(
-    host: Trace, device: Trace, both: Joined, ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
+    host: Trace, device: Trace, both: Joined, maps: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """Return the breaches of work that starts before its launch, and how many of them are beyond the bound.
 
     Args:
         host, device: the traces of the launches and of the work.
         both: the slices of both with common correlation ids.
-        ways: the maps of both clocks to a common one.
+        maps: the maps of both clocks to a common one.
         bound_ns: what the bounds of the clocks allow, ns; None without bounds.
     """
-    launched = ways[0].apply(host.slices.ts[both.calls])
-    started = ways[1].apply(device.slices.ts[both.work])
+    launched = maps[0].apply(host.slices.ts[both.calls])
+    started = maps[1].apply(device.slices.ts[both.work])
     clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
     late = launched - started - max(device.clocks[clock].resolution_ns, 1)
     return _breaches(late, (device, both.work), (host, both.calls), bound_ns)
@@ -258,21 +258,21 @@ def _inside(alignment: Alignment) -> Iterator[Check]:
 
 
 def _outside(
-    pair: PairEstimate, rows: tuple[Array, Array], ways: tuple[ClockMap, ClockMap], bound_ns: int | None = None
+    pair: PairEstimate, rows: tuple[Array, Array], maps: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """Return the breaches of inner slices outside their outer ones, and how many of them are beyond the bound.
 
     Args:
         pair: the estimate that matched them.
         rows: the matched slices, as rows in the traces of a and b.
-        ways: the maps of a and b to a common clock.
+        maps: the maps of a and b to a common clock.
         bound_ns: what the bounds of the clocks allow, ns; None without bounds.
     """
-    sides = [(side.trace, own, way) for side, own, way in zip((pair.a, pair.b), rows, ways, strict=True)]
+    sides = [(side.trace, own, clock_map) for side, own, clock_map in zip((pair.a, pair.b), rows, maps, strict=True)]
     steps = [max(side.domain.resolution_ns, 1) for side in (pair.a, pair.b)]
     times = [
-        (way.apply(trace.slices.ts[own]), way.apply(trace.slices.ts[own] + trace.slices.dur[own]))
-        for trace, own, way in sides
+        (clock_map.apply(trace.slices.ts[own]), clock_map.apply(trace.slices.ts[own] + trace.slices.dur[own]))
+        for trace, own, clock_map in sides
     ]
     outer, inner = (1, 0) if pair.swapped else (0, 1)
     early = times[outer][0] - times[inner][0] - steps[inner]

@@ -46,13 +46,13 @@ class PairLine:
 
     Attributes:
         file, other: the inputs.
-        way: the map from the first to the other; None if nothing relates them.
+        clock_map: the map from the first to the other; None if nothing relates them.
         advice: sentences on how to relate them; empty if they are related.
     """
 
     file: str
     other: str
-    way: ClockMap | None
+    clock_map: ClockMap | None
     advice: tuple[str, ...] = ()
 
 
@@ -87,7 +87,7 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     from traceconv.align.collective_hosts import with_hosts_related
 
     inputs = with_hosts_related(gathered(traces, constraints), leave_contradictions=True)
-    ways = _Ways(inputs, constraints.offsets)
+    maps = _RelatedMaps(inputs, constraints.offsets)
     used = {one.key: one for one in inputs.clocks}
     clocks = [
         ClockLine(
@@ -95,7 +95,7 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
             domain,
             domain.machine or traces[index].host,
             (index, number) in used,
-            ways.to(inputs.stated.walls[index], index, domain),
+            maps.to(inputs.stated.walls[index], index, domain),
         )
         for index, trace in enumerate(inputs.traces)
         for number, domain in enumerate(trace.clocks)
@@ -110,14 +110,14 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     pairs = []
     many = len(sides) > _MOST_PAIRED
     for one, other in islice(combinations(sides, 2), len(sides) - 1 if many else None):
-        way = ways.between(one, other)
-        advice = [] if way is not None else _advice(one, other, ways, anchored=anchored)
-        pairs.append(PairLine(one.name, other.name, way, tuple(map(str, advice))))
+        clock_map = maps.between(one, other)
+        advice = [] if clock_map is not None else _advice(one, other, maps, anchored=anchored)
+        pairs.append(PairLine(one.name, other.name, clock_map, tuple(map(str, advice))))
     return Survey(clocks, pairs, inputs.hosts_apart, many)
 
 
 @dataclass(frozen=True, slots=True)
-class _Ways:
+class _RelatedMaps:
     """The relations of clocks, with the offsets of the user."""
 
     inputs: Inputs
@@ -140,13 +140,13 @@ class _Ways:
         known = graph.maps_to(REALTIME)
         stays = one if other.index in self.offsets else other
         target = REALTIME if one.domain in known or other.domain in known else stays.domain
-        ways = [self.to(target, side.index, side.domain) for side in (one, other)]
-        return None if ways[0] is None or ways[1] is None else ways[0].then(ways[1].inverse())
+        maps = [self.to(target, side.index, side.domain) for side in (one, other)]
+        return None if maps[0] is None or maps[1] is None else maps[0].then(maps[1].inverse())
 
 
-def _advice(one: ClockInput, other: ClockInput, ways: _Ways, *, anchored: bool) -> list[Message]:
+def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[Message]:
     """Return advice to relate two inputs: that of their formats first, then the options of the user."""
-    lost = [side for side in (one, other) if ways.to(REALTIME, side.index, side.domain) is None]
+    lost = [side for side in (one, other) if maps.to(REALTIME, side.index, side.domain) is None]
     words = [Text.SAID_OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
     words += [Text.SAID_OF_FILE(file=side.name, text=zone) for side, zone in zones if zone is not None]

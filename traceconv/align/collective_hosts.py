@@ -49,12 +49,12 @@ class PlacedHost:
 
     Attributes:
         beside: the first host of its island.
-        way: the map from its wall clock to that of the first host.
+        clock_map: the map from its wall clock to that of the first host.
         collectives, groups: the numbers of collectives and groups that place it.
     """
 
     beside: int
-    way: ClockMap
+    clock_map: ClockMap
     collectives: int
     groups: int
 
@@ -66,7 +66,7 @@ class PlacedHosts:
     Attributes:
         hosts: the placed hosts by number; without the first host of each island, and those that are not certain.
         contradicting: the collectives that contradict each other, as in `HostIntervals`.
-        seen: the matched collectives.
+        records: the matched collectives.
         intervals: the limits of the offsets of the hosts of each island.
         apart: for pairs of hosts of an island: their numbers, the least and the greatest offset of the first, ns, and
             the number of common collectives.
@@ -76,7 +76,7 @@ class PlacedHosts:
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
     contradicting: tuple[tuple[int, int, int], ...] = ()
-    seen: Occurrences | None = None
+    records: Occurrences | None = None
     intervals: tuple[HostIntervals, ...] = ()
     apart: tuple[tuple[int, int, int, int, int], ...] = ()
     unsettled: tuple[Unsettled, ...] = ()
@@ -112,75 +112,75 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
     if np.any(torn[seen.input]):  # the collectives contradict how the user relates these hosts: their first one counts
         seen = seen.where(~torn[seen.input])
         placed = placed_hosts(seen, host_of, spans)
-    if placed.contradicting and placed.seen is not None and not leave_contradictions:
-        raise _contradiction(inputs, placed.seen, host_of, placed.contradicting)
+    if placed.contradicting and placed.records is not None and not leave_contradictions:
+        raise _contradiction(inputs, placed.records, host_of, placed.contradicting)
     if placed.unsettled and not leave_contradictions:
         raise _not_settled(inputs, placed.unsettled)
     graph = inputs.graph.copy()
     names = [called(wall, inputs.traces, inputs.stated.walls) for wall in hosts]
     islands = {number: one.beside for number, one in placed.hosts.items()}
-    by_user = [any(way.by_user for way in found.values()) for found in maps]
+    by_user = [any(clock_map.by_user for clock_map in found.values()) for found in maps]
     said = np.unique(host_of[seen.input[np.array(by_user)[seen.input]]]).tolist()
     doubted = {islands.get(host, host) for host in said}  # islands that rest on a statement of the user
     for number, one in placed.hosts.items():
         first = hosts[one.beside]
         text = Text.PLACED_BY_COLLECTIVES(
-            count=one.collectives, groups=one.groups, other=names[one.beside], apart=abs(one.way.offset_ns)
+            count=one.collectives, groups=one.groups, other=names[one.beside], apart=abs(one.clock_map.offset_ns)
         )
-        verdict = Verdict.ASSUMED if one.beside in doubted else one.way.verdict
-        way = replace(one.way, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
-        graph.relate_instead(hosts[number], first, way)
+        verdict = Verdict.ASSUMED if one.beside in doubted else one.clock_map.verdict
+        clock_map = replace(one.clock_map, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
+        graph.relate_instead(hosts[number], first, clock_map)
         alone = np.unique(seen.input[host_of[seen.input] == number])
         if len(alone) == 1:  # the placed times are those of this input, with its bound
             own = _own(inputs, hosts[number])
             for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
-                graph.relate(domain, first, replace(own[domain].then(way), bound_ns=way.bound_ns))
+                graph.relate(domain, first, replace(own[domain].then(clock_map), bound_ns=clock_map.bound_ns))
     apart = [HostsApart(names[one], names[other], *rest) for one, other, *rest in placed.apart]
     to = {hosts[number]: hosts[one.beside] for number, one in placed.hosts.items()}
     beside = {wall: to.get(first, first) for wall, first in inputs.beside.items()} | to
     return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
 
 
-def placed_hosts(seen: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
+def placed_hosts(records: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
     """Return the placements of the wall clocks of hosts.
 
     Args:
-        seen: the collectives of their ranks, on the wall clocks of the hosts.
+        records: the collectives of their ranks, on the wall clocks of the hosts.
         host_of: the host of each input.
         spans: the first and the last time recorded on each host, ns.
     """
-    waiting = seen.where(seen.side == Side.BOTH)
+    waiting = records.where(records.side == Side.BOTH)
     matched = numbered_collectives(waiting)
     if len(matched.row):
-        return _placed(seen, ByOrder(matched, False, ()), host_of, spans)
+        return _placed(records, ByOrder(matched, False, ()), host_of, spans)
     ordered = ordered_collectives(waiting, host_of[waiting.input])
-    placed = _placed(seen, ordered, host_of, spans) if len(ordered.found.row) else PlacedHosts()
+    placed = _placed(records, ordered, host_of, spans) if len(ordered.matches.row) else PlacedHosts()
     islands = {number: one.beside for number, one in placed.hosts.items()}
     unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, islands))
     return placed if placed.contradicting else replace(placed, unsettled=unsettled)
 
 
-def _may_be_one(seen: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
+def _may_be_one(records: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
     """Return whether two inputs recorded at one time on hosts of different islands."""
     one, other = (int(host_of[number]) for number in pair.inputs)
     if islands.get(one, one) == islands.get(other, other):
         return False
-    both = [seen.where(seen.input == number) for number in pair.inputs]
+    both = [records.where(records.input == number) for number in pair.inputs]
     return bool(max(np.min(one.start) for one in both) < min(np.max(one.end) for one in both))
 
 
-def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> PlacedHosts:
+def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> PlacedHosts:
     """Return the placements of the wall clocks of hosts from matched collectives.
 
     Args:
-        seen: the collectives of their ranks, on the wall clocks of the hosts.
+        records: the collectives of their ranks, on the wall clocks of the hosts.
         which: the matched collectives in which all wait for all.
         host_of: the host of each input.
         spans: the first and the last time recorded on each host, ns.
     """
-    every = joined_numbers(which.found, one_sided_collectives(seen))
+    every = joined_numbers(which.matches, one_sided_collectives(records))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
-    part = columns[0][: which.found.number[-1] + 1] < NO_TIME
+    part = columns[0][: which.matches.number[-1] + 1] < NO_TIME
     torn = np.any((columns[0] > columns[1]) & (columns[0] < NO_TIME), axis=0)  # see `check_of_ranks`
     part &= ~torn
     part &= part.sum(axis=1, keepdims=True) > 1
@@ -189,7 +189,7 @@ def _placed(seen: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> Plac
     return PlacedHosts(
         {number: host for one in found for number, host in one.hosts.items()},
         next((one.contradicting for one in found if one.contradicting), ()),
-        seen=every,
+        records=every,
         intervals=tuple(intervals for one in found for intervals in one.intervals),
         apart=tuple(pair for one in found for pair in one.apart),
         torn=tuple(np.flatnonzero(torn).tolist()),
@@ -229,26 +229,28 @@ def _island(
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
-            mine = which.found.where(part[which.found.number, at])
-            way = map_of_host(found, level, lines, number)
-            way = replace(way, verdict=Verdict.ASSUMED) if which.by_wall_clocks else way
-            hosts[at] = PlacedHost(int(used[0]), way, mine.count, len(np.unique(mine.group)))
+            mine = which.matches.where(part[which.matches.number, at])
+            clock_map = map_of_host(found, level, lines, number)
+            clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
+            hosts[at] = PlacedHost(int(used[0]), clock_map, mine.count, len(np.unique(mine.group)))
     return PlacedHosts(hosts, intervals=(found,), apart=tuple(_apart(found, lines, used, part[:, used])))
 
 
-def _apart(found: HostIntervals, lines: HostLines, used: I64, part: Mask) -> Iterator[tuple[int, int, int, int, int]]:
+def _apart(
+    intervals: HostIntervals, lines: HostLines, used: I64, part: Mask
+) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield the limits of the offset of each two hosts in the middle of the recordings; of many, to the first only."""
-    middle = len(found.instants) // 2
-    ahead = lines.ahead + np.round(lines.drift * found.instants[middle]).astype(np.int64)
+    middle = len(intervals.instants) // 2
+    ahead = lines.ahead + np.round(lines.drift * intervals.instants[middle]).astype(np.int64)
     firsts = len(used) if len(used) <= _MOST_PAIRED else 1
     for host, other in combinations(range(len(used)), 2):
         if host >= firsts:
             break
         drawn = int(ahead[other] - ahead[host])
         if firsts == 1:  # for many hosts, the shortest paths between the others are not computed
-            least, most = (drawn + int(one[middle, other]) for one in (found.least, found.most))
+            least, most = (drawn + int(one[middle, other]) for one in (intervals.least, intervals.most))
         else:
-            least, most = drawn - int(found.between[host, other]), drawn + int(found.between[other, host])
+            least, most = drawn - int(intervals.between[host, other]), drawn + int(intervals.between[other, host])
         yield int(used[other]), int(used[host]), least, most, int(np.sum(part[:, host] & part[:, other]))
 
 
@@ -283,19 +285,19 @@ def _maps(inputs: Inputs, hosts: Sequence[ClockDomain]) -> list[dict[int, ClockM
 
 def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
     """Return the maps to the wall clock of a host, for the clocks that files or options relate to it."""
-    return {domain: way for domain, way in inputs.graph.maps_to(wall).items() if not way.two_hosts}
+    return {domain: clock_map for domain, clock_map in inputs.graph.maps_to(wall).items() if not clock_map.two_hosts}
 
 
-def columns_of_hosts(seen: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
+def columns_of_hosts(records: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:
     """Return the earliest possible last entry and the latest possible first exit of the ranks of each host, ns.
 
     Only entries that others wait for, and exits of ranks that wait, are counted.
     """
-    entered = np.full((int(np.max(seen.number)) + 1, hosts), -NO_TIME)
+    entered = np.full((int(np.max(records.number)) + 1, hosts), -NO_TIME)
     left = np.full(entered.shape, NO_TIME)
-    starts, ends = seen.side != Side.END, seen.side != Side.START
-    np.maximum.at(entered, (seen.number[starts], host[starts]), (seen.start - seen.bound)[starts])
-    np.minimum.at(left, (seen.number[ends], host[ends]), (seen.end + seen.bound)[ends])
+    starts, ends = records.side != Side.END, records.side != Side.START
+    np.maximum.at(entered, (records.number[starts], host[starts]), (records.start - records.bound)[starts])
+    np.minimum.at(left, (records.number[ends], host[ends]), (records.end + records.bound)[ends])
     entered[entered == -NO_TIME] = NO_TIME
     return entered, left
 
@@ -352,30 +354,32 @@ def _overlapping(part: Mask, entered: I64, left: I64) -> Iterator[I64]:
 
 
 def _contradiction(
-    inputs: Inputs, seen: Occurrences, host_of: I64, wrong: Sequence[tuple[int, int, int]]
+    inputs: Inputs, records: Occurrences, host_of: I64, wrong: Sequence[tuple[int, int, int]]
 ) -> InconsistentClocks:
     """Return the error for collectives of two hosts that contradict each other.
 
     Args:
         inputs: the clocks.
-        seen: the matched collectives.
+        records: the matched collectives.
         host_of: the host of each input.
         wrong: the collectives, as in `PlacedHosts.contradicting`.
     """
     named: list[Message] = []
     used: set[int] = set()
     for number, host, other in wrong:
-        rows, hosts = np.flatnonzero(seen.number == number), host_of[seen.input[seen.number == number]]
-        left = rows[(hosts == host) & (seen.side[rows] != Side.START)]
-        entered = rows[(hosts == other) & (seen.side[rows] != Side.END)]
-        early = int(left[np.argmin((seen.end + seen.bound)[left])])
-        late = int(entered[np.argmax((seen.start - seen.bound)[entered])])
-        used |= {int(seen.input[early]), int(seen.input[late])}
+        rows, hosts = np.flatnonzero(records.number == number), host_of[records.input[records.number == number]]
+        left = rows[(hosts == host) & (records.side[rows] != Side.START)]
+        entered = rows[(hosts == other) & (records.side[rows] != Side.END)]
+        early = int(left[np.argmin((records.end + records.bound)[left])])
+        late = int(entered[np.argmax((records.start - records.bound)[entered])])
+        used |= {int(records.input[early]), int(records.input[late])}
         (where, name), (there, _) = (
-            _record(inputs.traces[seen.input[row]], int(seen.row[row])) for row in (early, late)
+            _record(inputs.traces[records.input[row]], int(records.row[row])) for row in (early, late)
         )
-        called = Text.COLLECTIVE_NUMBERED(name=name, seq=int(seen.seq[early])) if seen.seq[early] >= 0 else repr(name)
-        ranks = {"left": int(seen.rank[early]), "entered": int(seen.rank[late])}
+        called = (
+            Text.COLLECTIVE_NUMBERED(name=name, seq=int(records.seq[early])) if records.seq[early] >= 0 else repr(name)
+        )
+        ranks = {"left": int(records.rank[early]), "entered": int(records.rank[late])}
         named.append(Text.OF_TWO_RANKS(collective=called, early=where, late=there, **ranks))
     files = tuple(inputs.traces[index].sources[0].name for index in sorted(used))
     text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named))

@@ -73,7 +73,7 @@ def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched 
     hosts = alignment.apart
     host_of = np.array([hosts.index(host) for host in hosts], np.int64)
     ordered = ordered_collectives(seen, host_of[seen.input], drawn=True)
-    every = joined_numbers(numbered_collectives(seen), ordered.found)
+    every = joined_numbers(numbered_collectives(seen), ordered.matches)
     slices = int(np.max(seen.row, initial=0)) + 1
     used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
     return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, ordered.odd, one_sided)

@@ -97,42 +97,42 @@ class ByOrder:
     """The matches of collectives without sequence numbers.
 
     Attributes:
-        found: the certain matches.
+        matches: the certain matches.
         by_wall_clocks: whether wall clocks had to decide any of them.
         unsettled: the pairs of inputs without a certain match.
         odd: pairs of ranks whose records fit in no way.
     """
 
-    found: Occurrences
+    matches: Occurrences
     by_wall_clocks: bool = False
     unsettled: tuple[Unsettled, ...] = ()
     odd: tuple[Odd, ...] = ()
 
 
-def ordered_collectives(seen: Occurrences, host: I64, *, drawn: bool = False) -> ByOrder:
+def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False) -> ByOrder:
     """Match the collectives without sequence numbers, where it is certain.
 
     Args:
-        seen: the records of the ranks.
+        records: the records of the ranks.
         host: the host of each record; the clocks of one host are related within their bounds.
         drawn: whether the clocks of all hosts are taken to agree, so that contradictions are found.
     """
-    without = np.flatnonzero(seen.seq < 0)
-    order = without[np.lexsort((seen.start[without], seen.rank[without], seen.group[without]))]
-    seen, host = seen.where(order), host[order]
+    without = np.flatnonzero(records.seq < 0)
+    order = without[np.lexsort((records.start[without], records.rank[without], records.group[without]))]
+    records, host = records.where(order), host[order]
     rows: list[I64] = [np.zeros(0, np.int64)]
     number: list[I64] = [np.zeros(0, np.int64)]
     by_wall_clocks, unsettled, odd = False, dict[Unsettled, None](), list[Odd]()
-    for group in _parts(np.arange(len(order)), seen.group):
-        reference, *others = _reference_first(seen, _parts(group, seen.rank))
+    for group in _parts(np.arange(len(order)), records.group):
+        reference, *others = _reference_first(records, _parts(group, records.rank))
         rows, number = [*rows, reference], [*number, reference]
         for mine in others:
-            for pair in _pairs(seen, reference, mine, bool(host[mine[0]] == host[reference[0]]), drawn):
+            for pair in _pairs(records, reference, mine, bool(host[mine[0]] == host[reference[0]]), drawn):
                 rows, number = [*rows, pair.other], [*number, pair.one]
                 by_wall_clocks |= pair.by_wall_clocks
                 unsettled |= dict.fromkeys(pair.unsettled)
                 odd += pair.odd
-    found = of_several_ranks(seen.where(np.concatenate(rows)).numbered(np.concatenate(number)))
+    found = of_several_ranks(records.where(np.concatenate(rows)).numbered(np.concatenate(number)))
     return ByOrder(found, by_wall_clocks, tuple(unsettled), tuple(odd))
 
 
@@ -162,16 +162,18 @@ def _parts(rows: I64, values: I64) -> list[I64]:
     return np.split(rows, np.flatnonzero(np.diff(values[rows])) + 1) if len(rows) else []
 
 
-def _reference_first(seen: Occurrences, ranks: list[I64]) -> list[I64]:
+def _reference_first(records: Occurrences, ranks: list[I64]) -> list[I64]:
     """Return the rows of each rank; the first rank is the reference that all others are matched with.
 
     The reference has the most frequent sequence, and contradicts the median of these ranks least often, so that a
     single odd rank does not prevent the match of the others.
     """
-    did = [seen.what[rows].tobytes() for rows in ranks]
+    did = [records.what[rows].tobytes() for rows in ranks]
     (most, _), *_ = Counter(did).most_common(1)
     same = [number for number, what in enumerate(did) if what == most]
-    start, end, within = (np.array([column[ranks[at]] for at in same]) for column in (seen.start, seen.end, seen.bound))
+    start, end, within = (
+        np.array([column[ranks[at]] for at in same]) for column in (records.start, records.end, records.bound)
+    )
     middle = len(same) // 2
     late = start - np.sort(end, axis=0)[middle] > within
     early = np.sort(start, axis=0)[middle] - end > within
@@ -179,57 +181,57 @@ def _reference_first(seen: Occurrences, ranks: list[I64]) -> list[I64]:
     return [ranks[first], *ranks[:first], *ranks[first + 1 :]]
 
 
-def _pairs(seen: Occurrences, one: I64, other: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
+def _pairs(records: Occurrences, one: I64, other: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
     """Yield the matches of two ranks: of their whole sequences, or of the sequence of each kind and size.
 
     Args:
-        seen: the records of the ranks.
+        records: the records of the ranks.
         one, other: the rows of both ranks, in order.
         of_one_host: whether their clocks are related within bounds.
         drawn: whether they are taken to be related.
     """
-    pair = _as_drawn(seen, one, other, of_one_host) if of_one_host or drawn else _of_two_hosts(seen, one, other)
+    pair = _as_drawn(records, one, other, of_one_host) if of_one_host or drawn else _of_two_hosts(records, one, other)
     yield pair
     if len(pair.one) or pair.odd:
         return
-    by_what = (rows[np.argsort(seen.what[rows], kind="stable")] for rows in (one, other))
-    ones, others = ({int(seen.what[rows[0]]): rows for rows in _parts(every, seen.what)} for every in by_what)
+    by_what = (rows[np.argsort(records.what[rows], kind="stable")] for rows in (one, other))
+    ones, others = ({int(records.what[rows[0]]): rows for rows in _parts(every, records.what)} for every in by_what)
     for what in sorted(ones.keys() & others.keys()) if len(ones) > 1 or len(others) > 1 else ():
         mine, its = ones[what], others[what]
         if of_one_host or drawn:
-            part = _as_drawn(seen, mine, its, of_one_host)
-            yield part if _happened(seen, part.one, part.other) else _NOTHING
+            part = _as_drawn(records, mine, its, of_one_host)
+            yield part if _happened(records, part.one, part.other) else _NOTHING
         else:
-            yield _of_two_hosts(seen, mine, its)
+            yield _of_two_hosts(records, mine, its)
 
 
-def _as_drawn(seen: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pair:
+def _as_drawn(records: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pair:
     """Match two ranks whose clocks are related.
 
     With other offsets, other shifts would be possible. So unless the clocks are of one host, only the match of the nth
     with the nth is accepted.
     """
-    same = _did_the_same(seen, one, other)
-    if same and _happened(seen, one, other):
+    same = _did_the_same(records, one, other)
+    if same and _happened(records, one, other):
         return _Pair(one, other)
-    shifts = possible_shifts(seen, one, other, drawn=True)
+    shifts = possible_shifts(records, one, other, drawn=True)
     if len(shifts) == 1 and shifts[0].count >= _LEAST_TRIED and of_one_host:
         return _Pair(*shifts[0].of(one, other))
     if shifts or not same:
         return _NOTHING
     # The limits of the offset at which each collective is possible.
-    bound = seen.bound[one] + seen.bound[other]
-    least, most = seen.start[one] - seen.end[other] - bound, seen.end[one] - seen.start[other] + bound
+    bound = records.bound[one] + records.bound[other]
+    least, most = records.start[one] - records.end[other] - bound, records.end[one] - records.start[other] + bound
     if np.max(least) <= np.min(most):
         return _Pair(one, other)
-    wrong = seen.where(np.concatenate((one, other))).numbered(np.tile(np.arange(len(one)), 2)).impossible()
+    wrong = records.where(np.concatenate((one, other))).numbered(np.tile(np.arange(len(one)), 2)).impossible()
     return replace(_NOTHING, odd=(Odd(wrong, _set_in_between(least, most)),))
 
 
-def _happened(seen: Occurrences, one: I64, other: I64) -> bool:
+def _happened(records: Occurrences, one: I64, other: I64) -> bool:
     """Return whether all matched rows of two ranks are possible as drawn."""
-    within = seen.bound[one] + seen.bound[other]
-    apart = np.maximum(seen.start[one] - seen.end[other], seen.start[other] - seen.end[one])
+    within = records.bound[one] + records.bound[other]
+    apart = np.maximum(records.start[one] - records.end[other], records.start[other] - records.end[one])
     return bool(np.all(apart <= within))
 
 
@@ -253,46 +255,46 @@ def _set_in_between(least: I64, most: I64) -> int | None:
     return abs(before - after) // 2
 
 
-def _of_two_hosts(seen: Occurrences, one: I64, other: I64) -> _Pair:
+def _of_two_hosts(records: Occurrences, one: I64, other: I64) -> _Pair:
     """Match two ranks whose clocks are related by wall clocks of two hosts only."""
-    shifts = possible_shifts(seen, one, other)
-    shift, settled = _chosen(shifts, seen, one, other)
-    if shift is None and all(each.by for each in shifts) and _is_certain(seen, one, other):
+    shifts = possible_shifts(records, one, other)
+    shift, settled = _chosen(shifts, records, one, other)
+    if shift is None and all(each.by for each in shifts) and _is_certain(records, one, other):
         return _Pair(one, other)
     if shift is not None:
         return _Pair(*shift.of(one, other), by_wall_clocks=settled)
-    if not _is_open(seen, one, other, shifts):
+    if not _is_open(records, one, other, shifts):
         return _NOTHING
-    both = int(seen.input[one[0]]), int(seen.input[other[0]])
+    both = int(records.input[one[0]]), int(records.input[other[0]])
     return replace(_NOTHING, unsettled=(Unsettled(both, len(shifts) > 1),))
 
 
-def _is_open(seen: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
+def _is_open(records: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
     """Return whether two ranks recorded enough collectives, but their match is not certain.
 
     False if both sequences are equal and the match of the nth with the nth is certain to be impossible: then the check
     of the drawn times reports it.
     """
-    if min(len(one), len(other)) < _LEAST or not _did_the_same(seen, one, other):
+    if min(len(one), len(other)) < _LEAST or not _did_the_same(records, one, other):
         return min(len(one), len(other)) >= _LEAST
     others = [shift for shift in shifts if shift.by]
-    return bool(others if len(others) < len(shifts) else possible_shifts(seen, one, other, drawn=True))
+    return bool(others if len(others) < len(shifts) else possible_shifts(records, one, other, drawn=True))
 
 
-def _is_certain(seen: Occurrences, one: I64, other: I64) -> bool:
+def _is_certain(records: Occurrences, one: I64, other: I64) -> bool:
     """Return whether the nth of one rank is certainly the nth of the other, though they contradict each other.
 
     Both sequences must be equal; and either no other shift makes them equal, or each exit is less than half a step from
     that of the other rank, as on hosts whose wall clocks agree.
     """
     count = len(one)
-    if count < _LEAST or not _did_the_same(seen, one, other):
+    if count < _LEAST or not _did_the_same(records, one, other):
         return False
-    step = _period(seen.what[one].tolist())
+    step = _period(records.what[one].tolist())
     if 2 * step > count:
         return True
-    longest = min(int(np.min(seen.end[rows[step:]] - seen.end[rows[:-step]])) for rows in (one, other))
-    apart = np.abs(seen.end[one] - seen.end[other])
+    longest = min(int(np.min(records.end[rows[step:]] - records.end[rows[:-step]])) for rows in (one, other))
+    apart = np.abs(records.end[one] - records.end[other])
     agree = 2 * int(np.sum(apart <= _WALL_CLOCKS_AGREE)) >= count
     return agree and longest > 2 * max(_WALL_CLOCKS_AGREE, int(np.max(apart)))
 
@@ -308,16 +310,16 @@ def _period(values: list[int]) -> int:
     return len(values) - border[-1]
 
 
-def _did_the_same(seen: Occurrences, one: I64, other: I64) -> bool:
+def _did_the_same(records: Occurrences, one: I64, other: I64) -> bool:
     """Return whether two ranks have equal sequences."""
-    return np.array_equal(seen.what[one], seen.what[other])
+    return np.array_equal(records.what[one], records.what[other])
 
 
-def possible_shifts(seen: Occurrences, one: I64, other: I64, *, drawn: bool = False) -> list[Shift]:
+def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool = False) -> list[Shift]:
     """Return the shifts at which all collectives are possible, those of the least offset first.
 
     Args:
-        seen: the records of the ranks.
+        records: the records of the ranks.
         one: the rows of the first rank, in order.
         other: the rows of the other rank, in order.
         drawn: whether to allow no offset and no drift.
@@ -329,48 +331,48 @@ def possible_shifts(seen: Occurrences, one: I64, other: I64, *, drawn: bool = Fa
     if not len(by):
         return []
     tried = first[:, None] + (np.linspace(0, 1, _TRIED_FIRST) * (count - 1)[:, None]).astype(np.int64)
-    low, high, same = _offsets(seen, one[tried], other[tried - by[:, None]], drawn)
+    low, high, same = _offsets(records, one[tried], other[tried - by[:, None]], drawn)
     fit = np.flatnonzero(same & (low <= high))
     found: list[Shift] = []
     for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
         shift = Shift(int(by[at]), int(count[at]))
         mine, its = shift.of(one, other)
-        lows, highs, equal = _offsets(seen, mine[None], its[None], drawn)
-        if equal[0] and lows[0] <= highs[0] and (drawn or _agree(seen, mine, its, int(lows[0] + highs[0]) // 2)):
+        lows, highs, equal = _offsets(records, mine[None], its[None], drawn)
+        if equal[0] and lows[0] <= highs[0] and (drawn or _agree(records, mine, its, int(lows[0] + highs[0]) // 2)):
             found.append(replace(shift, least=int(lows[0]), most=int(highs[0])))
             if len(found) >= _MOST_SHIFTS:
                 break
     return found
 
 
-def _agree(seen: Occurrences, one: I64, other: I64, ahead: int) -> bool:
+def _agree(records: Occurrences, one: I64, other: I64, ahead: int) -> bool:
     """Return whether all matched rows are possible with the first clock ahead by about `ahead` ns."""
-    moved = np.array([0, ahead]) - seen.start[one[0]]
+    moved = np.array([0, ahead]) - records.start[one[0]]
     entered, left = (
         np.stack((times[one], times[other]), axis=1) + moved
-        for times in (seen.start - seen.bound, seen.end + seen.bound)
+        for times in (records.start - records.bound, records.end + records.bound)
     )
     return can_agree(entered.astype(np.float64), left.astype(np.float64))
 
 
 def _offsets(
-    seen: Occurrences, one: I64, other: I64, drawn: bool
+    records: Occurrences, one: I64, other: I64, drawn: bool
 ) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Return the limits of the offset for each matched row (ns), and whether each is possible.
 
     With `drawn` the offset is 0. Else the clocks may drift: the largest drift is added on both sides.
     """
-    bound = seen.bound[one] + seen.bound[other]
-    low = np.max(seen.start[one] - seen.end[other] - bound, axis=1)
-    high = np.min(seen.end[one] - seen.start[other] + bound, axis=1)
-    equal = np.all(seen.what[one] == seen.what[other], axis=1)
+    bound = records.bound[one] + records.bound[other]
+    low = np.max(records.start[one] - records.end[other] - bound, axis=1)
+    high = np.min(records.end[one] - records.start[other] + bound, axis=1)
+    equal = np.all(records.what[one] == records.what[other], axis=1)
     if drawn:
         return np.maximum(low, 0), np.minimum(high, 0), equal
-    apart = ((seen.start[one[:, -1]] - seen.start[one[:, 0]]) * (SLEWED_DRIFT / 2)).astype(np.int64)
+    apart = ((records.start[one[:, -1]] - records.start[one[:, 0]]) * (SLEWED_DRIFT / 2)).astype(np.int64)
     return low - apart, high + apart, equal
 
 
-def _chosen(shifts: list[Shift], seen: Occurrences, one: I64, other: I64) -> tuple[Shift | None, bool]:
+def _chosen(shifts: list[Shift], records: Occurrences, one: I64, other: I64) -> tuple[Shift | None, bool]:
     """Return the right one of several shifts, None if it is not certain; and whether wall clocks had to decide."""
     if not shifts:
         return None, False
@@ -379,7 +381,7 @@ def _chosen(shifts: list[Shift], seen: Occurrences, one: I64, other: I64) -> tup
     whole = _LEAST <= best.count == min(len(one), len(other))
     if not others:
         # A single recorded step of one rank may be the next step of the other.
-        recorded = min(int(seen.end[rows[-1]] - seen.start[rows[0]]) for rows in (one, other))
+        recorded = min(int(records.end[rows[-1]] - records.start[rows[0]]) for rows in (one, other))
         return (best if whole and 2 * best.apart < recorded else None), False
     step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)
     known = best.apart <= _WALL_CLOCKS_AGREE and step > 2 * _WALL_CLOCKS_AGREE

@@ -198,8 +198,8 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
     start = on_trace_time(slices.ts[rows], clocks, maps)
     end = on_trace_time(slices.ts[rows] + slices.dur[rows], clocks, maps)
     bounds = np.zeros(len(trace.clocks), np.int64)
-    for clock, way in maps.items():
-        within = UNSTATED_BOUND_NS if way.bound_in_step_ns is None else way.bound_in_step_ns
+    for clock, clock_map in maps.items():
+        within = UNSTATED_BOUND_NS if clock_map.bound_in_step_ns is None else clock_map.bound_in_step_ns
         bounds[clock] = within + trace.clocks[clock].resolution_ns
     same = np.ones(len(rows), np.int64)
     numbered = [
@@ -251,23 +251,23 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
 # -- which are one ----------------------------------------------------------------------------------------------------
 
 
-def numbered_collectives(seen: Occurrences) -> Occurrences:
+def numbered_collectives(records: Occurrences) -> Occurrences:
     """Match the records of equal group, kind and sequence number, if each rank has the number equally often."""
-    seen = seen.where(seen.seq >= 0)
-    seen = seen.where(np.lexsort((seen.start, seen.rank, seen.seq, seen.kind, seen.group)))
-    of_one = _runs(seen.group, seen.kind, seen.seq)
-    of_rank = _runs(of_one, seen.rank)
+    records = records.where(records.seq >= 0)
+    records = records.where(np.lexsort((records.start, records.rank, records.seq, records.kind, records.group)))
+    of_one = _runs(records.group, records.kind, records.seq)
+    of_rank = _runs(of_one, records.rank)
     nth = np.arange(len(of_rank)) - np.searchsorted(of_rank, of_rank)
     times = np.bincount(of_rank)[of_rank] if len(of_rank) else of_rank
     most, least = (_over(of_one, times, ufunc) for ufunc in (np.maximum, np.minimum))
     kept = most == least
     number = _renumbered(np.stack((of_one[kept], nth[kept])))
-    return of_several_ranks(seen.where(kept).numbered(number))
+    return of_several_ranks(records.where(kept).numbered(number))
 
 
-def one_sided_collectives(seen: Occurrences) -> Occurrences:
+def one_sided_collectives(records: Occurrences) -> Occurrences:
     """Match the records of collectives in which only one side waits, if both sides are recorded."""
-    found = numbered_collectives(seen.where(seen.side != Side.BOTH))
+    found = numbered_collectives(records.where(records.side != Side.BOTH))
     both = [np.bincount(found.number, found.side == side, found.count) > 0 for side in (Side.START, Side.END)]
     return found.where((both[0] & both[1])[found.number])
 

@@ -14,7 +14,7 @@ from traceconv.align.anchors import Instant, Relation, anchored, disagreement, f
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints, zone_ns
 from traceconv.align.domains import (
     STATED_CLOCKS,
-    Said,
+    ClockWarning,
     against_clock,
     base_of,
     ends_of,
@@ -66,7 +66,7 @@ class Stated:
     relations: list[Relation] = field(default_factory=list)
     corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
     instants: list[Instant] = field(default_factory=list)
-    warnings: list[Said] = field(default_factory=list)
+    warnings: list[ClockWarning] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     walls: list[ClockDomain] = field(default_factory=list)
     notes: dict[int, list[Message]] = field(default_factory=dict)
@@ -176,7 +176,7 @@ def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Seque
     return found
 
 
-def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iterator[Said]:
+def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iterator[ClockWarning]:
     """Yield a warning for each machine of --clock that no input names while others are named: it may be mistyped."""
     named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
     for index, constraint in sorted(constraints.clocks.items()):
@@ -301,9 +301,9 @@ def _corrections(
         read = [snap for trace in traces for snap in trace.snapshots if snap.clock in same.values()]
         at += [snap.ts for snap in read if not is_definition(snap)]
         at += [spans(traces[index]).get(number, (0, 0))[0]]
-        way = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])
+        clock_map = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])
         for input, clock in same:
-            if found.setdefault(input, {}).setdefault(clock, way).drift != drift:
+            if found.setdefault(input, {}).setdefault(clock, clock_map).drift != drift:
                 name = traces[index].sources[0].name
                 raise InconsistentClocks(Text.TWO_DRIFTS(file=name, clock=domain.name), hint=Text.SAY_ONE_DRIFT())
     return found
@@ -311,7 +311,7 @@ def _corrections(
 
 def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
     """Return the input with the readings of its clocks moved by the maps that take out stated drifts."""
-    by_domain = {trace.clocks[number]: way for number, way in corrections.items()}
+    by_domain = {trace.clocks[number]: clock_map for number, clock_map in corrections.items()}
     moved = [
         snap if is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))
         for snap in trace.snapshots

@@ -106,29 +106,29 @@ def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap
 
 def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: NameMap) -> Check | None:
     """Return the check of one log against one framework; None if files do not relate them, or without common work."""
-    ways = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
+    maps = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
     ranks = {side.trace.sources[0].rank for side in (outer, inner)} - {None}
     # Neither the user nor events placed a clock that files state, nor were two hosts taken for one.
     stated = all(
-        (way.bound_ns is not None or way.verdict is Verdict.OK)
-        and way.verdict in (Verdict.OK, Verdict.ASSUMED)
-        and not (way.by_user or way.two_hosts or way.rests_on)
-        for way in ways
+        (clock_map.bound_ns is not None or clock_map.verdict is Verdict.OK)
+        and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
+        and not (clock_map.by_user or clock_map.two_hosts or clock_map.rests_on)
+        for clock_map in maps
     )
     if len(ranks) > 1 or not stated:
         return None
-    way = ways[1].then(ways[0].inverse())
-    found = _calls(*_in_windows(outer, inner, way), way, names)
+    clock_map = maps[1].then(maps[0].inverse())
+    found = _calls(*_in_windows(outer, inner, clock_map), clock_map, names)
     return None if found is None else _check(found)
 
 
-def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) -> _Calls | None:
+def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap) -> _Calls | None:
     """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
         return None
     operators, rows = views[0].events, views[1].rows
-    start = (way.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
+    start = (clock_map.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
     calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
     could = np.flatnonzero(could_match(operators, calls, UNMOVED))
     if not len(could):
@@ -136,21 +136,21 @@ def _calls(outer: ClockInput, inner: ClockInput, way: ClockMap, names: NameMap) 
     some = some_of(could, _MOST_CALLS)
     steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
-    within = way.stated_bound_ns + steps + _STICKING_OUT_NS
+    within = clock_map.stated_bound_ns + steps + _STICKING_OUT_NS
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within)
 
 
-def _in_windows(outer: ClockInput, inner: ClockInput, way: ClockMap) -> tuple[ClockInput, ClockInput]:
+def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tuple[ClockInput, ClockInput]:
     """Return two clocks with the slices of some windows of time, evenly spread, if either has too many slices.
 
     Args:
         outer, inner: the two clocks.
-        way: the map from the inner to the outer one.
+        clock_map: the map from the inner to the outer one.
     """
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
         return outer, inner
-    times, others = np.sort(slices.ts), way.apply(calls.ts)
+    times, others = np.sort(slices.ts), clock_map.apply(calls.ts)
     count = max(_MOST_SLICES // _WINDOWS * min(1, len(times) / max(len(calls.ts), 1)), 1)
     first = np.linspace(0, max(len(times) - 1 - count, 0), _WINDOWS).astype(np.int64)
     start, end = times[first], times[np.minimum(first + int(count), len(times) - 1)]
@@ -167,56 +167,56 @@ def _part(side: ClockInput, rows: Array) -> ClockInput:
     return replace(side, trace=side.trace.with_tables(slices=take(side.trace.slices, rows), flows=no_flows))
 
 
-def _check(found: _Calls) -> Check:
+def _check(calls: _Calls) -> Check:
     """Return the check of some calls; with too few of them it has no pairs."""
-    files = found.outer.name, found.inner.name
-    out = sticking_out(found.nest, found.calls)
-    some = np.flatnonzero(_of_telling_kinds(found, out > found.within))
+    files = calls.outer.name, calls.inner.name
+    out = sticking_out(calls.nest, calls.calls)
+    some = np.flatnonzero(_of_telling_kinds(calls, out > calls.within))
     if len(some) < _FEWEST_CALLS:
-        alone = _empty_at_an_end(found, *_operators(found))
-        contradictions = () if alone is None else (_against(found, *alone),)
-        return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(found.calls), contradictions=contradictions)
-    found, out = replace(found, calls=found.calls.take(some), rows=found.rows[some]), out[some]
-    beyond = out > found.within
-    said = _contradiction(found, beyond)
+        alone = _empty_at_an_end(calls, *_operators(calls))
+        contradictions = () if alone is None else (_against(calls, *alone),)
+        return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(calls.calls), contradictions=contradictions)
+    calls, out = replace(calls, calls=calls.calls.take(some), rows=calls.rows[some]), out[some]
+    beyond = out > calls.within
+    said = _contradiction(calls, beyond)
     outside = int(np.count_nonzero(beyond))
     believed = 0 if said is None else outside
     return Check(
         Rule.CALL,
         files,
         len(out) - outside + believed,
-        _breaches(found, out, beyond) if believed else Breaches(0, 0),
-        limit=Limit(found.within),
+        _breaches(calls, out, beyond) if believed else Breaches(0, 0),
+        limit=Limit(calls.within),
         beyond=believed,
         alone=outside - believed,
         contradictions=() if said is None else (said,),
     )
 
 
-def _breaches(found: _Calls, out: F64, beyond: Array) -> Breaches:
+def _breaches(calls: _Calls, out: F64, beyond: Array) -> Breaches:
     """Return the breaches of calls that lie in no operator of their kind.
 
     Args:
-        found: the calls.
+        calls: the calls.
         out: how far each sticks out of the nearest operator of its kind, ns; infinite if there is none nearby.
         beyond: whether each sticks out by more than is allowed.
     """
     worst = int(np.argmax(np.where(np.isinf(out), -1.0, out)))
-    return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(found, worst))
+    return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(calls, worst))
 
 
-def _of_telling_kinds(found: _Calls, beyond: Array) -> Array:
+def _of_telling_kinds(calls: _Calls, beyond: Array) -> Array:
     """Return for each call whether calls of its kind lie in operators of that kind, at the stated offset or nearby.
 
     Calls of other kinds tell nothing: a library reorders a tensor in any operator, though the framework has operators
     that only reorder. If no kind tells, such as where a clock was set on the way, all count.
     """
     telling = np.zeros(len(beyond), bool)
-    for kind in np.unique(found.calls.kind).tolist():
-        rows = np.flatnonzero(found.calls.kind == kind)
+    for kind in np.unique(calls.calls.kind).tolist():
+        rows = np.flatnonzero(calls.calls.kind == kind)
         inside = len(rows) - int(np.count_nonzero(beyond[rows]))
         if len(rows) >= _FEWEST_CALLS:
-            telling[rows] = inside >= LEAST_FITTING * len(rows) or _best(found, rows)[0] >= LEAST_FITTING
+            telling[rows] = inside >= LEAST_FITTING * len(rows) or _best(calls, rows)[0] >= LEAST_FITTING
     return telling if telling.any() else ~telling
 
 
@@ -227,49 +227,49 @@ def _best(found: _Calls, rows: Array) -> tuple[float, int]:
     return fitting / len(calls), round(move)
 
 
-def _place(found: _Calls, call: int) -> Message:
+def _place(calls: _Calls, call: int) -> Message:
     """Return the position of a call in its file, for messages."""
-    return place_of(found.inner.trace, int(found.rows[call]))
+    return place_of(calls.inner.trace, int(calls.rows[call]))
 
 
 # -- contradictions ---------------------------------------------------------------------------------------------------
 
 
-def _contradiction(found: _Calls, beyond: Array) -> Contradiction | None:
+def _contradiction(calls: _Calls, beyond: Array) -> Contradiction | None:
     """Return the worst contradiction of the two clocks; None if the calls fit as well as at any offset nearby.
 
     Args:
-        found: the calls.
+        calls: the calls.
         beyond: whether each sticks out by more than is allowed.
     """
-    operators, holding = _operators(found)
+    operators, holding = _operators(calls)
     empty, reason = operators.start[~holding], None
     if np.count_nonzero(beyond) > CHANCE:
-        reason = _fits_elsewhere(found, beyond, empty) or _outside_of_all(found, beyond, empty)
-    reason = reason or _empty_at_an_end(found, operators, holding)
-    return None if reason is None else _against(found, *reason)
+        reason = _fits_elsewhere(calls, beyond, empty) or _outside_of_all(calls, beyond, empty)
+    reason = reason or _empty_at_an_end(calls, operators, holding)
+    return None if reason is None else _against(calls, *reason)
 
 
-def _against(found: _Calls, verdict: Verdict, text: Message) -> Contradiction:
+def _against(calls: _Calls, verdict: Verdict, text: Message) -> Contradiction:
     """Return a contradiction of the clock of the library, with its verdict and text."""
-    name = found.inner.name
-    return Contradiction(verdict, (found.inner.index,), name, text, Text.SAY_WHERE_IT_BELONGS(name=name))
+    name = calls.inner.name
+    return Contradiction(verdict, (calls.inner.index,), name, text, Text.SAY_WHERE_IT_BELONGS(name=name))
 
 
-def _operators(found: _Calls) -> tuple[Events, Array]:
+def _operators(calls: _Calls) -> tuple[Events, Array]:
     """Return the operators of the kinds of the checked calls, and for each whether it holds a call."""
-    holding = np.zeros(len(found.operators), bool)
-    rows = Matcher(found.operators, found.log).holding(UNMOVED, float(found.within))
+    holding = np.zeros(len(calls.operators), bool)
+    rows = Matcher(calls.operators, calls.log).holding(UNMOVED, float(calls.within))
     holding[rows[rows != NONE]] = True
-    regular = np.flatnonzero(np.isin(found.operators.kind, np.unique(found.calls.kind)))
-    return found.operators.take(regular), holding[regular]
+    regular = np.flatnonzero(np.isin(calls.operators.kind, np.unique(calls.calls.kind)))
+    return calls.operators.take(regular), holding[regular]
 
 
-def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
+def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
     """Return a verdict and its text if all calls, or those of a part, fit into operators at another offset only.
 
     Args:
-        found: the calls.
+        calls: the calls.
         beyond: whether each sticks out by more than is allowed.
         empty: the starts of operators without a call, ns.
     """
@@ -277,16 +277,16 @@ def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
     parts = np.array_split(np.arange(count), max(1, min(_PARTS, count // _CALLS_OF_A_PART)))
     for part in (np.arange(count), *(parts if len(parts) > 1 else [])):
         outside = int(np.count_nonzero(beyond[part]))
-        if outside <= CHANCE or _during(found, empty, part) <= CHANCE:
+        if outside <= CHANCE or _during(calls, empty, part) <= CHANCE:
             continue
-        share, move = _best(found, part)
+        share, move = _best(calls, part)
         fitting = round(share * len(part))
         if share >= LEAST_FITTING and outside > 2 * (len(part) - fitting) + CHANCE:
             text = Text.CALLS_FIT_ELSEWHERE(
                 inside=len(part) - outside,
                 count=len(part),
-                where=Text.FROM_ON(place=_place(found, int(part[0]))) if len(part) < count else "",
-                framework=found.outer.name,
+                where=Text.FROM_ON(place=_place(calls, int(part[0]))) if len(part) < count else "",
+                framework=calls.outer.name,
                 fitting=fitting,
                 move=move,
                 why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
@@ -295,30 +295,30 @@ def _fits_elsewhere(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
     return None
 
 
-def _outside_of_all(found: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
+def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
     """Return a verdict and its text if operators hold no call while calls lie in none, though no offset is better.
 
     The arguments are those of `_fits_elsewhere`.
     """
-    outside, without = int(np.count_nonzero(beyond)), _during(found, empty, np.arange(len(beyond)))
+    outside, without = int(np.count_nonzero(beyond)), _during(calls, empty, np.arange(len(beyond)))
     if without <= CHANCE:
         return None
     text = Text.CALLS_IN_NO_OPERATOR(
         outside=outside,
         count=len(beyond),
-        framework=found.outer.name,
+        framework=calls.outer.name,
         empty=without,
         why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
     )
     return Verdict.UNVERIFIED if 2 * outside > len(beyond) else Verdict.ASSUMED, text
 
 
-def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
+def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
     """Return a verdict and its text if many operators in a row at the start or the end hold no call.
 
     Only operators during the log count. None if few of them hold a call, or if many in the middle hold none, too.
     """
-    holds = holding[(operators.start >= found.log.start[0]) & (operators.end <= found.log.start[-1])]
+    holds = holding[(operators.start >= calls.log.start[0]) & (operators.end <= calls.log.start[-1])]
     held = np.flatnonzero(holds)
     if len(held) <= CHANCE or holds[held[0] : held[-1] + 1].mean() < LEAST_FITTING:
         return None
@@ -326,10 +326,10 @@ def _empty_at_an_end(found: _Calls, operators: Events, holding: Array) -> tuple[
     if empty <= CHANCE:
         return None
     verdict = Verdict.UNVERIFIED if 2 * empty > len(holds) else Verdict.ASSUMED
-    return verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=found.outer.name)
+    return verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=calls.outer.name)
 
 
-def _during(found: _Calls, starts: F64, part: Array) -> int:
+def _during(calls: _Calls, starts: F64, part: Array) -> int:
     """Return how many of some operators start while some calls last, given the starts of the operators, ns."""
-    first, last = float(found.calls.start[part[0]]), float(np.max(found.calls.end[part]))
-    return int(np.count_nonzero((starts >= first - found.within) & (starts <= last)))
+    first, last = float(calls.calls.start[part[0]]), float(np.max(calls.calls.end[part]))
+    return int(np.count_nonzero((starts >= first - calls.within) & (starts <= last)))

@@ -15,7 +15,7 @@ from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.input_warnings import local_time_of, same_recording, zone_behind, zone_text
-from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed, of_other_pids
+from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, of_other_pids
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
@@ -91,7 +91,7 @@ def contradiction(
     least = allowed + found.bound_ns
     if is_stated and not by_names and found.estimate.method is not Method.LAUNCHES:
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
-    apart = min(abs(found.way.at(ts) - known.at(ts)) for ts in a.span())
+    apart = min(abs(found.clock_map.at(ts) - known.at(ts)) for ts in a.span())
     return found if apart > least else None, ()
 
 
@@ -109,9 +109,9 @@ def _resolutions(a: ClockInput, b: ClockInput) -> int:
     return a.domain.resolution_ns + b.domain.resolution_ns
 
 
-def _names_fit_at_several(found: PairEstimate) -> bool:
+def _names_fit_at_several(pair: PairEstimate) -> bool:
     """Return whether named events fit at several offsets."""
-    return found.estimate.verdict is Verdict.AMBIGUOUS and found.estimate.method is Method.SEQUENCE
+    return pair.estimate.verdict is Verdict.AMBIGUOUS and pair.estimate.method is Method.SEQUENCE
 
 
 def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
@@ -121,9 +121,9 @@ def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
     if len(pair.estimate.rivals) >= MOST_RIVALS:
         return True  # there may be more than are listed
     start = pair.a.span()[0]
-    apart, sign = pair.way.at(start) - stated.at(start), -1 if pair.swapped else 1
+    apart, sign = pair.clock_map.at(start) - stated.at(start), -1 if pair.swapped else 1
     all_apart = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
-    return any(abs(one) <= allowed + (pair.way.bound_ns or _LEAST_CONTRADICTION_NS) for one in all_apart)
+    return any(abs(one) <= allowed + (pair.clock_map.bound_ns or _LEAST_CONTRADICTION_NS) for one in all_apart)
 
 
 def _sources_of(known: ClockMap) -> Message | str:
@@ -143,7 +143,7 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
     Raises:
         InconsistentClocks: no other zone of a guessed local time explains the contradiction.
     """
-    apart = pair.way.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
+    apart = pair.clock_map.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
     moves = [(side, apart if side is pair.a else -apart) for side in assumed or [pair.a]]
     options: list[Message] = []
     for side, move in moves:
@@ -169,21 +169,21 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
     )
 
 
-def refuse_early_work(host: ClockInput, device: ClockInput, ways: tuple[ClockMap, ClockMap]) -> None:
+def refuse_early_work(host: ClockInput, device: ClockInput, maps: tuple[ClockMap, ClockMap]) -> None:
     """Refuse what files state of two clocks if work of a device starts before the calls that launched it.
 
     Args:
         host, device: the clock of the calls, and that of the work.
-        ways: the maps of both to one clock.
+        maps: the maps of both to one clock.
 
     Raises:
         InconsistentClocks: work starts too early by more than the bounds of the files.
     """
-    known = ways[0].then(ways[1].inverse())
+    known = maps[0].then(maps[1].inverse())
     if known.verdict is not Verdict.OK or known.by_user:
         return
     allowed = _allowed_ns(known, host, device)
-    early = early_work(host.trace, host.clock, device.trace, device.clock, ways, allowed)
+    early = early_work(host.trace, host.clock, device.trace, device.clock, maps, allowed)
     if early is not None:
         text = Text.WORK_TOO_EARLY(
             host=host.name, device=device.name, by=_sources_of(known), early=early[0], most=allowed
@@ -230,36 +230,36 @@ class Doubt:
 
 
 def doubts(
-    inputs: Inputs, ways: Ways, policy: Policy, pairs: Sequence[PairEstimate]
+    inputs: Inputs, maps: Maps, policy: Policy, pairs: Sequence[PairEstimate]
 ) -> tuple[list[PairEstimate], list[tuple[Key, Message]]]:
     """Return new estimates that contradict the user, and a warning for each clock that they contradict.
 
     Args:
         inputs: the clocks.
-        ways: their maps to trace time.
+        maps: their maps to trace time.
         policy: which names mean the same work.
         pairs: the earlier estimates; these pairs are not compared again.
     """
-    placed = [one for one in inputs.clocks if is_timed(one, ways)]
+    placed = [one for one in inputs.clocks if is_timed(one, maps)]
     many = len({one.index for one in placed}) > ALL_PAIRS
     warnings: dict[Key, Message] = {}
     new: list[PairEstimate] = []
     for a, b in combinations(placed, 2):
-        if a.index == b.index or not (ways[a.key].by_user or ways[b.key].by_user) or of_one_tool(a, b):
+        if a.index == b.index or not (maps[a.key].by_user or maps[b.key].by_user) or of_one_tool(a, b):
             continue
         if of_other_pids(a, b, inputs.clocks) or (many and of_other_events(a, b, pairs)):
             continue
-        stated = ways[a.key].then(ways[b.key].inverse())
+        stated = maps[a.key].then(maps[b.key].inverse())
         found = _doubt(a, b, stated, policy.names, [*pairs, *new], inputs.stated.instants)
         if found is not None:
             new += [] if found.pair in pairs else [found.pair]
-            one = b if ways[b.key].by_user else a
+            one = b if maps[b.key].by_user else a
             warnings.setdefault(one.key, found.warning(one))
     files = host_and_device(inputs.traces)
     hosts, devices = ([one for one in placed if files and one.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
-        both = ways[host.key], ways[device.key]
-        by_user = [one for one, way in zip((host, device), both, strict=True) if way.by_user]
+        both = maps[host.key], maps[device.key]
+        by_user = [one for one, clock_map in zip((host, device), both, strict=True) if clock_map.by_user]
         allowed = _allowed_ns(both[0].then(both[1].inverse()), host, device)
         sides = host.trace, host.clock, device.trace, device.clock
         early = early_work(*sides, both, allowed) if by_user else None
@@ -299,7 +299,7 @@ def _doubt(
     allowed = within + _resolutions(a, b)
     if found.estimate.verdict is not Verdict.OK:
         bounds = (replace(stated, bound_ns=max(stated.bound_ns or 0, within)) for within in _NEAR_NS)
-        near = [pair for way in bounds if (pair := estimate_pair(a, b, way, names)) is not None]
+        near = [pair for clock_map in bounds if (pair := estimate_pair(a, b, clock_map, names)) is not None]
         certain = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
         if not certain:
             if _names_fit_at_several(found):
@@ -307,22 +307,22 @@ def _doubt(
             is_weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
             if not is_weak or _fits(found, stated, allowed):
                 return None
-            at_start, at_end = (found.way.at(ts) - stated.at(ts) for ts in found.a.span())
-            allowed += found.way.bound_ns or _LEAST_CONTRADICTION_NS
+            at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in found.a.span())
+            allowed += found.clock_map.bound_ns or _LEAST_CONTRADICTION_NS
             return Doubt(found, at_start, at_end, allowed, is_weak=True)
         found = certain[0]
-    if found.way.bound_ns is None:
+    if found.clock_map.bound_ns is None:
         return None
     times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span()
-    at_start, at_end = (found.way.at(ts) - stated.at(ts) for ts in times)
-    allowed += found.way.bound_ns
+    at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in times)
+    allowed += found.clock_map.bound_ns
     return Doubt(found, at_start, at_end, allowed) if max(abs(at_start), abs(at_end)) > allowed else None
 
 
 def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
     """Return whether an estimate contradicts an anchor between its two clocks, beyond the bounds of both."""
     return any(
-        abs(pair.way.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _resolutions(pair.a, pair.b)
+        abs(pair.clock_map.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _resolutions(pair.a, pair.b)
         for one in instants
         if (one.one, one.other) == pair.keys
     )

@@ -17,7 +17,7 @@ from traceconv.align.inputs import ClockInput, Inputs, Policy
 from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
-from traceconv.align.placement import Placed, beside, not_aligned, related_ways, taken_as_best
+from traceconv.align.placement import Placed, beside, not_aligned, related_maps, taken_as_best
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
@@ -29,17 +29,17 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
         AmbiguousAlignment: the events of a clock fit at several offsets.
         InconsistentClocks: files, user and events contradict each other.
     """
-    overruled, warnings = _overruled(findings.found)
+    overruled, warnings = _overruled(findings.estimates)
     accepted = [
         without_drifts(finding.pair) if finding.known is None else finding.pair
-        for finding in findings.found
+        for finding in findings.estimates
         if finding.pair.taken
     ]
     related = relate_all(findings.clocks, accepted, inputs.graph, inputs.target, overruled)
     left_out = {pair.keys for pair in related.left_out}
     pairs = [
         replace(finding.pair, taken=finding.pair.taken and finding.pair.keys not in left_out)
-        for finding in findings.found
+        for finding in findings.estimates
     ]
     settled = _settled(inputs, findings.clocks, pairs, related.graph, policy)
     return replace(settled, warnings=[*findings.warnings, *warnings, *related.warnings, *settled.warnings])
@@ -55,8 +55,8 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, M
     warnings: list[tuple[Key, Message]] = []
     for finding in findings:
         if finding.known is not None:
-            both = zip((finding.pair.a, finding.pair.b), finding.ways, strict=True)
-            assumed = [clock for clock, way in both if way.verdict is Verdict.ASSUMED]
+            both = zip((finding.pair.a, finding.pair.b), finding.maps, strict=True)
+            assumed = [clock for clock, clock_map in both if clock_map.verdict is Verdict.ASSUMED]
             wrong, text = moved_by_zone(finding.pair, finding.known, assumed)
             overruled.add(wrong.key)
             warnings.append((wrong.key, text))
@@ -107,7 +107,8 @@ def relate_all(
     stated = _stated_edges(clocks, graph, target, {number[key] for key in overruled})
     edges = list(stated)
     edges += [
-        Edge(number[pair.a.key], number[pair.b.key], pair.way, pair.a.span(), back_way=pair.back) for pair in accepted
+        Edge(number[pair.a.key], number[pair.b.key], pair.clock_map, pair.a.span(), back_way=pair.back)
+        for pair in accepted
     ]
     solution = solve(edges, len(clocks))
     if solution.verdict is Verdict.INCONSISTENT:
@@ -117,7 +118,7 @@ def relate_all(
     kept = [pair for row, pair in enumerate(accepted, len(stated)) if row not in solution.dropped]
     for pair in kept:
         if not solution.loops or number[pair.a.key] not in solution.maps:
-            graph.relate(pair.a.domain, pair.b.domain, pair.way, pair.back)
+            graph.relate(pair.a.domain, pair.b.domain, pair.clock_map, pair.back)
     if solution.loops:
         for at in sorted({number[key] for pair in kept for key in pair.keys} & set(solution.maps)):
             graph.relate(clocks[at].domain, target, solution.maps[at])
@@ -151,16 +152,18 @@ def _stated_edges(
             placed.add(at)
             edges.append(_stated_edge(at, root, known[one.domain], one))
             if known[one.domain].two_hosts:
-                on_host = {its: way for its, way in graph.maps_to(one.domain).items() if not way.two_hosts}
+                on_host = {
+                    its: clock_map for its, clock_map in graph.maps_to(one.domain).items() if not clock_map.two_hosts
+                }
                 same = [n for n, other in enumerate(clocks) if n not in placed and other.domain in on_host]
                 edges += [_stated_edge(n, at, on_host[clocks[n].domain], clocks[n]) for n in same]
                 placed.update(same)
     return edges
 
 
-def _stated_edge(at: int, root: int, way: ClockMap, clock: ClockInput) -> Edge:
+def _stated_edge(at: int, root: int, clock_map: ClockMap, clock: ClockInput) -> Edge:
     """Return the edge from one clock to another one, by their numbers; it is exact unless it was assumed."""
-    return Edge(at, root, way, clock.span(), way.by_user or way.verdict is Verdict.OK)
+    return Edge(at, root, clock_map, clock.span(), clock_map.by_user or clock_map.verdict is Verdict.OK)
 
 
 def _inconsistent(
@@ -204,7 +207,7 @@ def _dropped(
     apart = abs(worst.misclosure_ns)
     first = len(edges) - len(accepted)
     if row < first:
-        return [(clocks[edges[row].a].key, Text.ASSUMED_IS_OFF(method=edges[row].way.method, apart=apart))]
+        return [(clocks[edges[row].a].key, Text.ASSUMED_IS_OFF(method=edges[row].clock_map.method, apart=apart))]
     pair = accepted[row - first]
     text = Text.PAIR_LEFT_OUT(a=pair.a.name, b=pair.b.name, apart=apart)
     return [(key, text) for key in pair.keys]
@@ -237,8 +240,8 @@ def _settled(
         fitting = [pair for pair in tried if pair.has_offset]
         if policy.on_ambiguous == "best" and fitting:
             best = min(fitting, key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.matches))
-            way = replace(without_drifts(best).way, bound_ns=None)
-            graph.relate(best.a.domain, best.b.domain, way)
+            clock_map = replace(without_drifts(best).clock_map, bound_ns=None)
+            graph.relate(best.a.domain, best.b.domain, clock_map)
             found = [replace(pair, taken=pair.taken or pair is best) for pair in found]
             warnings.append((one.key, taken_as_best(best, one)))
         elif policy.on_ambiguous == "separate":
@@ -257,4 +260,4 @@ def _settled(
                         hint=Text.SETTLE_AMBIGUITY(files=(pair.a.path, pair.b.path)),
                         pairs=found,
                     )
-    return Placed(related_ways(inputs, graph), found, warnings)
+    return Placed(related_maps(inputs, graph), found, warnings)

@@ -29,8 +29,8 @@ from traceconv.model.trace import I32, I64, Trace, occurring
 #: A clock of an input: the number of the input, and the number of the clock in its trace.
 Key = tuple[int, int]
 #: A warning for a clock.
-Said = tuple[Key, Message]
-Warnings = Sequence[Said]
+ClockWarning = tuple[Key, Message]
+Warnings = Sequence[ClockWarning]
 #: The clock domains that --clock can name.
 STATED_CLOCKS = {
     ClockKind.REALTIME: REALTIME,
@@ -82,9 +82,9 @@ def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:
     if len(maps) == 1 and (clocks == next(iter(maps))).all():
         return next(iter(maps.values())).apply(ts)
     mapped = ts.copy()
-    for clock, way in maps.items():
+    for clock, clock_map in maps.items():
         is_on_clock = clocks == int(clock)
-        mapped[is_on_clock] = way.apply(ts[is_on_clock])
+        mapped[is_on_clock] = clock_map.apply(ts[is_on_clock])
     return mapped
 
 

@@ -18,7 +18,7 @@ from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
 from traceconv.align.input_warnings import same_recording
-from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, is_timed, of_other_pids
+from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, of_other_pids
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
@@ -32,14 +32,14 @@ _LOOKED_AT = 200
 
 def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     """Return the clocks on trace time, also those of logs without times that durations place inside other inputs."""
-    hosts = {one: placed.ways[one.key] for one in inputs.clocks if is_timed(one, placed.ways)}
-    ways, pairs, warnings = dict(placed.ways), list(placed.pairs), list(placed.warnings)
+    hosts = {one: placed.maps[one.key] for one in inputs.clocks if is_timed(one, placed.maps)}
+    maps, pairs, warnings = dict(placed.maps), list(placed.pairs), list(placed.warnings)
     placements: dict[int, Placement] = {}
     for index in range(len(inputs.traces)):
         alone = [one for one in inputs.of(index) if one.domain.run is Run.NONE]
-        if not alone or is_related(inputs, placed.ways, index):
+        if not alone or is_related(inputs, placed.maps, index):
             continue
-        around = {one: way for one, way in hosts.items() if not of_other_pids(alone[0], one, inputs.clocks)}
+        around = {one: clock_map for one, clock_map in hosts.items() if not of_other_pids(alone[0], one, inputs.clocks)}
         tried = _tried(alone[0], around, policy.names, same_run=policy.same_run)
         best, placement = _best(tried)
         accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
@@ -47,20 +47,20 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             placements[index] = placement
             step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
-            way = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
+            clock_map = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
             texts = [] if accepted else [taken_as_best(best, best.b)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate" and hosts:
-            way, texts = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
+            clock_map, texts = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
         else:
             pairs += tried
             continue
         pairs += tried
         for one in alone:
-            ways[one.key] = replace(way, offset_ns=way.offset_ns - one.span()[0])
+            maps[one.key] = replace(clock_map, offset_ns=clock_map.offset_ns - one.span()[0])
             warnings += [(one.key, text) for text in texts]
-    warnings += _shared_slices(inputs.traces, placements, ways)
-    return Placed(ways, pairs, warnings, placements)
+    warnings += _shared_slices(inputs.traces, placements, maps)
+    return Placed(maps, pairs, warnings, placements)
 
 
 def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement | None]:
@@ -73,7 +73,7 @@ def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement
     return None, None
 
 
-def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], ways: Ways) -> Warnings:
+def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], maps: Maps) -> Warnings:
     """Return a warning for each two logs of one tool that lie in the same slices.
 
     A tool prints each event once, so one of the two logs is of another run.
@@ -86,7 +86,7 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
         same_kind = placements[one].host == placements[other].host and sources[0].format == sources[1].format
         if same_kind and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
             names = {one: sources[1].name, other: sources[0].name}
-            found += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in ways if key[0] in names]
+            found += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in maps if key[0] in names]
     return found
 
 
@@ -113,9 +113,9 @@ def _tried(
         rows = None
         if estimate.pairs is not None:
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        way = ClockMap(steps=(Step(Text.COMPARED_DURATIONS(), Provenance.ESTIMATED),), verdict=estimate.verdict)
+        clock_map = ClockMap(steps=(Step(Text.COMPARED_DURATIONS(), Provenance.ESTIMATED),), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
-        found.append(PairEstimate(host, guest, estimate, *zeros, way, rows=rows))
+        found.append(PairEstimate(host, guest, estimate, *zeros, clock_map, rows=rows))
     found.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
     accepted = [pair for pair in found if is_accepted(pair.estimate, same_run=same_run)]
     rivals = [pair for pair in accepted[1:] if _is_rival(pair, accepted[0], hosts)]
@@ -126,7 +126,7 @@ def _tried(
         replace(
             pair,
             estimate=replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why),
-            way=replace(pair.way, verdict=Verdict.AMBIGUOUS),
+            clock_map=replace(pair.clock_map, verdict=Verdict.AMBIGUOUS),
         )
         for pair in accepted
     ]

@@ -36,12 +36,12 @@ class Finding:
     Attributes:
         pair: the estimate, with whether it is used.
         known: the map from a to b by the files, if the estimate contradicts it; None if it does not.
-        ways: in that case the maps of both clocks to trace time by the files.
+        maps: in that case the maps of both clocks to trace time by the files.
     """
 
     pair: PairEstimate
     known: ClockMap | None = None
-    ways: tuple[ClockMap, ...] = ()
+    maps: tuple[ClockMap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Findings:
 
     Attributes:
         clocks: the clocks that were compared.
-        found: the estimates, one for each pair that has one.
+        estimates: the estimates, one for each pair that has one.
         warnings: warnings, each with its clock.
     """
 
     clocks: Sequence[ClockInput] = ()
-    found: Sequence[Finding] = ()
+    estimates: Sequence[Finding] = ()
     warnings: Warnings = ()
 
 
@@ -75,9 +75,9 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
     stated = _Relations(graph, inputs.target)
     files = host_and_device(inputs.traces)
     for host, device in product(*([one for one in clocks if one.index == file] for file in files)) if files else ():
-        way = stated.between(host, device)
-        if way is not None:
-            refuse_early_work(host, device, (way, ClockMap()))
+        clock_map = stated.between(host, device)
+        if clock_map is not None:
+            refuse_early_work(host, device, (clock_map, ClockMap()))
     all_pairs = len({one.index for one in clocks}) <= ALL_PAIRS
     found: list[Finding] = []
     warnings: list[tuple[Key, Message]] = []
@@ -101,7 +101,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
                 found.append(finding)
                 if finding.pair.taken and finding.known is None:
                     pair = without_drifts(finding.pair)
-                    graph.relate(a.domain, b.domain, pair.way, pair.back)
+                    graph.relate(a.domain, b.domain, pair.clock_map, pair.back)
                     certain.append(pair)
                     progress = True
     return Findings(clocks, found, warnings)
@@ -129,14 +129,16 @@ def _compared(
     exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS
     pair = None if exact else estimate_pair(a, b, rough, policy.names)
     accepted = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
-    if accepted and pair is not None and pair.way.verdict is Verdict.UNVERIFIED:
-        pair = replace(pair, way=replace(pair.way, verdict=Verdict.ASSUMED))  # the user states that it is one run
+    if accepted and pair is not None and pair.clock_map.verdict is Verdict.UNVERIFIED:
+        pair = replace(
+            pair, clock_map=replace(pair.clock_map, verdict=Verdict.ASSUMED)
+        )  # the user states that it is one run
     warnings: Warnings = ()
     if rough is not None and (not accepted or rough.bound_ns is None):
         against, warnings = contradiction(a, b, rough, policy, pair)
         if against is not None:
-            ways = known.maps[a.domain], known.maps[b.domain]
-            return Finding(replace(against, taken=True), rough, ways), warnings
+            maps = known.maps[a.domain], known.maps[b.domain]
+            return Finding(replace(against, taken=True), rough, maps), warnings
     if pair is None:
         return None, warnings
     taken = accepted and not contradicts_anchor(pair, inputs.stated.instants)
@@ -158,13 +160,13 @@ class _Relations:
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from one clock to another; None unless both are related to trace time."""
-        way, its_way = self.maps.get(one.domain), self.maps.get(other.domain)
-        if way is None or its_way is None:
+        clock_map, its_way = self.maps.get(one.domain), self.maps.get(other.domain)
+        if clock_map is None or its_way is None:
             return None
-        if way.two_hosts and its_way.two_hosts and one.wall == other.wall:
+        if clock_map.two_hosts and its_way.two_hosts and one.wall == other.wall:
             on_host = self._graph.maps_to(one.wall)
-            way, its_way = on_host.get(one.domain, way), on_host.get(other.domain, its_way)
-        return way.then(its_way.inverse())
+            clock_map, its_way = on_host.get(one.domain, clock_map), on_host.get(other.domain, its_way)
+        return clock_map.then(its_way.inverse())
 
 
 def without_drifts(pair: PairEstimate) -> PairEstimate:
@@ -174,12 +176,14 @@ def without_drifts(pair: PairEstimate) -> PairEstimate:
     """
     if not (pair.a.correction.steps or pair.b.correction.steps):
         return pair
-    middle, bound = sum(pair.a.span()) // 2, pair.way.bound_ns
+    middle, bound = sum(pair.a.span()) // 2, pair.clock_map.bound_ns
     if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
         middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
-    at, at_other = pair.a.correction.at(middle), pair.b.correction.at(pair.way.at(middle))
-    way = ClockMap(at_other - at, bound, pair.way.steps, pair.way.verdict, rests_on=pair.way.rests_on)
-    return replace(pair, way=way, back_bound_ns=way.bound_ns)
+    at, at_other = pair.a.correction.at(middle), pair.b.correction.at(pair.clock_map.at(middle))
+    clock_map = ClockMap(
+        at_other - at, bound, pair.clock_map.steps, pair.clock_map.verdict, rests_on=pair.clock_map.rests_on
+    )
+    return replace(pair, clock_map=clock_map, back_bound_ns=clock_map.bound_ns)
 
 
 def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph) -> bool:

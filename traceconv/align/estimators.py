@@ -46,8 +46,8 @@ from traceconv.align.names import NameMap
 from traceconv.align.nesting import ThreadStretches
 from traceconv.align.pairs import (
     PairEstimate,
-    both_ways,
     common_times,
+    in_both_orders,
     pair_estimate,
     refused_unless_narrower,
     rests_on,
@@ -112,30 +112,30 @@ class Known:
         offsets = [(known.at(ts) - zeros[1]) / (1 + drift) - (ts - zeros[0]) for ts in times]
         return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
 
-    def without_drift(self, seen: _Timed) -> _Timed:
+    def without_drift(self, timed: _Timed) -> _Timed:
         """Return events of clock y with the times that they would have without the known drift."""
         rate = 1 + self.drift
         if not self.drift:
-            return seen
-        if isinstance(seen, Events):
-            return replace(seen, start=seen.start / rate, dur=seen.dur / rate)
-        if isinstance(seen, Samples):
-            return replace(seen, t=seen.t / rate)
-        if isinstance(seen, Bins):
-            return replace(seen, edge=seen.edge / rate)
-        if isinstance(seen, ThreadStretches):
-            return replace(seen, calls=self.without_drift(seen.calls))
-        return replace(seen, begin=seen.begin / rate, end=seen.end / rate)
+            return timed
+        if isinstance(timed, Events):
+            return replace(timed, start=timed.start / rate, dur=timed.dur / rate)
+        if isinstance(timed, Samples):
+            return replace(timed, t=timed.t / rate)
+        if isinstance(timed, Bins):
+            return replace(timed, edge=timed.edge / rate)
+        if isinstance(timed, ThreadStretches):
+            return replace(timed, calls=self.without_drift(timed.calls))
+        return replace(timed, begin=timed.begin / rate, end=timed.end / rate)
 
-    def with_drift(self, found: Estimate) -> Estimate:
+    def with_drift(self, estimate: Estimate) -> Estimate:
         """Return the estimate for clock y, from the one for its times without drift."""
         if not self.drift:
-            return found
-        rate, moved, landscape = 1 + self.drift, self.drift * found.line.x0, found.landscape
+            return estimate
+        rate, moved, landscape = 1 + self.drift, self.drift * estimate.line.x0, estimate.landscape
         return replace(
-            found,
-            chain=Chain(tuple(map(self._line, found.chain.lines))),
-            rivals=tuple(Rival(rate * rival.offset_ns + moved, rival.score) for rival in found.rivals),
+            estimate,
+            chain=Chain(tuple(map(self._line, estimate.chain.lines))),
+            rivals=tuple(Rival(rate * rival.offset_ns + moved, rival.score) for rival in estimate.rivals),
             landscape=landscape and (rate * landscape[0] + moved, landscape[1]),
         )
 
@@ -209,8 +209,8 @@ class DuplicateEstimator:
             return None
         events = sum(len(table.ts) for _, table in a.trace.timed_tables())
         estimate = Estimate(self.method, Verdict.OK, Text.ALL_EQUAL(events=events), matches=events)
-        way = ClockMap(0, 0, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
-        return PairEstimate(a, b, estimate, 0, 0, way, 0, known)
+        clock_map = ClockMap(0, 0, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
+        return PairEstimate(a, b, estimate, 0, 0, clock_map, 0, known)
 
 
 # -- launches on a host, and the device work with the same correlation ids --------------------------------------------
@@ -229,7 +229,7 @@ class LaunchEstimator:
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         """Return the estimate by launches in one trace of device work in the other one; either may be the host."""
-        found = both_ways(_by_launches, a, b, known)
+        found = in_both_orders(_by_launches, a, b, known)
         return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
 
 
@@ -327,11 +327,11 @@ class ActivityEstimator:
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         """Return the first certain estimate, else the best one; refused if two are certain of different offsets."""
-        found = both_ways(_by_activity, a, b, known)
+        found = in_both_orders(_by_activity, a, b, known)
         certain = [pair for pair in found if not pair.estimate.verdict.refused]
         middle = sum(a.span()) // 2
         for pair in certain:
-            apart = abs(pair.way.at(middle) - certain[0].way.at(middle))
+            apart = abs(pair.clock_map.at(middle) - certain[0].clock_map.at(middle))
             if apart > 2 * (pair.bound_ns + certain[0].bound_ns):
                 estimate = Estimate(certain[0].estimate.method, Verdict.AMBIGUOUS, Text.VIEWS_APART())
                 return replace(certain[0], estimate=estimate)
@@ -353,11 +353,11 @@ def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[P
     return [*_by_gaps(a, b, known, found[: len(labelled)]), *found]
 
 
-def _compared(slices: Events, seen: Samples | Bins, before: Known) -> Estimate:
+def _compared(slices: Events, activity: Samples | Bins, before: Known) -> Estimate:
     """Return the estimate for slices and one view."""
-    if isinstance(seen, Samples):
-        return align_samples(slices, before.without_drift(seen), before.prior)
-    return align_bins(slices, before.without_drift(seen), before.prior)
+    if isinstance(activity, Samples):
+        return align_samples(slices, before.without_drift(activity), before.prior)
+    return align_bins(slices, before.without_drift(activity), before.prior)
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
@@ -394,10 +394,10 @@ def _half_width(pair: PairEstimate) -> float:
     return np.inf if region is None else region.width(region.x0) / 2
 
 
-def _offset(sampled: SampledThreads, way: ClockMap) -> float:
+def _offset(sampled: SampledThreads, clock_map: ClockMap) -> float:
     """Return the offset of a map in the middle of the samples, between times that count from both zeros, ns."""
     middle = sampled.zero_ns + round(max(float(np.median(samples)) for _, samples in sampled.threads))
-    return float(middle - way.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
+    return float(middle - clock_map.inverse().at(middle) - sampled.zero_ns + sampled.zero_reads_ns)
 
 
 def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
@@ -406,7 +406,7 @@ def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bo
     Windows that overlap are joined.
     """
     around = [
-        (_offset(sampled, pair.way) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
+        (_offset(sampled, pair.clock_map) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
         if pair.estimate.landscape is not None
         for away in (0, *(() if certain else pair.rival_offsets()))

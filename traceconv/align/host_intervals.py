@@ -115,12 +115,12 @@ def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
     length[:, 0] = 0
     through = np.zeros((instants, hosts), np.int64)
     for _ in range(hosts + 1):
-        ways = most + length[:, None, :]
-        best = np.min(ways, axis=2)
+        maps = most + length[:, None, :]
+        best = np.min(maps, axis=2)
         shorter = best < length - _ROUNDING
         if not np.any(shorter):
             return length, []
-        through[shorter] = np.argmin(ways, axis=2)[shorter]
+        through[shorter] = np.argmin(maps, axis=2)[shorter]
         length[shorter] = best[shorter]
     number, host = (int(one[0]) for one in np.nonzero(shorter))
     following = through[number].tolist()

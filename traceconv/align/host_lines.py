@@ -85,17 +85,17 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
     return HostLines(base, ahead, drift)
 
 
-def map_of_host(found: HostIntervals, level: HostIntervals, lines: HostLines, host: int) -> ClockMap:
+def map_of_host(intervals: HostIntervals, level: HostIntervals, lines: HostLines, host: int) -> ClockMap:
     """Return the map from a host to the first one: its line, moved or turned as little as the intervals require.
 
     Args:
-        found: the limits of the offset of the host against its line.
+        intervals: the limits of the offset of the host against its line.
         level: the same limits under the assumptions of no drift against the line and exact records; ignored if they
             contradict each other.
         lines: the lines of the hosts.
         host: the number of the host.
     """
-    least, most, at = found.least[:, host], found.most[:, host], found.instants
+    least, most, at = intervals.least[:, host], intervals.most[:, host], intervals.instants
     drawn = np.zeros(len(at))
     if not level.contradicting:
         drawn += min(max(0.0, float(level.least[0, host])), float(level.most[0, host]))

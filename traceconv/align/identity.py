@@ -146,14 +146,14 @@ class Identity:
 
     Attributes:
         why: the reason to join them or to keep them apart.
-        seen: if joined: the process, or the thread of an unknown process, then the tracks of one other input that join
-            it. If apart: the tracks, then those they could be joined with. Threads whose process no input states are
-            all listed.
+        tracks: if joined: the process, or the thread of an unknown process, then the tracks of one other input that
+            join it. If apart: the tracks, then those they could be joined with. Threads whose process no input states
+            are all listed.
         basis: the basis on which both are taken to be of one machine; None if not needed.
     """
 
     why: By | Why
-    seen: tuple[Seen, ...]
+    tracks: tuple[Seen, ...]
     basis: Basis | None = None
 
 
@@ -162,26 +162,26 @@ class Together:
     """The processes and threads that several inputs share, then those that stay apart though they look the same."""
 
     recordings: list[Recording] = field(default_factory=list)
-    found: list[Identity] = field(default_factory=list)
+    identities: list[Identity] = field(default_factory=list)
 
     def without(self, inputs: Collection[int]) -> Together:
         """Return a copy without the results that rest on the times of some inputs."""
-        left = [one for one in self.found if not {seen.input for seen in one.seen}.intersection(inputs)]
+        left = [one for one in self.identities if not {seen.input for seen in one.tracks}.intersection(inputs)]
         return Together(self.recordings, left)
 
     def describe(self) -> list[str]:
         """Return a line for each file that joined a process, and for each result that stays apart."""
         same: dict[object, list[Identity]] = defaultdict(list)
-        for number, one in enumerate(self.found):
+        for number, one in enumerate(self.identities):
             # the reason holds for all processes of these inputs
             of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
             if one.why is not Why.UNSAID:
-                same[one.why, tuple(seen.input for seen in one.seen), 0 if of_files else number].append(one)
+                same[one.why, tuple(seen.input for seen in one.tracks), 0 if of_files else number].append(one)
         return [str(_words(self.recordings, ones)) for ones in same.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members for the report and the metadata of the output."""
-        return [_as_json(self.recordings, one) for one in self.found]
+        return [_as_json(self.recordings, one) for one in self.identities]
 
 
 # -- what inputs show -----------------------------------------------------------------------------------------------
@@ -286,11 +286,11 @@ def identified(view: View) -> Together:
     return Together(view.recordings, sorted(found, key=lambda one: isinstance(one.why, Why)))
 
 
-def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
+def _by_number(view: View, members: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
     """Join processes or threads of equal number on one machine at about the same time."""
     processes: list[Process] = []
     found: list[Identity] = []
-    for same in _grouped(seen, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
+    for same in _grouped(members, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
         for run in _runs(same, REUSE_NS):
             clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
             processes += clusters
@@ -300,43 +300,43 @@ def _by_number(view: View, seen: Iterable[Seen], by: By) -> tuple[list[Process],
     return processes, found
 
 
-def _clusters(view: View, seen: Sequence[Seen]) -> tuple[list[Process], list[Identity]]:
+def _clusters(view: View, members: Sequence[Seen]) -> tuple[list[Process], list[Identity]]:
     """Join tracks of equal number and time, and return the groups and those that stay apart.
 
     Two that can be the same are joined, unless one of them could also be the same as a third one that the other cannot
     be.
     """
-    bars = {frozenset(pair): why for pair in combinations(seen, 2) if (why := view.bar(*pair)) is not None}
+    bars = {frozenset(pair): why for pair in combinations(members, 2) if (why := view.bar(*pair)) is not None}
     clusters: dict[object, Process] = defaultdict(list)
     apart: list[Identity] = []
-    for one in seen:
-        near = [other for other in seen if frozenset((one, other)) not in bars]
+    for one in members:
+        near = [other for other in members if frozenset((one, other)) not in bars]
         clear = all(frozenset(pair) not in bars for pair in combinations(near, 2))
         clusters[frozenset(near) if clear else one].append(one)
         if not clear and len({other.input for other in near}) > 1:
             apart.append(Identity(Why.SEVERAL, (one, *(other for other in near if other != one))))
     for why in (Why.RANKS, Why.TWICE):
-        apart += _apart(why, seen, {pair for pair, its in bars.items() if its is why})
+        apart += _apart(why, members, {pair for pair, its in bars.items() if its is why})
     return list(clusters.values()), apart
 
 
-def _not_of_one_machine(view: View, seen: Sequence[Seen]) -> Iterator[Identity]:
+def _not_of_one_machine(view: View, members: Sequence[Seen]) -> Iterator[Identity]:
     """Yield processes of equal pid and time that are not known to be of one machine, or known not to be."""
-    for number, one in enumerate(seen):
-        for other in seen[:number]:
+    for number, one in enumerate(members):
+        for other in members[:number]:
             if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
                 yield Identity(Why.UNSAID, (one, other))
                 break
-    real = [one for one in seen if view.recordings[one.input].source.real_ids]
+    real = [one for one in members if view.recordings[one.input].source.real_ids]
     pairs = [(one, other) for one, other in combinations(real, 2) if gap(one.span, other.span) < 0]
     yield from _apart(Why.MACHINES, real, {frozenset(pair) for pair in pairs if view.bar(*pair) is Why.MACHINES})
 
 
-def _apart(why: Why, seen: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Identity]:
+def _apart(why: Why, members: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Identity]:
     """Yield the results for pairs that stay apart for one reason: each track with those that it stays apart from."""
-    for number, one in enumerate(seen):
-        others = [other for other in seen[number + 1 :] if frozenset((one, other)) in pairs]
-        if others and not any(frozenset((before, one)) in pairs for before in seen[:number]):
+    for number, one in enumerate(members):
+        others = [other for other in members[number + 1 :] if frozenset((one, other)) in pairs]
+        if others and not any(frozenset((before, one)) in pairs for before in members[:number]):
             yield Identity(why, (one, *others))
 
 
@@ -443,11 +443,11 @@ def _moved(by: By, process: Seen, bases: Bases) -> list[Identity]:
     return [Identity(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
 
 
-def _runs(seen: Iterable[Seen], pause: float) -> list[list[Seen]]:
+def _runs(members: Iterable[Seen], pause: float) -> list[list[Seen]]:
     """Group tracks whose spans follow each other within `pause` (ns); each group is in order of inputs and tracks."""
     runs: list[list[Seen]] = []
     until = 0
-    for one in sorted(seen, key=attrgetter("span", "input")):
+    for one in sorted(members, key=attrgetter("span", "input")):
         if not runs or one.span[0] - until > pause:
             runs.append([])
             until = one.span[1]
@@ -459,10 +459,10 @@ def _runs(seen: Iterable[Seen], pause: float) -> list[list[Seen]]:
 _IN_ORDER = attrgetter("input", "track")
 
 
-def _grouped(seen: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[Seen]]:
+def _grouped(members: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[Seen]]:
     """Return the items grouped by key, groups in order of their first item."""
     groups: dict[object, list[Seen]] = defaultdict(list)
-    for one in seen:
+    for one in members:
         groups[key(one)].append(one)
     return list(groups.values())
 
@@ -475,15 +475,15 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message
     if isinstance(same[0].why, Why):
         return _apart_words(recordings, same)
     (one,) = same
-    into, moved = (recordings[seen.input].source.name for seen in one.seen[:2])
-    name = _name(one.seen[0])
+    into, moved = (recordings[seen.input].source.name for seen in one.tracks[:2])
+    name = _name(one.tracks[0])
     if one.why is By.CALLS:
         return Text.ONE_PROCESS(name=name, into=into, moved=moved, why=Text.ITS_CALLS_INSIDE())
     why = _basis_words(recordings, one)
-    if one.why is By.TID and not one.seen[0].is_process:
+    if one.why is By.TID and not one.tracks[0].is_process:
         return Text.ONE_THREAD(name=name, into=into, moved=moved, why=why)
     if one.why is By.TID:
-        return Text.ONE_PROCESS_OF_THREADS(name=name, into=into, moved=moved, threads=_name(*one.seen[1:]), why=why)
+        return Text.ONE_PROCESS_OF_THREADS(name=name, into=into, moved=moved, threads=_name(*one.tracks[1:]), why=why)
     return Text.ONE_PROCESS(
         name=name, into=into, moved=moved, why=why if one.why is By.PID else Text.ONLY_WRITER(machine=why)
     )
@@ -491,7 +491,7 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message
 
 def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
     """Return the words for the basis on which both are of one machine."""
-    sides = [recordings[seen.input] for seen in one.seen[:2]]
+    sides = [recordings[seen.input] for seen in one.tracks[:2]]
     a, b = (side.machine.host for side in sides)
     if one.basis is Basis.HOST:
         return Text.BOTH_OF_HOST(host=a)
@@ -511,18 +511,20 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
 def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
     """Return the sentence for tracks that stay apart in the same files for the same reason."""
     one = same[0]
-    recordings_of = [recordings[seen.input] for seen in one.seen]
-    file, name = recordings_of[0].source.name, _name(one.seen[0])
+    recordings_of = [recordings[seen.input] for seen in one.tracks]
+    file, name = recordings_of[0].source.name, _name(one.tracks[0])
     if one.why is Why.SEVERAL:
-        others = zip(one.seen[1:], recordings_of[1:], strict=True)
+        others = zip(one.tracks[1:], recordings_of[1:], strict=True)
         meant = [Text.NAME_OF_FILE(name=_name(seen), file=other.source.name) for seen, other in others]
         return Text.CAN_BELONG_TO_SEVERAL(name=name, file=file, meant=_few(meant, Text.OR))
     if one.why is Why.UNKNOWN:
-        text = Text.PROCESS_UNTOLD if len(one.seen) == 1 else Text.PROCESSES_UNTOLD
-        return text(name=_name(*one.seen), file=file)
+        text = Text.PROCESS_UNTOLD if len(one.tracks) == 1 else Text.PROCESSES_UNTOLD
+        return text(name=_name(*one.tracks), file=file)
     text = Text.NOT_ONE_PROCESS if len(same) == 1 else Text.NOT_ONE_PROCESS_EACH
     files = _few([recording.source.name for recording in recordings_of])
-    return text(names=_few([_name(each.seen[0]) for each in same]), files=files, why=_why_words(one.why, recordings_of))
+    return text(
+        names=_few([_name(each.tracks[0]) for each in same]), files=files, why=_why_words(one.why, recordings_of)
+    )
 
 
 def _why_words(why: By | Why, recordings: Sequence[Recording]) -> Message:
@@ -553,10 +555,10 @@ def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
 def _as_json(recordings: Sequence[Recording], one: Identity) -> dict[str, Any]:
     """Return the members for the report; joined tracks include the two files."""
     is_one = isinstance(one.why, By)
-    numbered = [seen for seen in one.seen if seen.number is not None]
+    numbered = [seen for seen in one.tracks if seen.number is not None]
     return {
         "one": is_one,
-        "files": [recordings[seen.input].source.name for seen in (one.seen[:2] if is_one else one.seen)],
+        "files": [recordings[seen.input].source.name for seen in (one.tracks[:2] if is_one else one.tracks)],
         "pids": list(dict.fromkeys(seen.number for seen in numbered if seen.is_process)),
         "tids": list(dict.fromkeys(seen.number for seen in numbered if not seen.is_process)),
         "by": str(one.why),

@@ -33,7 +33,7 @@ from traceconv.model.clocks import (
 from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
 #: The maps of clocks to trace time.
-Ways = Mapping[Key, ClockMap]
+Maps = Mapping[Key, ClockMap]
 #: The values of `Policy.on_ambiguous`.
 ON_AMBIGUOUS = ("fail", "separate", "best")
 
@@ -152,9 +152,9 @@ def _of_one_process(one: ClockInput, other: ClockInput) -> bool:
     return one.trace.sources[0].format != other.trace.sources[0].format
 
 
-def is_timed(clock: ClockInput, ways: Ways) -> bool:
+def is_timed(clock: ClockInput, maps: Maps) -> bool:
     """Return whether a clock has real times and a map to trace time that relates it to others."""
-    placed = clock.key in ways and ways[clock.key].verdict is not Verdict.SEPARATE
+    placed = clock.key in maps and maps[clock.key].verdict is not Verdict.SEPARATE
     return placed and not clock.domain.synthetic
 
 
@@ -281,11 +281,11 @@ def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
     walls = [domain for domain in hosts if domain.is_wall_clock and domain.owner]
     graph = graph_of([REALTIME, *walls, *(domain for _, domain in own), *ends], stated.traces, stated.relations)
     # With same_machine the clocks since boot of all inputs are one, by whatever names these call the machine.
-    way = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)
+    clock_map = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)
     boots = [one for one in own if one[1].zero in SINCE_BOOT] if same_machine else []
     for (index, one), (other_index, other) in combinations(boots, 2):
         if index != other_index and one != other and one.zero is other.zero:
-            graph.relate(one, other, way)
+            graph.relate(one, other, clock_map)
     return graph
 
 
@@ -302,8 +302,10 @@ def without_other_hosts(
     """
     if not wall.owner or target != REALTIME:
         return known
-    own = {domain: way for domain, way in graph.maps_to(wall).items() if not way.two_hosts}
-    return {domain: own.get(domain, way) if way.two_hosts else way for domain, way in known.items()}
+    own = {domain: clock_map for domain, clock_map in graph.maps_to(wall).items() if not clock_map.two_hosts}
+    return {
+        domain: own.get(domain, clock_map) if clock_map.two_hosts else clock_map for domain, clock_map in known.items()
+    }
 
 
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:

@@ -173,7 +173,7 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
 
 
 def early_work(
-    host: Trace, clock_host: int, device: Trace, clock_device: int, ways: tuple[ClockMap, ClockMap], left_open: int
+    host: Trace, clock_host: int, device: Trace, clock_device: int, maps: tuple[ClockMap, ClockMap], left_open: int
 ) -> tuple[Message, int] | None:
     """Return how much work starts before its calls, given the maps of two clocks, and by how much at most, ns.
 
@@ -184,7 +184,7 @@ def early_work(
     both = joined(host, clock_host, device, clock_device)
     if both is None or both.share < LEAST_SHARE or len(both.ids) < _LEAST_PAIRS:
         return None
-    by_ns = ways[0].apply(host.slices.ts[both.calls]) - ways[1].apply(device.slices.ts[both.work])
+    by_ns = maps[0].apply(host.slices.ts[both.calls]) - maps[1].apply(device.slices.ts[both.work])
     early, worst = int((by_ns > 0).sum()), int(np.max(by_ns))
     if 2 * early <= len(by_ns) or int((by_ns > left_open).sum()) <= WRONG_IDS * len(by_ns):
         return None

@@ -40,7 +40,7 @@ class Edge:
 
     Attributes:
         a, b: the numbers of the clocks.
-        way: the map from a to b, with its bound.
+        clock_map: the map from a to b, with its bound.
         span: the first and the last time of clock a that the relation is known from, ns.
         exact: whether files or the user state it; such a relation is never dropped.
         back_way: the map from b to a, if it has another bound.
@@ -48,7 +48,7 @@ class Edge:
 
     a: int
     b: int
-    way: ClockMap
+    clock_map: ClockMap
     span: tuple[int, int]
     exact: bool = False
     back_way: ClockMap | None = None
@@ -56,14 +56,14 @@ class Edge:
     @property
     def back(self) -> ClockMap:
         """The map from b to a."""
-        return self.back_way or self.way.inverse()
+        return self.back_way or self.clock_map.inverse()
 
     @property
     def bound(self) -> float:
         """The unit of its residuals, ns: its bound, or a value for a bound that is not known."""
-        if self.way.bound_ns is None:
-            return UNSTATED_BOUND_NS if self.exact and self.way.verdict is Verdict.OK else _WEIGHTLESS_NS
-        return max(float(self.way.bound_ns), _LEAST_BOUND)
+        if self.clock_map.bound_ns is None:
+            return UNSTATED_BOUND_NS if self.exact and self.clock_map.verdict is Verdict.OK else _WEIGHTLESS_NS
+        return max(float(self.clock_map.bound_ns), _LEAST_BOUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def solve(edges: Sequence[Edge], reference: int) -> Solution:
     tree = net.tree(range(len(edges)))
     rows = [row for row, edge in enumerate(edges) if edge.a in tree and edge.b in tree]
     if len(rows) < len(tree):  # without a loop nothing can be checked
-        return Solution({node: reached.way for node, reached in tree.items()}, Verdict.OK)
+        return Solution({node: reached.clock_map for node, reached in tree.items()}, Verdict.OK)
     fit = net.fit(rows)
     loops = net.loops(rows)
     if fit.chi2 <= fit.limit:
@@ -144,7 +144,7 @@ def solve(edges: Sequence[Edge], reference: int) -> Solution:
     on_loops = {row for loop in loops for row in loop.edges}
     culprit = net.single_explanation(rows, on_loops)
     if culprit is None:
-        maps = {node: reached.way for node, reached in net.tree(rows).items()}
+        maps = {node: reached.clock_map for node, reached in net.tree(rows).items()}
         return Solution(maps, Verdict.INCONSISTENT, (), loops, fit.chi2, fit.limit)
     rest = [row for row in rows if row != culprit]
     fit = net.fit(rest)
@@ -155,7 +155,7 @@ def solve(edges: Sequence[Edge], reference: int) -> Solution:
 class _Reached:
     """The best path from the reference to a clock: the map of the clock to the reference, the edges and the clocks."""
 
-    way: ClockMap
+    clock_map: ClockMap
     path: tuple[int, ...]
     clocks: tuple[int, ...]
 
@@ -205,10 +205,10 @@ class _Network:
             for other, row in neighbours.get(node, ()):
                 if other not in found:
                     edge = self.edges[row]
-                    way = (edge.way if edge.a == other else edge.back).then(reached.way)
+                    clock_map = (edge.clock_map if edge.a == other else edge.back).then(reached.clock_map)
                     pushed += 1
-                    step = _Reached(way, (*reached.path, row), (*reached.clocks, other))
-                    heapq.heappush(queue, (way.uncertainty, pushed, other, step))
+                    step = _Reached(clock_map, (*reached.path, row), (*reached.clocks, other))
+                    heapq.heappush(queue, (clock_map.uncertainty, pushed, other, step))
         return found
 
     def _residuals(self, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[F64, F64, int]:
@@ -221,8 +221,8 @@ class _Network:
             is in the middle of all of these times, ns.
         """
         edges = [self.edges[row] for row in rows]
-        by_a = [[tree[edge.a].way.at(ts) for ts in edge.span] for edge in edges]
-        by_b = [[tree[edge.b].way.at(edge.way.at(ts)) for ts in edge.span] for edge in edges]
+        by_a = [[tree[edge.a].clock_map.at(ts) for ts in edge.span] for edge in edges]
+        by_b = [[tree[edge.b].clock_map.at(edge.clock_map.at(ts)) for ts in edge.span] for edge in edges]
         epoch = (min(map(min, by_a)) + max(map(max, by_a))) // 2
         apart = [[b - a for a, b in zip(*both, strict=True)] for both in zip(by_a, by_b, strict=True)]
         return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in by_a], np.float64), epoch
@@ -286,27 +286,29 @@ class _Network:
         edges = (*reversed(one.path[shared:]), *other.path[shared:], row)
         clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
-        apart = other.way.at(edge.way.at(middle)) - one.way.at(middle)
+        apart = other.clock_map.at(edge.clock_map.at(middle)) - one.clock_map.at(middle)
         its_edges = [self.edges[number] for number in edges]
-        bound = sum(round(its.bound) if its.way.bound_ns is None else its.way.bound_ns for its in its_edges)
-        return Loop(edges, clocks, apart, bound, all(its.way.bound_ns is not None for its in its_edges))
+        bound = sum(round(its.bound) if its.clock_map.bound_ns is None else its.clock_map.bound_ns for its in its_edges)
+        return Loop(edges, clocks, apart, bound, all(its.clock_map.bound_ns is not None for its in its_edges))
 
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
         """Return the maps along the best paths, corrected."""
         tree = self.tree(rows)
         return {
-            node: self._corrected(node, reached.way, rows, tree, fit) if fit.offset.get(node) else reached.way
+            node: self._corrected(node, reached.clock_map, rows, tree, fit)
+            if fit.offset.get(node)
+            else reached.clock_map
             for node, reached in tree.items()
         }
 
     def _corrected(
-        self, node: int, way: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
+        self, node: int, clock_map: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
     ) -> ClockMap:
         """Return the corrected map of a clock, with a bound that follows from all relations.
 
         Args:
             node: the clock.
-            way: its map along the best path.
+            clock_map: its map along the best path.
             rows, tree: the edges and the best paths.
             fit: the corrections. They are cut to what the bounds of all relations allow.
         """
@@ -315,16 +317,17 @@ class _Network:
         if allowed is not None:
             offset = min(max(offset, allowed[0]), allowed[1])
         moved = replace(
-            way.then(ClockMap(round(offset), drift=round(drift / DRIFT_UNIT), at_ns=fit.epoch)), bound_ns=way.bound_ns
+            clock_map.then(ClockMap(round(offset), drift=round(drift / DRIFT_UNIT), at_ns=fit.epoch)),
+            bound_ns=clock_map.bound_ns,
         )
-        if way.bound_ns is None:
+        if clock_map.bound_ns is None:
             return moved
-        at = way.inverse().at(fit.epoch)
+        at = clock_map.inverse().at(fit.epoch)
         edges = [self.edges[row] for row in rows]
         times = [ts for edge in edges if node == edge.a for ts in edge.span]
-        times += [edge.way.at(ts) for edge in edges if node == edge.b != edge.a for ts in edge.span]
+        times += [edge.clock_map.at(ts) for edge in edges if node == edge.b != edge.a for ts in edge.span]
         turned = max((abs(drift * (ts - at)) for ts in times), default=0.0)
-        bound = way.bound_ns + abs(offset)
+        bound = clock_map.bound_ns + abs(offset)
         if allowed is not None:
             bound = min(bound, max(allowed[1] - offset, offset - allowed[0], fit.spread[node]))
         return replace(moved, bound_ns=int(np.ceil(bound + turned)) + 1)

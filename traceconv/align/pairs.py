@@ -26,7 +26,7 @@ class PairEstimate:
         a, b: the two clocks.
         estimate: the answer of an estimator. Its clock x, the one with the outer events, is a; or b, if `swapped`.
         zero_a, zero_b: the times of a and b that the numbers of the estimate count from, ns.
-        way: the map from a to b, with the bound over all events of a.
+        clock_map: the map from a to b, with the bound over all events of a.
         back_bound_ns: the bound of the map from b to a over all events of b; None if it is not known.
         known: the map from a to b that was known before; None if there was none.
         swapped: whether clock x of the estimate is b instead of a.
@@ -39,7 +39,7 @@ class PairEstimate:
     estimate: Estimate
     zero_a: int
     zero_b: int
-    way: ClockMap
+    clock_map: ClockMap
     back_bound_ns: int | None = None
     known: ClockMap | None = None
     swapped: bool = False
@@ -51,9 +51,9 @@ class PairEstimate:
         """The numbers of the two clocks."""
         return self.a.key, self.b.key
 
-    def carries(self, found: ClockMap) -> bool:
+    def carries(self, clock_map: ClockMap) -> bool:
         """Return whether a map rests on this estimate."""
-        return self.taken and frozenset(self.keys) in found.rests_on
+        return self.taken and frozenset(self.keys) in clock_map.rests_on
 
     @property
     def has_offset(self) -> bool:
@@ -63,12 +63,12 @@ class PairEstimate:
     @property
     def bound_ns(self) -> int:
         """How wrong the map from a to b is at most, over the events of a, ns."""
-        return self.way.uncertainty
+        return self.clock_map.uncertainty
 
     @property
     def back(self) -> ClockMap:
         """The map from b to a."""
-        return replace(self.way.inverse(), bound_ns=self.back_bound_ns)
+        return replace(self.clock_map.inverse(), bound_ns=self.back_bound_ns)
 
     def rival_offsets(self) -> list[int]:
         """Return the other offsets from clock x to clock y that fit, each less the best one, ns."""
@@ -113,7 +113,7 @@ def pair_estimate(
     times, times_b = ((ts - zero).astype(np.float64) for ts, zero in zip(all_times, zeros, strict=True))
     first, *later = chain.lines
     start = _in_integers(first, first.x0, zeros)
-    way = ClockMap(
+    clock_map = ClockMap(
         start.offset_ns,
         _bound(chain, times),
         (Step(estimate.method.compared, Provenance.ESTIMATED),),
@@ -123,7 +123,7 @@ def pair_estimate(
         tuple(_in_integers(line, line.begin, zeros) for line in later),
         rests_on=rests_on(a, b),
     )
-    return PairEstimate(a, b, estimate, *zeros, way, _bound(chain, chain.back(times_b, in_order=True)), known)
+    return PairEstimate(a, b, estimate, *zeros, clock_map, _bound(chain, chain.back(times_b, in_order=True)), known)
 
 
 def swapped(pair: PairEstimate) -> PairEstimate:
@@ -134,15 +134,15 @@ def swapped(pair: PairEstimate) -> PairEstimate:
         b=pair.a,
         zero_a=pair.zero_b,
         zero_b=pair.zero_a,
-        way=pair.back,
-        back_bound_ns=pair.way.bound_ns,
+        clock_map=pair.back,
+        back_bound_ns=pair.clock_map.bound_ns,
         known=pair.known.inverse() if pair.known else None,
         swapped=not pair.swapped,
         rows=(pair.rows[1], pair.rows[0]) if pair.rows else None,
     )
 
 
-def both_ways(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+def in_both_orders(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
     """Return the estimates with a as clock x, then those with b as clock x."""
     return [*one_way(a, b, known), *map(swapped, one_way(b, a, known.inverse() if known else None))]
 

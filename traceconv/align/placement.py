@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind
 from traceconv.align.domains import Key, Warnings, against_clock, zone_option
-from traceconv.align.inputs import ClockInput, Inputs, Policy, Ways, without_other_hosts
+from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.clocks import (
@@ -36,19 +36,19 @@ class Placed:
     """The clocks on trace time.
 
     Attributes:
-        ways: the map to trace time of each clock that is related to it.
+        maps: the map to trace time of each clock that is related to it.
         pairs: the estimates, each with whether it is used.
         warnings: warnings, each with its clock.
         placements: for each input without times that was laid into slices of another one: its position there.
     """
 
-    ways: Ways
+    maps: Maps
     pairs: Sequence[PairEstimate] = ()
     warnings: Warnings = ()
     placements: Mapping[int, Placement] = field(default_factory=dict)
 
 
-def related_ways(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
+def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
     """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
     related = graph.maps_to(inputs.target)
     found: dict[Key, ClockMap] = {}
@@ -89,46 +89,46 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
         InconsistentClocks: the statements about a clock make it drift more than any clock does.
         UsageError: a time is farther from zero than can be written.
     """
-    ways = _with_synthetic(inputs, decided.ways)
+    maps = _with_synthetic(inputs, decided.maps)
     for one in inputs.clocks:
         if one.offset is not None:
-            ways[one.key] = ways.get(one.key, one.correction).then(one.offset)
-    found = replace(decided, ways=ways)
-    if policy.estimate and any(not is_related(inputs, ways, index) for index in range(len(inputs.traces))):
+            maps[one.key] = maps.get(one.key, one.correction).then(one.offset)
+    found = replace(decided, maps=maps)
+    if policy.estimate and any(not is_related(inputs, maps, index) for index in range(len(inputs.traces))):
         from traceconv.align.duration_placement import with_durations  # few merges need it
 
         found = with_durations(inputs, found, policy)
-    found = replace(found, ways=_with_totals(inputs, found.ways))
+    found = replace(found, maps=_with_totals(inputs, found.maps))
     _refuse_unrelated(inputs, found, policy)
-    _refuse_far(inputs, found.ways)
+    _refuse_far(inputs, found.maps)
     return found
 
 
-def is_related(inputs: Inputs, ways: Ways, index: int) -> bool:
+def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
     """Return whether any clock of an input with events has a map; True for an input without events."""
     clocks = inputs.of(index)
-    return not clocks or any(one.key in ways for one in clocks)
+    return not clocks or any(one.key in maps for one in clocks)
 
 
-def _with_synthetic(inputs: Inputs, ways: Ways) -> dict[Key, ClockMap]:
+def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
     """Return the maps, also of tracks without times: they start with the tracks of their file that have times."""
-    found = dict(ways)
+    found = dict(maps)
     for one in inputs.clocks:
-        if one.key not in ways and one.domain.synthetic:
-            starts = [ways[clock.key].at(clock.span()[0]) for clock in inputs.of(one.index) if clock.key in ways]
+        if one.key not in maps and one.domain.synthetic:
+            starts = [maps[clock.key].at(clock.span()[0]) for clock in inputs.of(one.index) if clock.key in maps]
             if starts:
                 found[one.key] = ClockMap(min(starts), 0, (Step(Text.NO_TIMES(), Provenance.ASSUMED),))
     return found
 
 
-def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
+def _with_totals(inputs: Inputs, maps: Maps) -> Maps:
     """Return the maps, also of tables of totals: they start where everything with times does."""
     totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
-    starts = [ways[one.key].at(one.span()[0]) for one in inputs.clocks if one.key in ways and one not in totals]
+    starts = [maps[one.key].at(one.span()[0]) for one in inputs.clocks if one.key in maps and one not in totals]
     if not starts or not totals:
-        return ways
-    way = ClockMap(min(starts), 0, (Step(Text.TOTALS(), Provenance.ASSUMED),))
-    return {**ways, **{one.key: way for one in totals}}
+        return maps
+    clock_map = ClockMap(min(starts), 0, (Step(Text.TOTALS(), Provenance.ASSUMED),))
+    return {**maps, **{one.key: clock_map for one in totals}}
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
@@ -136,16 +136,16 @@ def _with_totals(inputs: Inputs, ways: Ways) -> Ways:
 
 def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     """Refuse the first input with a clock that has no map, with advice on what would relate it."""
-    lost = next((one for one in inputs.clocks if one.key not in placed.ways), None)
+    lost = next((one for one in inputs.clocks if one.key not in placed.maps), None)
     if lost is None:
         return
     clock, target = lost.domain.describe(), inputs.target.describe()
-    other = next(one for one in inputs.clocks if one.key in placed.ways)
+    other = next(one for one in inputs.clocks if one.key in placed.maps)
     if other.index == lost.index:
         raise UnrelatedClocks(
             Text.TWO_CLOCKS_IN_ONE_FILE(file=lost.name, one=target, other=clock), hint=Text.SPLIT_IT()
         )
-    start = min(placed.ways[its.key].at(its.span()[0]) for its in inputs.of(other.index) if its.key in placed.ways)
+    start = min(placed.maps[its.key].at(its.span()[0]) for its in inputs.of(other.index) if its.key in placed.maps)
     tried = [pair.estimate for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index)]
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
     advice = (
@@ -165,16 +165,16 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     )
 
 
-def _refuse_far(inputs: Inputs, ways: Ways) -> None:
+def _refuse_far(inputs: Inputs, maps: Maps) -> None:
     """Refuse a clock with a greater drift than any clock has, and times that cannot be written."""
     for one in inputs.clocks:
-        if one.key not in ways:
+        if one.key not in maps:
             continue
-        drift = max(abs(line.drift) for line in ways[one.key].lines)
+        drift = max(abs(line.drift) for line in maps[one.key].lines)
         if drift > MOST_DRIFT:
             ppm = drift * DRIFT_UNIT * 1e6
             raise InconsistentClocks(Text.WOULD_RUN_OFF(file=one.name, drift=ppm), hint=Text.LEAVE_OUT_OR_PLACE())
-        if any(abs(ways[one.key].at(end)) > LIMIT_NS for end in one.span()):
+        if any(abs(maps[one.key].at(end)) > LIMIT_NS for end in one.span()):
             raise UsageError(Text.TOO_FAR(file=one.name), hint=Text.CHECK_OFFSET_AND_UNIT())
 
 

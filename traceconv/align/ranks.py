@@ -78,16 +78,18 @@ class Hosts:
 
     def __init__(self, alignment: Alignment) -> None:
         self.of = alignment.apart
-        self.users = np.array([any(way.by_user for way in found.values()) for found in alignment.maps], bool)
+        self.users = np.array(
+            [any(clock_map.by_user for clock_map in found.values()) for found in alignment.maps], bool
+        )
         numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
         self._host = np.array([numbers[host] for host in self.of], np.int64)
 
-    def impossible(self, seen: Occurrences) -> list[Impossible]:
+    def impossible(self, records: Occurrences) -> list[Impossible]:
         """Return the impossible collectives within each host, then those between hosts; empty sets are left out."""
-        host = self._host[seen.input]
-        within = [seen.where(host == number).impossible() for number in np.unique(host).tolist()]
+        host = self._host[records.input]
+        within = [records.where(host == number).impossible() for number in np.unique(host).tolist()]
         # Two hosts have no known bound: errors beyond those of the two profilers are reported.
-        between = replace(seen, bound=seen.bound // 2).impossible()
+        between = replace(records, bound=records.bound // 2).impossible()
         between = between.where(host[between.early] != host[between.late])
         return [one for one in (*within, between) if one.count]
 
@@ -96,25 +98,25 @@ class Hosts:
         return self.of[one] != self.of[other]
 
 
-def _contradictions(traces: Sequence[Trace], related: Hosts, seen: Occurrences) -> Iterator[Contradiction]:
+def _contradictions(traces: Sequence[Trace], related: Hosts, records: Occurrences) -> Iterator[Contradiction]:
     """Yield the contradictions from impossible collectives: against clocks of one host, of two hosts, or of the user.
 
     Clocks of one host, and clocks that are related within a bound, are wrong then. For two hosts, the assumption is
     wrong that they agree.
     """
-    for wrong in related.impossible(seen.where(~related.users[seen.input])):
-        first, second = _inputs(wrong, seen)
+    for wrong in related.impossible(records.where(~related.users[records.input])):
+        first, second = _inputs(wrong, records)
         if related.are_apart(first, second):
             doubted = {related.of[index] for index in (first, second)} - {""}
             last = second if related.of[second] else first
             inputs = [index for index, host in enumerate(related.of) if host in doubted and index != last]
-            yield _contradiction(traces, wrong, seen, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
+            yield _contradiction(traces, wrong, records, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
         else:
-            yield _contradiction(traces, wrong, seen, Verdict.INCONSISTENT, (first, second))
-    for wrong in related.impossible(seen):
-        placed = tuple(index for index in _inputs(wrong, seen) if related.users[index])
+            yield _contradiction(traces, wrong, records, Verdict.INCONSISTENT, (first, second))
+    for wrong in related.impossible(records):
+        placed = tuple(index for index in _inputs(wrong, records) if related.users[index])
         if placed:
-            yield _contradiction(traces, wrong, seen, Verdict.ASSUMED, placed)
+            yield _contradiction(traces, wrong, records, Verdict.ASSUMED, placed)
 
 
 def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
@@ -133,12 +135,12 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     return structs.replace(found, text=Text.BECAUSE(text=found.text, why=why))
 
 
-def _inputs(wrong: Impossible, seen: Occurrences) -> tuple[int, int]:
+def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
     """Return the two inputs that contradict each other most; the one that also contradicts more others comes last."""
     first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
-    others = np.setdiff1d(seen.input, (first, second))[:_MOST_ASKED].tolist()
+    others = np.setdiff1d(records.input, (first, second))[:_MOST_ASKED].tolist()
     against = [
-        sum(seen.where(np.isin(seen.input, (one, other))).impossible().count > 0 for other in others)
+        sum(records.where(np.isin(records.input, (one, other))).impossible().count > 0 for other in others)
         for one in (first, second)
     ]
     return (second, first) if against[0] > against[1] else (first, second)
@@ -147,7 +149,7 @@ def _inputs(wrong: Impossible, seen: Occurrences) -> tuple[int, int]:
 def _contradiction(
     traces: Sequence[Trace],
     wrong: Impossible,
-    seen: Occurrences,
+    records: Occurrences,
     verdict: Verdict,
     inputs: tuple[int, ...],
     *,
@@ -158,12 +160,12 @@ def _contradiction(
     Args:
         traces: the inputs.
         wrong: the impossible collectives.
-        seen: all compared records.
+        records: all compared records.
         verdict: the verdict on the clocks of `inputs`.
         inputs: the last one is one of the two that contradict each other most.
         hosts: whether it is about the wall clocks of two hosts.
     """
-    first, second = _inputs(wrong, seen)
+    first, second = _inputs(wrong, records)
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
     clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
@@ -172,13 +174,13 @@ def _contradiction(
     return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names[second]))
 
 
-def _hint(seen: Occurrences, first: int, second: int, name: str) -> Message:
+def _hint(records: Occurrences, first: int, second: int, name: str) -> Message:
     """Return the hint for two inputs that contradict each other.
 
     It proposes an offset of the second one that makes all of their collectives possible, if there is one.
     """
     stay = Text.LEAVE_IT(name=name)
-    pair = seen.where(np.isin(seen.input, (first, second)))
+    pair = records.where(np.isin(records.input, (first, second)))
     both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
     pair = pair.where(both)
     one, other = pair.where(pair.input == first), pair.where(pair.input == second)

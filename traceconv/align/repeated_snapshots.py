@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from traceconv.align.anchors import Relation, graph_of
-from traceconv.align.domains import Said, spans
+from traceconv.align.domains import ClockWarning, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks
@@ -66,7 +66,7 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
 
 def warnings_of_set_clocks(
     traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, Message]
-) -> Iterator[Said]:
+) -> Iterator[ClockWarning]:
     """Yield a warning for each input whose events are related to others through clocks that were set.
 
     Args:
@@ -96,12 +96,12 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
     for clocks, group in _groups(traces).items():
         if len(group) < 2:
             continue
-        way = _line(group, [end for trace in traces for end in _ends(trace, clocks[0])])
-        if way is None:
+        clock_map = _line(group, [end for trace in traces for end in _ends(trace, clocks[0])])
+        if clock_map is None:
             files = tuple(sorted({one.file for one in group}))
             text = Text.NO_EVEN_DRIFT(files=files, clock=clocks[0].name, other=clocks[1].name)
             raise InconsistentClocks(text, hint=Text.LEAVE_DRIFT_OUT())
-        relations[clocks] = Relation(*clocks, way)
+        relations[clocks] = Relation(*clocks, clock_map)
     kept = [
         [snap for snap in trace.snapshots if not _is_reading(snap) or _clocks(snap) not in relations]
         for trace in traces

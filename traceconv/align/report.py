@@ -152,21 +152,25 @@ def _clock(
 
 
 def _map(
-    side: ClockInput, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate], span: tuple[int, int]
+    side: ClockInput, clock_map: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate], span: tuple[int, int]
 ) -> dict[str, Any]:
     ends = [
-        {"time_ns": time, "trace_time_ns": found.at(time), "bound_ns": _bound_at(side, time, found, line, pairs)}
+        {
+            "time_ns": time,
+            "trace_time_ns": clock_map.at(time),
+            "bound_ns": _bound_at(side, time, clock_map, line, pairs),
+        }
         for time in span
     ]
     return {
         "method": line.method,
         "verdict": line.verdict,
-        "offset_ns": found.offset_ns,
-        "at_ns": found.at_ns,
+        "offset_ns": clock_map.offset_ns,
+        "at_ns": clock_map.at_ns,
         "drift_ppm": line.drift_ppm,
         "bends": [
             {"at_ns": bend.at_ns, "offset_ns": bend.offset_ns, "drift_ppm": round(bend.drift * DRIFT_UNIT * 1e6, 4)}
-            for bend in found.bends
+            for bend in clock_map.bends
         ],
         "bound_ns": line.bound_ns,
         "two_hosts": line.two_hosts,
@@ -180,14 +184,14 @@ def _map(
 
 
 def _bound_at(
-    side: ClockInput, time: int, found: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]
+    side: ClockInput, time: int, clock_map: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate]
 ) -> int | None:
     """Return the bound of a map at one time, ns; smaller than over all times if it rests on a region."""
     for pair in pairs:
-        if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or found.bound_ns is None:
+        if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or clock_map.bound_ns is None:
             continue
-        bound = pair.way.bound_ns if side.key == pair.a.key else pair.back_bound_ns
-        if bound is not None and found.bound_ns >= bound and pair.carries(found):
+        bound = pair.clock_map.bound_ns if side.key == pair.a.key else pair.back_bound_ns
+        if bound is not None and clock_map.bound_ns >= bound and pair.carries(clock_map):
             low, high = _interval(pair, _on_x(pair, side, time))
             return min(line.bound_ns, line.bound_ns - bound + int(np.ceil(max(-low, high))) + 1)
     return line.bound_ns

@@ -198,36 +198,36 @@ def _from_chunk(
     return along or _inconsistent(found, reason, why)
 
 
-def _inconsistent(found: Estimate, reason: Message, why: Message | None) -> Estimate:
+def _inconsistent(estimate: Estimate, reason: Message, why: Message | None) -> Estimate:
     return replace(
-        found, verdict=Verdict.INCONSISTENT, reason=Text.REASON_AND_WHY(reason=reason, why=why) if why else reason
+        estimate, verdict=Verdict.INCONSISTENT, reason=Text.REASON_AND_WHY(reason=reason, why=why) if why else reason
     )
 
 
-def _with_ends(a: Events, b: Events, found: Estimate) -> Estimate:
+def _with_ends(a: Events, b: Events, estimate: Estimate) -> Estimate:
     """Return the answer along one line, unless a clock was set: then unmatched events at one end fit together."""
-    line = found.line
+    line = estimate.line
     for at_begin in (True, False):
-        over_a, over_b = _left_over(a, b, found, line, at_begin=at_begin)
+        over_a, over_b = _left_over(a, b, estimate, line, at_begin=at_begin)
         if min(len(over_a), len(over_b)) < _LEAST_EVENTS or 2 * len(over_b) > len(b):
             continue
         other = _by_places(over_a, over_b, Prior())
         if other.verdict is Verdict.OK:
-            bent_there, why = _along_lines(a, b, found, other.line if at_begin else line)
+            bent_there, why = _along_lines(a, b, estimate, other.line if at_begin else line)
             text = Text.BEGIN_FITS_ELSEWHERE if at_begin else Text.END_FITS_ELSEWHERE
-            reason = text(matches=found.matches, more=other.matches)
-            return bent_there or _inconsistent(found, reason, why)
-    return found
+            reason = text(matches=estimate.matches, more=other.matches)
+            return bent_there or _inconsistent(estimate, reason, why)
+    return estimate
 
 
-def _left_over(a: Events, b: Events, found: Estimate, line: Line, *, at_begin: bool) -> tuple[Events, Events]:
+def _left_over(a: Events, b: Events, estimate: Estimate, line: Line, *, at_begin: bool) -> tuple[Events, Events]:
     """Return the events of both before most of b matches, or after it.
 
     A single match by chance does not end such a part.
     """
     matched = np.full(len(b), -_LEAST_OF_SHARE)
-    if found.pairs is not None:
-        matched[np.asarray(found.pairs[1])] += 1
+    if estimate.pairs is not None:
+        matched[np.asarray(estimate.pairs[1])] += 1
     if at_begin:
         until = int(np.argmin(np.concatenate(([0.0], np.cumsum(matched)))))
         part_b = slice(0, until)
@@ -504,30 +504,30 @@ def _verdict(
     return Verdict.OK, Text.EVENTS_MATCH(matches=matches, share=share)
 
 
-def _of_one_run(a: Events, b: Events, found: Estimate) -> Estimate:
+def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
     """Return the estimate, at most unverified if it may be of two runs that had work at the same times.
 
     Close matches alone do not tell one run from two that hardly vary, if few events match, or if rivals are excluded
     only as impossible: then durations must vary together.
     """
-    if found.pairs is None:
-        return found
-    rows_a, rows_b = found.pairs
+    if estimate.pairs is None:
+        return estimate
+    rows_a, rows_b = estimate.pairs
     kinds = a.labels[rows_a], b.labels[rows_b]
     outside, inside = since_last(kinds, a.dur[rows_a], b.dur[rows_b])
     apart = float(np.median(np.abs(outside - inside))) if len(outside) else 0.0
     same, count = vary_together(outside, inside)
-    many = found.margin >= LEAST_MARGIN and found.matches >= _MANY_MATCHES
-    if many and max(found.residuals.median, apart) <= _GREATEST_RESIDUAL_NS:
-        return found
-    shown = [*correlation_within_iterations(a, b, found.pairs, _AT_ONCE_NS), *([(same, count)] if many else [])]
+    many = estimate.margin >= LEAST_MARGIN and estimate.matches >= _MANY_MATCHES
+    if many and max(estimate.residuals.median, apart) <= _GREATEST_RESIDUAL_NS:
+        return estimate
+    shown = [*correlation_within_iterations(a, b, estimate.pairs, _AT_ONCE_NS), *([(same, count)] if many else [])]
     if any(_surely(*pair) for pair in shown):
-        return found
+        return estimate
     two = count >= _LEAST_CHANGES and same < _CHANCE_TOGETHER
     text = Text.LOOKS_LIKE_TWO_RUNS if two else Text.MAY_BE_OF_TWO_RUNS
     compared = Text.DURATIONS_VARY_TOGETHER(count=count, same=max(same, 0))
     verdict = Verdict.INSUFFICIENT if two else Verdict.UNVERIFIED
-    return replace(found, verdict=verdict, reason=text(reason=found.reason, compared=compared))
+    return replace(estimate, verdict=verdict, reason=text(reason=estimate.reason, compared=compared))
 
 
 def _surely(same: float, count: int) -> bool:
@@ -535,23 +535,23 @@ def _surely(same: float, count: int) -> bool:
     return same >= _CHANCE_TOGETHER and same * float(np.sqrt(max(count - 1, 0))) >= _LEAST_SIGMA
 
 
-def _seen_inside(a: Events, b: Events, found: Estimate) -> Estimate:
+def _seen_inside(a: Events, b: Events, estimate: Estimate) -> Estimate:
     """Return the estimate, unverified unless calls take longer where their matched work does.
 
     If they do not, the offset is about right, but without a bound.
     """
     same, count = 0.0, 0
-    if found.pairs is not None:
+    if estimate.pairs is not None:
         # An operator with more to do takes longer on both sides, in whatever call it is done: where iterations repeat,
         # each is compared with itself.
-        rows_a, rows_b = (np.asarray(rows) for rows in found.pairs)
+        rows_a, rows_b = (np.asarray(rows) for rows in estimate.pairs)
         order = np.argsort(rows_a, kind="stable")
         order = order[rows_a[order] < rows_a[order[0]] + _COMPARED_EVENTS]
         period = period_of(a)
         if period is not None:
             same, count = correlation_of_deviations(a, b, (rows_a[order], rows_b[order]), period) or (0.0, 0)
     if _surely(same, count):
-        return found
-    reason = Text.MAY_RUN_LATER(reason=found.reason, count=count, same=max(same, 0))
-    chain = Chain(tuple(replace(line, region=None) for line in found.chain.lines))
-    return replace(found, verdict=Verdict.UNVERIFIED, reason=reason, chain=chain)
+        return estimate
+    reason = Text.MAY_RUN_LATER(reason=estimate.reason, count=count, same=max(same, 0))
+    chain = Chain(tuple(replace(line, region=None) for line in estimate.chain.lines))
+    return replace(estimate, verdict=Verdict.UNVERIFIED, reason=reason, chain=chain)

@@ -55,32 +55,32 @@ class Edges:
         self._packets.append(packet)
         self._kinds.append(-name - 1)
 
-    def check(self, found: Diagnostics) -> int:
+    def check(self, diagnostics: Diagnostics) -> int:
         """Pair by time, and in file order if that differs; return the number of slices."""
         ts = np.array(self._ts, np.int64)
         backwards = np.flatnonzero(ts[1:] < ts[:-1])
         if len(backwards):
             place = f"packet {self._packets[int(backwards[0]) + 1]}"
-            found.add(UNSORTED, place, len(backwards))
-            self._check_both_orders(np.argsort(ts, kind="stable").tolist(), place, found)
+            diagnostics.add(UNSORTED, place, len(backwards))
+            self._check_both_orders(np.argsort(ts, kind="stable").tolist(), place, diagnostics)
         else:
-            self._pair(range(len(ts)), found)
+            self._pair(range(len(ts)), diagnostics)
         return sum(kind > 0 for kind in self._kinds)
 
-    def _check_both_orders(self, by_time: list[int], place: str, found: Diagnostics) -> None:
+    def _check_both_orders(self, by_time: list[int], place: str, diagnostics: Diagnostics) -> None:
         wrong = Diagnostics()
         pairs = self._pair(by_time, wrong)
         in_file = self._pair(range(len(by_time)), Diagnostics())
         # At equal times it does not matter which end closes which slice.
         if {b: self._ts[e] for b, e in pairs.items()} != {b: self._ts[e] for b, e in in_file.items()}:
-            found.add(ORDER_MATTERS, place)
+            diagnostics.add(ORDER_MATTERS, place)
         if len(wrong):
-            found.extend(wrong)
+            diagnostics.extend(wrong)
             for begin, end in in_file.items():
                 if self._ts[end] < self._ts[begin]:
-                    found.add(END_EARLY, f"packet {self._packets[end]}")
+                    diagnostics.add(END_EARLY, f"packet {self._packets[end]}")
 
-    def _pair(self, order: range | list[int], found: Diagnostics) -> dict[int, int]:
+    def _pair(self, order: range | list[int], diagnostics: Diagnostics) -> dict[int, int]:
         """Return the row of the end by the row of the start."""
         pairs: dict[int, int] = {}
         stack: list[int] = []
@@ -89,25 +89,25 @@ class Edges:
             if kinds[row] > 0:
                 stack.append(row)
                 if len(stack) > _MAX_DEPTH:
-                    found.add(TOO_DEEP, f"packet {self._packets[row]}")
+                    diagnostics.add(TOO_DEEP, f"packet {self._packets[row]}")
                 continue
-            begin = self._close(stack, row, found)
+            begin = self._close(stack, row, diagnostics)
             if begin is not None:
                 pairs[begin] = row
         for row in stack:
-            found.add(NOT_CLOSED, f"packet {self._packets[row]}")
+            diagnostics.add(NOT_CLOSED, f"packet {self._packets[row]}")
         return pairs
 
-    def _close(self, stack: list[int], row: int, found: Diagnostics) -> int | None:
+    def _close(self, stack: list[int], row: int, diagnostics: Diagnostics) -> int | None:
         wanted = -self._kinds[row]
         if stack and (wanted == _UNNAMED + 1 or self._kinds[stack[-1]] == wanted):
             return stack.pop()
         for depth in range(len(stack) - 1, -1, -1):
             if self._kinds[stack[depth]] == wanted:
-                found.add(END_CROSSES, f"packet {self._packets[row]}")
+                diagnostics.add(END_CROSSES, f"packet {self._packets[row]}")
                 begin = stack[depth]
                 # The cut slices are closed here, too.
                 del stack[depth:]
                 return begin
-        found.add(END_ALONE, f"packet {self._packets[row]}")
+        diagnostics.add(END_ALONE, f"packet {self._packets[row]}")
         return None

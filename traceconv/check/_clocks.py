@@ -24,8 +24,8 @@ Clock = tuple[int, int]
 class Clocks:
     """The clocks so far."""
 
-    def __init__(self, found: Diagnostics) -> None:
-        self._found = found
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self._diagnostics = diagnostics
         self._timeline: Clock = (BOOTTIME, 0)
         self._has_snapshot = False
         self._groups: list[set[Clock]] = []
@@ -65,7 +65,7 @@ class Clocks:
             return timestamp
         clock = _clock(clock_id, sequence)
         if clock not in self._known:
-            self._found.add(UNKNOWN_CLOCK, f"packet {packet}: clock {clock_id}")
+            self._diagnostics.add(UNKNOWN_CLOCK, f"packet {packet}: clock {clock_id}")
         if clock in self._running:
             timestamp = self._running[clock] = self._running[clock] + timestamp
         return timestamp * self._multipliers.get(clock, 1) + self._offsets.get(clock, 0)

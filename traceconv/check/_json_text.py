@@ -47,25 +47,25 @@ _DELETE = b"\x7f"
 _NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
 
 
-def load(data: bytes | bytearray, found: Diagnostics) -> Events | None:
+def load(data: bytes | bytearray, diagnostics: Diagnostics) -> Events | None:
     bom = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     if bom:
-        found.add(BOM, "byte 0")
-    text = memoryview(_as_utf8(data, found))[bom:]
+        diagnostics.add(BOM, "byte 0")
+    text = memoryview(_as_utf8(data, diagnostics))[bom:]
     try:
-        return _events_of(text, found)
+        return _events_of(text, diagnostics)
     except UNREADABLE as error:
-        if b"\\u" not in data or not (healed := _without_lone_surrogates(text, found)):
-            _report_not_json(text, error, found)
+        if b"\\u" not in data or not (healed := _without_lone_surrogates(text, diagnostics)):
+            _report_not_json(text, error, diagnostics)
             return None
     try:
-        return _events_of(memoryview(healed), found)
+        return _events_of(memoryview(healed), diagnostics)
     except UNREADABLE as error:
-        _report_not_json(memoryview(healed), error, found)
+        _report_not_json(memoryview(healed), error, diagnostics)
         return None
 
 
-def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
+def _as_utf8(data: bytes | bytearray, diagnostics: Diagnostics) -> bytes | bytearray:
     """Return the text with invalid UTF-8 replaced, as browsers do."""
     if data.isascii():
         return data
@@ -74,59 +74,59 @@ def _as_utf8(data: bytes | bytearray, found: Diagnostics) -> bytes | bytearray:
         for start in range(0, len(data), _UTF8_STEP):
             decoder.decode(data[start : start + _UTF8_STEP], start + _UTF8_STEP >= len(data))
     except UnicodeDecodeError as error:
-        found.add(NOT_UTF8, f"near byte {start + error.start}")
+        diagnostics.add(NOT_UTF8, f"near byte {start + error.start}")
         return data.decode("utf-8", "replace").encode()
     return data
 
 
-def _without_lone_surrogates(data: memoryview, found: Diagnostics) -> bytes | None:
+def _without_lone_surrogates(data: memoryview, diagnostics: Diagnostics) -> bytes | None:
     """Return the text with each lone surrogate replaced, or None if there is none."""
 
     def replace(match: re.Match[bytes]) -> bytes:
         if match[1] is None:
             return match[0]
-        found.add(LONE_SURROGATE, f"byte {match.start()}")
+        diagnostics.add(LONE_SURROGATE, f"byte {match.start()}")
         return b"\\ufffd"
 
     healed = _SURROGATES.sub(replace, data)
-    return healed if found.count(LONE_SURROGATE) else None
+    return healed if diagnostics.count(LONE_SURROGATE) else None
 
 
-def _events_of(text: memoryview, found: Diagnostics) -> Events | None:
+def _events_of(text: memoryview, diagnostics: Diagnostics) -> Events | None:
     """Return the events, undecoded; None (and a problem) if this is not a trace at all."""
     if not is_list(text):
-        return _events_of_object(text, found)
+        return _events_of_object(text, diagnostics)
     events, closed = list_of(text)
     if not closed:
-        found.add(UNCLOSED, f"byte {len(text)}")
+        diagnostics.add(UNCLOSED, f"byte {len(text)}")
     return events
 
 
-def _events_of_object(text: memoryview, found: Diagnostics) -> Events | None:
+def _events_of_object(text: memoryview, diagnostics: Diagnostics) -> Events | None:
     try:
         top = raw_members.decode(text)
     except msgspec.ValidationError:
         top = None
     inner = memoryview(top["traceEvents"]) if top and "traceEvents" in top else None
     if top is None or (inner is not None and bytes(inner[:1]) != b"["):
-        found.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
+        diagnostics.add(SCHEMA, "the file is neither a list of events nor an object with a list traceEvents")
         return None
-    info = {key: _fact(key, raw, found) for key, raw in top.items() if key != "traceEvents"}
+    info = {key: _fact(key, raw, diagnostics) for key, raw in top.items() if key != "traceEvents"}
     events = None
     if inner is not None:
         info["traceEvents"] = []
         events, _ = list_of(inner)
     if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
-        found.add(RAW_DELETE, "outside of traceEvents", outside)
+        diagnostics.add(RAW_DELETE, "outside of traceEvents", outside)
     for problem in top_level_problems(info):
-        found.add(SCHEMA, f"top level, {problem}")
+        diagnostics.add(SCHEMA, f"top level, {problem}")
     return events
 
 
-def _fact(key: str, raw: msgspec.Raw, found: Diagnostics) -> Any:
+def _fact(key: str, raw: msgspec.Raw, diagnostics: Diagnostics) -> Any:
     """Return a member beside the events for the schema; an empty value of its kind if it is large."""
     if memoryview(raw).nbytes > LARGE_BYTES:
-        found.add(LARGE_MEMBER, f"top level, {key}")
+        diagnostics.add(LARGE_MEMBER, f"top level, {key}")
         raw = abbreviated(raw)
     return msgspec.json.decode(raw)
 
@@ -135,10 +135,10 @@ def _deletes(text: memoryview) -> int:
     return sum(bytes(text[at : at + _UTF8_STEP]).count(_DELETE) for at in range(0, len(text), _UTF8_STEP))
 
 
-def _report_not_json(data: memoryview, error: Exception, found: Diagnostics) -> None:
+def _report_not_json(data: memoryview, error: Exception, diagnostics: Diagnostics) -> None:
     place = byte_of(error)
     at = len(data) if place is None else place
     if _NOT_FINITE.match(data, at) or _NOT_FINITE.match(data, at - 1):
-        found.add(NOT_FINITE, f"byte {at}")
+        diagnostics.add(NOT_FINITE, f"byte {at}")
     else:
-        found.add(NOT_JSON, f"byte {at} of {len(data)}: {str(error).split(' (byte')[0]}")
+        diagnostics.add(NOT_JSON, f"byte {at} of {len(data)}: {str(error).split(' (byte')[0]}")

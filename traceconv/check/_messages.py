@@ -100,7 +100,7 @@ class Decoder:
         except IndexError:
             raise BadWire("a field longer than its message") from None
 
-    def _decode(self, shape: dict[int, _Field], data: bytes, found: Fields, depth: int) -> Fields:
+    def _decode(self, shape: dict[int, _Field], data: bytes, fields: Fields, depth: int) -> Fields:
         # A cached message was within the depth limit when it was decoded; only near the limit this may differ.
         kept = self._kept if depth > _KEPT_BYTES // 2 else {}
         at, end = 0, len(data)
@@ -134,26 +134,26 @@ class Decoder:
                 continue
             name, repeated, oneof, inner, values, large, packed = field
             if inner:
-                if repeated or name not in found:
+                if repeated or name not in fields:
                     value = kept.get((inner, value)) or self._inner(inner, value, depth - 1)
                 else:
-                    value = self.decode(inner, value, copy.deepcopy(found[name]), depth - 1)
+                    value = self.decode(inner, value, copy.deepcopy(fields[name]), depth - 1)
             elif packed is not None:
-                found.setdefault(name, []).extend(self._unpacked(value, field))
+                fields.setdefault(name, []).extend(self._unpacked(value, field))
                 continue
             elif large is not None and value > _MAX_INT32:
                 value = large(value)
             if values is not None and value not in values:
                 self.unknown = True
             elif repeated:
-                found.setdefault(name, []).append(value)
+                fields.setdefault(name, []).append(value)
             else:
                 if oneof:
-                    if oneof in found and found[oneof] != name:
-                        del found[found[oneof]]
-                    found[oneof] = name
-                found[name] = value
-        return found
+                    if oneof in fields and fields[oneof] != name:
+                        del fields[fields[oneof]]
+                    fields[oneof] = name
+                fields[name] = value
+        return fields
 
     def _inner(self, message: str, data: bytes, depth: int) -> Fields:
         """Decode a message that is not cached, and cache it if it is short."""

@@ -56,20 +56,22 @@ class CheckReport:
         return all(problem.severity < Severity.DATA_LOSS for problem in self.problems)
 
 
-def make_report(format: Format, found: Diagnostics, counts: dict[str, int], *, is_trace: bool = True) -> CheckReport:
+def make_report(
+    format: Format, diagnostics: Diagnostics, counts: dict[str, int], *, is_trace: bool = True
+) -> CheckReport:
     """Return a report of the diagnostics; equal severities stay in the order of first occurrence."""
-    return CheckReport(format, _worst_first(_problems(found)), counts, is_trace)
+    return CheckReport(format, _worst_first(_problems(diagnostics)), counts, is_trace)
 
 
-def extend_report(report: CheckReport, found: Diagnostics) -> CheckReport:
+def extend_report(report: CheckReport, diagnostics: Diagnostics) -> CheckReport:
     """Return the report with more diagnostics, before its own ones of the same severity."""
-    return replace(report, problems=_worst_first([*_problems(found), *report.problems]))
+    return replace(report, problems=_worst_first([*_problems(diagnostics), *report.problems]))
 
 
-def _problems(found: Diagnostics) -> list[Problem]:
+def _problems(diagnostics: Diagnostics) -> list[Problem]:
     return [
         Problem(entry.code.name, entry.code.severity, entry.code.help, "; ".join(entry.places), entry.count)
-        for entry in found
+        for entry in diagnostics
     ]
 
 

@@ -74,8 +74,8 @@ class Track:
 class Tracks:
     """All tracks of a trace, by uuid."""
 
-    def __init__(self, found: Diagnostics) -> None:
-        self._found = found
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self._diagnostics = diagnostics
         self._tracks: dict[int, Track] = {}
         self._owners: dict[tuple[object, ...], int] = {}
 
@@ -83,12 +83,12 @@ class Tracks:
         """Note a TrackDescriptor message."""
         uuid = descriptor.get("uuid")
         if uuid is None:
-            self._found.add(NO_UUID, f"packet {packet}")
+            self._diagnostics.add(NO_UUID, f"packet {packet}")
             return
         identity = _identity(descriptor, machine)
         track = self._at(uuid)
         if track.declared >= 0 and track.identity != identity:
-            self._found.add(CONFLICT, f"packet {packet}: uuid {uuid}")
+            self._diagnostics.add(CONFLICT, f"packet {packet}: uuid {uuid}")
         if track.declared < 0:
             track.declared = packet
         track.kind, track.identity = str(identity[0]), identity
@@ -102,9 +102,9 @@ class Tracks:
             return
         ids = identity[2:]
         if 0 in ids:
-            self._found.add(ID_ZERO, f"packet {packet}")
+            self._diagnostics.add(ID_ZERO, f"packet {packet}")
         if self._owners.setdefault(identity, uuid) != uuid:
-            self._found.add(PID_REUSED if kind == "process" else TID_REUSED, f"packet {packet}: {kind} {ids}")
+            self._diagnostics.add(PID_REUSED if kind == "process" else TID_REUSED, f"packet {packet}: {kind} {ids}")
 
     def _at(self, uuid: int) -> Track:
         track = self._tracks.get(uuid)
@@ -129,11 +129,11 @@ class Tracks:
         """Make the checks that need all packets; return the numbers of tracks and of slices."""
         slices = 0
         for uuid, track in self._tracks.items():
-            slices += track.edges.check(self._found)
+            slices += track.edges.check(self._diagnostics)
             if uuid == _DEFAULT_TRACK and track.declared < 0:
                 continue
             for code, packet in self._problems(track):
-                self._found.add(code, f"packet {packet}: uuid {uuid}")
+                self._diagnostics.add(code, f"packet {packet}: uuid {uuid}")
         self._check_rows()
         return sum(track.declared >= 0 for track in self._tracks.values()), slices
 
@@ -144,7 +144,7 @@ class Tracks:
             if track.kind in ("plain", "state") and track.merge_key is not None:
                 name = track.identity[2]
                 if names.setdefault((track.parent, track.merge_key), name) != name:
-                    self._found.add(MERGED, f"packet {track.declared}: uuid {uuid} {str(name)!r}")
+                    self._diagnostics.add(MERGED, f"packet {track.declared}: uuid {uuid} {str(name)!r}")
 
     def _problems(self, track: Track) -> list[tuple[Code, int]]:
         uses = [packet for packet in (track.first_slice, track.first_value) if packet >= 0]

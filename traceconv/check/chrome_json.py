@@ -185,8 +185,8 @@ def check_chrome_json(data: bytes | bytearray) -> CheckReport:
 class _Checker:
     """Checks each event once, in file order, and keeps rows for the checks at the end."""
 
-    def __init__(self, found: Diagnostics) -> None:
-        self._found = found
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self._diagnostics = diagnostics
         self._shapes = Shapes()
         self._counts: Counter[str] = Counter()
         self._slices: dict[bytes, Slices] = defaultdict(Slices)
@@ -228,9 +228,9 @@ class _Checker:
                     self._again[text] += count
                 return
         for number, raw in enumerate(batch, position):
-            self._one(number, raw)
+            self._element(number, raw)
 
-    def _one(self, position: int, raw: msgspec.Raw) -> None:
+    def _element(self, position: int, raw: msgspec.Raw) -> None:
         size = memoryview(raw).nbytes
         if size > _SHORT:
             self._event(position, raw, size)
@@ -239,10 +239,10 @@ class _Checker:
         if text in self._again:
             self._again[text] += 1
         elif text in self._short:
-            before = {entry.code: entry.count for entry in self._found}
+            before = {entry.code: entry.count for entry in self._diagnostics}
             self._event(position, raw, size)
-            found = {entry.code: entry.count - before.get(entry.code, 0) for entry in self._found}
-            if all(self._found.is_full(code) for code, count in found.items() if count):
+            found = {entry.code: entry.count - before.get(entry.code, 0) for entry in self._diagnostics}
+            if all(self._diagnostics.is_full(code) for code, count in found.items() if count):
                 self._again[text] = 0
                 self._short[text] = found
         elif not self._event(position, raw, size) and len(self._short) < _MOST_SHORT:
@@ -253,26 +253,26 @@ class _Checker:
         try:
             event, is_large = members_of(raw, size)
         except UNREADABLE as error:
-            self._found.add(SCHEMA, f"event {position}: {error}")
+            self._diagnostics.add(SCHEMA, f"event {position}: {error}")
             return False
         if not event and not is_large:
-            self._found.add(EMPTY_EVENT, f"event {position}")
+            self._diagnostics.add(EMPTY_EVENT, f"event {position}")
             return False
         if is_large:
-            self._found.add(LARGE_MEMBER, f"event {position}")
+            self._diagnostics.add(LARGE_MEMBER, f"event {position}")
         if (is_large or b'\\\\"' in bytes(raw)) and _FINAL_BACKSLASH.search(raw):
-            self._found.add(FINAL_BACKSLASH, f"event {position}")
+            self._diagnostics.add(FINAL_BACKSLASH, f"event {position}")
         problem = self._shapes.verdict(event)
         if problem:
-            self._found.add(SCHEMA, f"event {position}: {problem}")
-        if not self._shapes.all_seen and not self._found.count(MANY_SHAPES):
-            self._found.add(MANY_SHAPES, f"event {position}")
+            self._diagnostics.add(SCHEMA, f"event {position}: {problem}")
+        if not self._shapes.all_seen and not self._diagnostics.count(MANY_SHAPES):
+            self._diagnostics.add(MANY_SHAPES, f"event {position}")
         self._check_values(position, event)
         handler = self._handlers.get(event.get("ph", b""))
         if handler is not None:
             ts = self._time(position, event, "ts")
             if ts is not None and ts < 0:
-                self._found.add(NEGATIVE_TIME, f"event {position}: ts {_shown(event['ts'])}")
+                self._diagnostics.add(NEGATIVE_TIME, f"event {position}: ts {_shown(event['ts'])}")
             if ts is not None:
                 handler(position, event, ts)
         return handler is not None or "bind_id" in event
@@ -281,17 +281,17 @@ class _Checker:
         """Make the checks that need all events; return the counts."""
         for text, times in self._again.items():
             for code, count in self._short[text].items():
-                self._found.add(code, count=times * count)
+                self._diagnostics.add(code, count=times * count)
         self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
         for thread, edges in self._edges.items():
             self._pair(edges, self._slices[thread])
         for slices in self._slices.values():
             self._counts["slices"] += len(slices.starts)
             for position in slices.overlapping():
-                self._found.add(OVERLAP, f"event {position}")
+                self._diagnostics.add(OVERLAP, f"event {position}")
         for thread, hooks in self._hooks.items():
             for position in self._slices[thread].without_slice(hooks):
-                self._found.add(FLOW_LOOSE, f"event {position}")
+                self._diagnostics.add(FLOW_LOOSE, f"event {position}")
         for of_one_id in self._async.groups():
             self._pair_async(of_one_id)
         self._finish_flows()
@@ -304,20 +304,20 @@ class _Checker:
         for key in ("name", "cat"):
             text = event.get(key)
             if text is not None and b"\\u" in text and SURROGATE_ESCAPE.search(text):
-                self._found.add(SURROGATE, f"event {position}")
+                self._diagnostics.add(SURROGATE, f"event {position}")
         for key in ("pid", "tid"):
             task = event.get(key)
             if task is not None and not is_task(task):
-                self._found.add(TASK_RANGE, f"event {position}: {key} {_shown(task)}")
+                self._diagnostics.add(TASK_RANGE, f"event {position}: {key} {_shown(task)}")
         if "pid" not in event and event.get("ph") not in _PIDLESS and event.get("s") != b'"g"':
-            self._found.add(NO_PID, f"event {position}")
+            self._diagnostics.add(NO_PID, f"event {position}")
         for key in ("id", "bind_id"):
             id = event.get(key)
             if id is not None and is_big(id):
-                self._found.add(BIG_ID, f"event {position}: {key} {_shown(id)}")
+                self._diagnostics.add(BIG_ID, f"event {position}: {key} {_shown(id)}")
         id = event.get("id", b"")
         if event.get("ph") in _NEED_ID and id[:1] in _OF_NUMBERS and not is_int64(id):
-            self._found.add(ID_RANGE, f"event {position}: id {_shown(id)}")
+            self._diagnostics.add(ID_RANGE, f"event {position}: id {_shown(id)}")
         if "bind_id" in event:
             self._bind(position, event)
 
@@ -329,21 +329,21 @@ class _Checker:
         try:
             ns = parse_ns(text.strip(b'"'), US)
         except ValueError as error:
-            self._found.add(BAD_TIME, f"event {position}: {key}: {error}")
+            self._diagnostics.add(BAD_TIME, f"event {position}: {key}: {error}")
             return None
         # In µs, a double has steps of at most a nanosecond up to here.
         if abs(ns) > MAX_EXACT_INT and not self._any_large:
             self._any_large = True
-            self._found.add(LARGE_TIMES, f"event {position}")
+            self._diagnostics.add(LARGE_TIMES, f"event {position}")
         return ns
 
     def _thread(self, position: int, event: RawEvent) -> bytes | None:
         """Return the identity of the thread of an event in Perfetto; None beyond the limit of threads."""
         thread, is_another = self._tasks.thread(event.get("pid", b""), event.get("tid", b""))
         if thread is None:
-            self._found.add(MANY_THREADS, f"event {position}")
+            self._diagnostics.add(MANY_THREADS, f"event {position}")
         if is_another:
-            self._found.add(
+            self._diagnostics.add(
                 TASKS_MERGED, f"event {position}: {_shown(event.get('pid', b''))}/{_shown(event.get('tid', b''))}"
             )
         return thread
@@ -357,7 +357,7 @@ class _Checker:
         if dur is None:
             return
         if dur < 0:
-            self._found.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
+            self._diagnostics.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
             return
         thread = self._thread(position, event)
         if thread is not None:
@@ -372,7 +372,7 @@ class _Checker:
 
     def _async_edge(self, position: int, event: RawEvent, ts: int) -> None:
         if event["ph"] in _OLD_ASYNC:
-            self._found.add(OLD_ASYNC, f"event {position}")
+            self._diagnostics.add(OLD_ASYNC, f"event {position}")
         id = event.get("id") or event.get("id2", b"")
         if id.startswith(b"{") and b"local" in id:
             id += event.get("pid", b"")
@@ -385,28 +385,28 @@ class _Checker:
         if event.get("s", b'"t"') == b'"t"':
             self._thread(position, event)
             if "tid" not in event:
-                self._found.add(NO_TID, f"event {position}")
+                self._diagnostics.add(NO_TID, f"event {position}")
 
     def _counter(self, position: int, event: RawEvent, ts: int) -> None:
         self._counts["counters"] += 1
         args = event.get("args", b"")
         values = [bytes(value) for value in raw_members.decode(args).values()] if args[:1] == b"{" else []
         if b"null" in values:
-            self._found.add(COUNTER_NULL, f"event {position}")
+            self._diagnostics.add(COUNTER_NULL, f"event {position}")
         for value in values:
             if INTEGER.fullmatch(value) and not is_int64(value):
-                self._found.add(COUNTER_RANGE, f"event {position}: {_shown(value)}")
+                self._diagnostics.add(COUNTER_RANGE, f"event {position}: {_shown(value)}")
         id = event.get("id", b"")
         key = event.get("pid", b""), event.get("name", b"")
         if len(self._counter_ids) >= _MOST_COUNTERS and key not in self._counter_ids:
             return
         if id[:1] in _OF_NUMBERS and self._counter_ids.setdefault(key, id) != id:
-            self._found.add(COUNTER_IDS, f"event {position}: id {_shown(id)}")
+            self._diagnostics.add(COUNTER_IDS, f"event {position}: id {_shown(id)}")
 
     def _flow(self, position: int, event: RawEvent, ts: int) -> None:
         id = event.get("id") or event.get("id2", b"")
         if id.startswith(b'"') and not _HEX_ID.fullmatch(id):
-            self._found.add(FLOW_ID, f"event {position}: id {_shown(id)}")
+            self._diagnostics.add(FLOW_ID, f"event {position}: id {_shown(id)}")
         key = b"\0".join((event.get("cat", b""), event.get("name", b""), id))
         self._flows.add(ts, position, event["ph"] == b'"s"', hash(key))
         to_next = event["ph"] == b'"f"' and "bp" not in event
@@ -417,7 +417,7 @@ class _Checker:
     def _bind(self, position: int, event: RawEvent) -> None:
         """Keep a flow of version 2, which is stated by a slice."""
         if b"true" not in (event.get("flow_in"), event.get("flow_out")):
-            self._found.add(FLOW_NO_DIRECTION, f"event {position}")
+            self._diagnostics.add(FLOW_NO_DIRECTION, f"event {position}")
         goes, comes = event.get("flow_out") == b"true", event.get("flow_in") == b"true"
         self._bound.add(position, goes, comes, hash(event["bind_id"]))
 
@@ -433,17 +433,17 @@ class _Checker:
                 names.append(name)
                 continue
             if not starts:
-                self._found.add(END_ALONE, f"event {position}")
+                self._diagnostics.add(END_ALONE, f"event {position}")
                 continue
             start, begun, expected = starts.pop(), positions.pop(), names.pop()
             slices.add(start, ts, begun)
             if start == ts and (begun > self._first_complete or ts > self._earliest_complete):
-                self._found.add(EMPTY_PAIR, f"event {begun}")
+                self._diagnostics.add(EMPTY_PAIR, f"event {begun}")
             if name and name != expected:
                 shown = (_shown(self._texts.text(one)) for one in (name, expected))
-                self._found.add(END_NAME, f"event {position}: {' closes '.join(shown)}")
+                self._diagnostics.add(END_NAME, f"event {position}: {' closes '.join(shown)}")
         for position in positions:
-            self._found.add(BEGIN_ALONE, f"event {position}")
+            self._diagnostics.add(BEGIN_ALONE, f"event {position}")
 
     def _pair_async(self, edges: Iterable[tuple[int, ...]]) -> None:
         """Pair the starts and ends of an async id: an end closes the innermost open slice of its name."""
@@ -458,7 +458,7 @@ class _Checker:
                 names[name] += 1
                 continue
             if not names[name]:
-                self._found.add(ASYNC_END_ALONE, f"event {position}")
+                self._diagnostics.add(ASYNC_END_ALONE, f"event {position}")
                 continue
             closed = 0
             while not closed or other != name:
@@ -467,9 +467,9 @@ class _Checker:
                 names[other] -= 1
                 closed += 1
             if closed > 1:
-                self._found.add(ASYNC_CROSSES, f"event {position}")
+                self._diagnostics.add(ASYNC_CROSSES, f"event {position}")
         for position in open_positions:
-            self._found.add(ASYNC_BEGIN_ALONE, f"event {position}")
+            self._diagnostics.add(ASYNC_BEGIN_ALONE, f"event {position}")
 
     def _finish_flows(self) -> None:
         for points in self._flows.groups():
@@ -479,7 +479,7 @@ class _Checker:
                 positions.append(position)
                 starts.append(is_start)
             for code, position in flow_problems(times, positions, starts):
-                self._found.add(code, f"event {position}")
+                self._diagnostics.add(code, f"event {position}")
             self._counts["flows"] += 0 in starts and 1 in starts
         for ends in self._bound.groups():
             position, outs, ins, _ = next(ends)
@@ -488,9 +488,9 @@ class _Checker:
                 ins |= comes
             self._counts["flows"] += outs & ins
             if not ins:
-                self._found.add(FLOW_NO_END, f"event {position}")
+                self._diagnostics.add(FLOW_NO_END, f"event {position}")
             elif not outs:
-                self._found.add(FLOW_NO_START, f"event {position}")
+                self._diagnostics.add(FLOW_NO_START, f"event {position}")
 
 
 def _shown(text: bytes) -> str:

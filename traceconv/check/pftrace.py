@@ -114,10 +114,10 @@ def check_pftrace(file: BinaryIO, unpacked: Unpacked) -> CheckReport:
     return make_report("pftrace", found, checker.finish())
 
 
-def _packets(file: Readable, found: Diagnostics, empty: Callable[[int], None]) -> Iterator[bytes]:
+def _packets(file: Readable, diagnostics: Diagnostics, empty: Callable[[int], None]) -> Iterator[bytes]:
     damage = yield from read_packets(file, empty)
     if damage:
-        found.add(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
+        diagnostics.add(TRUNCATED if damage.truncated else CORRUPT, f"byte {damage.at}")
 
 
 class _Inflating:
@@ -150,13 +150,13 @@ class _Inflating:
 class _Checker:
     """Checks each packet once, in file order, and keeps rows for the checks at the end."""
 
-    def __init__(self, found: Diagnostics, unpacked: Unpacked) -> None:
-        self._found, self._unpacked = found, unpacked
+    def __init__(self, diagnostics: Diagnostics, unpacked: Unpacked) -> None:
+        self._found, self._unpacked = diagnostics, unpacked
         self._decoder = Decoder()
         self._position = 0
         self._counts: Counter[str] = Counter()
-        self._tracks = Tracks(found)
-        self._clocks = Clocks(found)
+        self._tracks = Tracks(diagnostics)
+        self._clocks = Clocks(diagnostics)
         self._sequences: dict[int, _Sequence] = defaultdict(_Sequence)
         self._names: dict[object, int] = {}
         self._flows: dict[int, list[tuple[int, int, bool]]] = defaultdict(list)

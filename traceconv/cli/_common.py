@@ -42,9 +42,9 @@ _WIDEST = 200
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 
-#: Of the commands that print a receipt, as `said: Verbosity`.
+#: Of the commands that print a receipt, as `verbosity: Verbosity`.
 verbosity_options = grouped(
-    "said",
+    "verbosity",
     Verbosity,
     quiet_option,
     click.option(
@@ -153,17 +153,17 @@ def default_name(files: Sequence[str], suffix: str) -> str:
     return path + (suffix if os.path.realpath(path + suffix) not in inputs else f"-converted{suffix}")
 
 
-def print_summary(result: Result, output: Output, said: Verbosity) -> None:
+def print_summary(result: Result, output: Output, verbosity: Verbosity) -> None:
     """Say what was read, what was lost, how it was aligned and what was written."""
-    if said.quiet:
+    if verbosity.quiet:
         return
     hosts = {line.file: line.host for line in result.receipt}
     for source in result.trace.sources:
-        print_source(source, said.verbose, hosts.get(source.name, ""))
+        print_source(source, verbosity.verbose, hosts.get(source.name, ""))
     if len(result.trace.sources) > 1:
         say("", f"On one time axis: {result.trace.clocks[0].describe()}")
         files = [source.name for source in result.trace.sources]
-        print_receipt(result.receipt, result.causality, result.together, files, verbose=said.verbose)
+        print_receipt(result.receipt, result.causality, result.together, files, verbose=verbosity.verbose)
     trace = result.trace
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)

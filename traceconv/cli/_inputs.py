@@ -36,16 +36,16 @@ def expanded(
     named: Collection[str] = (),
     output: AnyPath = "",
     each: bool = False,
-    said: Verbosity | None = None,
+    verbosity: Verbosity | None = None,
 ) -> Expanded:
     """Return the recordings, and list what is taken of folders and archives, and what is not.
 
     The arguments are those of `expand`.
     """
     found = expand(files, skip_unknown=skip_unknown, named=named, output=output, each=each, limits=limits)
-    said = said or Verbosity()
-    if not said.quiet:
-        _list(found, said.verbose)
+    verbosity = verbosity or Verbosity()
+    if not verbosity.quiet:
+        _list(found, verbosity.verbose)
     return found
 
 

@@ -54,13 +54,13 @@ class Named:
         return replace(self, files=(), skip_unknown=False) != Named(())
 
     def opened(
-        self, settings: Settings, said: Verbosity | None = None, output: AnyPath = "", *, single: bool = False
+        self, settings: Settings, verbosity: Verbosity | None = None, output: AnyPath = "", *, single: bool = False
     ) -> Opened:
         """Return the recordings; those in folders and archives are listed.
 
         Args:
             settings: what the other options say.
-            said: how much is printed.
+            verbosity: how much is printed.
             output: what will be written.
             single: whether there may be only one.
 
@@ -70,15 +70,15 @@ class Named:
         """
         named = [text.rpartition("=")[0] for text in self.formats]
         found = expanded(
-            self.files, settings.limits, skip_unknown=self.skip_unknown, named=named, output=output, said=said
+            self.files, settings.limits, skip_unknown=self.skip_unknown, named=named, output=output, verbosity=verbosity
         )
         if single:
             found.single(self.files[0])
         return self.about(found, settings)
 
-    def about(self, found: Expanded, settings: Settings) -> Opened:
+    def about(self, expanded: Expanded, settings: Settings) -> Opened:
         """Return recordings with what the options say of them."""
-        files = [shown(path) for path in found.paths]
+        files = [shown(path) for path in expanded.paths]
         format_of = by_input(self.formats, files, "--from")
         offset_of = {index: _ns(text) for index, text in by_input(self.offsets, files, "--offset").items()}
         own: list[dict[str, str]] = [{} for _ in files]
@@ -88,11 +88,11 @@ class Named:
             (own[input_named(file, files, "-O")] if colon else shared)[key] = value
         inputs = [
             Input(path, format_of.get(index, self.format), own[index], *offset_of.get(index, (None, 0)))
-            for index, path in enumerate(found.paths)
+            for index, path in enumerate(expanded.paths)
         ]
         options_given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}
         constraints = replace(parse_constraints(files, **options_given), same_machine=self.same_machine)
-        return Opened(found, inputs, replace(settings, options=shared, constraints=constraints))
+        return Opened(expanded, inputs, replace(settings, options=shared, constraints=constraints))
 
 
 def _settings(

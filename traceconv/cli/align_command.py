@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 @common.force_option
 @settings_options(policy=True)
 @common.verbosity_options
-def command(named: Named, reports: tuple[str, ...], force: bool, settings: Settings, said: Verbosity) -> None:
+def command(named: Named, reports: tuple[str, ...], force: bool, settings: Settings, verbosity: Verbosity) -> None:
     """Print how recordings can be aligned, and how certain that is, without writing a trace.
 
     \b
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
-    recordings = named.opened(settings, said)
-    with working(f"aligning {quantity(len(recordings.paths), 'files')}", said.quiet, recordings.paths):
+    recordings = named.opened(settings, verbosity)
+    with working(f"aligning {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         alignment, checks = api.estimate(recordings, report=reports, force=force)
-    if said.quiet:
+    if verbosity.quiet:
         return
     say(f"On one time axis: {alignment.clock.describe()}")
-    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=said.verbose)
+    common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=verbosity.verbose)
     for apart in alignment.hosts_apart:
         say(apart.describe())
     for pair in alignment.pairs:
@@ -49,4 +49,4 @@ def _what_events_say(pair: PairEstimate) -> str:
     """Return what the events of two files say, and whether they were placed by it."""
     names, found = (pair.a.name, pair.b.name), pair.estimate
     verdict = f"not used ({found.verdict})" if found.verdict.refused and not pair.taken else found.verdict
-    return f"{' and '.join(names)}: {pair.way.method}: {verdict}: {found.reason}"
+    return f"{' and '.join(names)}: {pair.clock_map.method}: {verdict}: {found.reason}"

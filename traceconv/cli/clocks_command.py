@@ -61,23 +61,28 @@ def _clock_json(line: ClockLine) -> dict[str, Any]:
         "clock": clock_json(line.clock),
         "host": line.host,
         "events": line.events,
-        "realtime": _way_json(line.realtime),
+        "realtime": _map_json(line.realtime),
     }
 
 
 def _pair_json(pair: PairLine) -> dict[str, Any]:
-    return {"file": pair.file, "other": pair.other, "way": _way_json(pair.way), "advice": list(map(str, pair.advice))}
+    return {
+        "file": pair.file,
+        "other": pair.other,
+        "way": _map_json(pair.clock_map),
+        "advice": list(map(str, pair.advice)),
+    }
 
 
-def _way_json(way: ClockMap | None) -> dict[str, Any] | None:
-    if way is None:
+def _map_json(clock_map: ClockMap | None) -> dict[str, Any] | None:
+    if clock_map is None:
         return None
     return {
-        "method": way.method,
-        "offset_ns": way.offset_ns,
-        "bound_ns": way.bound_ns,
-        "verdict": way.verdict.value,
-        "drift_ppm": way.drift_ppm,
+        "method": clock_map.method,
+        "offset_ns": clock_map.offset_ns,
+        "bound_ns": clock_map.bound_ns,
+        "verdict": clock_map.verdict.value,
+        "drift_ppm": clock_map.drift_ppm,
     }
 
 
@@ -88,9 +93,9 @@ def _print_clocks(lines: list[ClockLine]) -> None:
         zero = clock.run.value if clock.synthetic else clock.zero.value
         if clock.zero is Zero.UNKNOWN and not clock.synthetic and line.realtime is not None:
             zero = "given by an offset"
-        way = ("nothing", "") if line.realtime is None else _way(line.realtime)
+        clock_map = ("nothing", "") if line.realtime is None else _map_cells(line.realtime)
         name = clock.name if line.events else f"({clock.name})"
-        rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *way))
+        rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *clock_map))
     is_text = [title in _TEXTS for title in rows[0]]
     width = width_of(sys.stdout) or _UNLIMITED
     widths = widths_within(rows, is_text, width - 2 * (len(rows[0]) - 1))
@@ -103,19 +108,19 @@ def _print_clocks(lines: list[ClockLine]) -> None:
         say("  ".join(cells).rstrip(), err=False)
 
 
-def _way(way: ClockMap) -> tuple[str, str]:
-    assumed = " (assumed)" if way.verdict.value == "assumed" else ""
-    return f"{way.method}{assumed}", format_bound(way.bound_ns)
+def _map_cells(clock_map: ClockMap) -> tuple[str, str]:
+    assumed = " (assumed)" if clock_map.verdict.value == "assumed" else ""
+    return f"{clock_map.method}{assumed}", format_bound(clock_map.bound_ns)
 
 
 def _pair(pair: PairLine) -> list[str]:
-    if pair.way is None:
+    if pair.clock_map is None:
         return [f"{pair.file} and {pair.other}: not related", *(f"  {words}" for words in pair.advice)]
-    method, bound = _way(pair.way)
-    drift = f", drift {pair.way.drift_ppm:+.3f} ppm" if pair.way.drift else ""
+    method, bound = _map_cells(pair.clock_map)
+    drift = f", drift {pair.clock_map.drift_ppm:+.3f} ppm" if pair.clock_map.drift else ""
     within = f", within {bound}"
-    if pair.way.two_hosts:
+    if pair.clock_map.two_hosts:
         within = f", bound {Text.BOUND_OF_TWO_HOSTS()}"
-    elif pair.way.bound_ns is None:
+    elif pair.clock_map.bound_ns is None:
         within = ", uncertainty not known"
     return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]

@@ -18,7 +18,7 @@ from traceconv.io.folders import shown
 @recording_options
 @settings_options(memory=True)
 @common.verbosity_options
-def command(output: api.Output, named: Named, settings: Settings, said: Verbosity) -> None:
+def command(output: api.Output, named: Named, settings: Settings, verbosity: Verbosity) -> None:
     """Turn one recording into a trace.
 
     \b
@@ -31,7 +31,7 @@ def command(output: api.Output, named: Named, settings: Settings, said: Verbosit
     an archive with one recording in it.
     """
     output = common.named(output, named.files)
-    recording = named.opened(settings, said, output.path, single=True)
-    with working(f"converting {shown(recording.paths[0])}", said.quiet, recording.paths):
+    recording = named.opened(settings, verbosity, output.path, single=True)
+    with working(f"converting {shown(recording.paths[0])}", verbosity.quiet, recording.paths):
         result = api.merge(recording, output)
-    common.print_summary(result, output, said)
+    common.print_summary(result, output, verbosity)

@@ -40,7 +40,7 @@ _ROWS = 10
 )
 @common.force_option
 @common.verbosity_options
-def command(path: str, force: bool, said: Verbosity) -> None:
+def command(path: str, force: bool, verbosity: Verbosity) -> None:
     """Merge two recordings that come with traceconv, to see what it does.
 
     \b
@@ -55,8 +55,8 @@ def command(path: str, force: bool, said: Verbosity) -> None:
         for file in inputs:
             file.write_bytes(_recording(file.name))
         result = api.merge(inputs, output)
-    common.print_summary(result, output, said)
-    if said.quiet:
+    common.print_summary(result, output, verbosity)
+    if verbosity.quiet:
         return
     (layers,) = api.report(result.trace, Questions(("layers",)))
     del layers.rows[_ROWS:]

@@ -19,7 +19,9 @@ from traceconv.io.shown import quantity
 @common.report_option
 @settings_options(policy=True, memory=True)
 @common.verbosity_options
-def command(output: api.Output, named: Named, reports: tuple[str, ...], settings: Settings, said: Verbosity) -> None:
+def command(
+    output: api.Output, named: Named, reports: tuple[str, ...], settings: Settings, verbosity: Verbosity
+) -> None:
     """Put several recordings on one time axis.
 
     \b
@@ -37,7 +39,7 @@ def command(output: api.Output, named: Named, reports: tuple[str, ...], settings
     evidence and the uncertainty. If nothing relates the clocks of two files, merge refuses.
     """
     output = common.named(output, named.files)
-    recordings = named.opened(settings, said, str(output.path))
-    with working(f"merging {quantity(len(recordings.paths), 'files')}", said.quiet, recordings.paths):
+    recordings = named.opened(settings, verbosity, str(output.path))
+    with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output, report=reports)
-    common.print_summary(result, output, said)
+    common.print_summary(result, output, verbosity)

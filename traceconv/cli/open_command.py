@@ -50,7 +50,7 @@ def command(
     timeout: float,
     named: Named,
     settings: Settings,
-    said: Verbosity,
+    verbosity: Verbosity,
 ) -> None:
     """Show a trace in ui.perfetto.dev, or in a Perfetto UI on this machine.
 
@@ -70,13 +70,13 @@ def command(
     if offline and address is not None:
         raise UsageError("--offline and --ui exclude each other")
     ui = installed_ui() if offline else ui_at(address) if address is not None else PUBLIC
-    recordings = named.opened(settings, said)
+    recordings = named.opened(settings, verbosity)
     with contextlib.ExitStack() as stack:
         file = shown(recordings.paths[0])
         if named.says_something or len(recordings.paths) > 1 or not _is_shown(recordings):
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="traceconv-"))
             file = os.path.join(folder, os.path.basename(common.default_name(named.files, ".pftrace")))
-            _write(recordings, file, said)
+            _write(recordings, file, verbosity)
         _show(file, ui, browser, timeout)
 
 
@@ -96,12 +96,12 @@ def _is_shown(recordings: Opened) -> bool:
         return True  # the UI says what it makes of it
 
 
-def _write(recordings: Opened, file: str, said: Verbosity) -> None:
+def _write(recordings: Opened, file: str, verbosity: Verbosity) -> None:
     """Write the trace of some recordings."""
     output = api.Output(file)
-    with working(f"merging {quantity(len(recordings.paths), 'files')}", said.quiet, recordings.paths):
+    with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output)
-    common.print_summary(result, output, said)
+    common.print_summary(result, output, verbosity)
 
 
 def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:

@@ -74,7 +74,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
 
 @click.command("report")
 @grouped(
-    "asked",
+    "questions",
     _questions,
     click.option(
         "--section",
@@ -148,7 +148,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
 )
 @recordings_options
 @settings_options(policy=True, memory=True)
-def command(asked: Questions, shown: _Shown, named: Named, settings: Settings) -> None:
+def command(questions: Questions, shown: _Shown, named: Named, settings: Settings) -> None:
     """Print tables: what was slow, how long steps took, whether a device waited.
 
     \b
@@ -163,8 +163,8 @@ def command(asked: Questions, shown: _Shown, named: Named, settings: Settings) -
     api.refuse_overwriting(recordings, shown.path)
     check_target(shown.path, binary=False, force=shown.force)
     with working(f"reading {quantity(len(recordings.paths), 'files')}", False, recordings.paths):
-        sections = api.report(recordings, asked)
-    if shown.form in _BRIEF and not asked.sections:
+        sections = api.report(recordings, questions)
+    if shown.form in _BRIEF and not questions.sections:
         printed = [section for section in sections if section.rows]
     else:
         printed = sections

@@ -43,11 +43,11 @@ class Grammar:
             raise Unknown
         return f"{found} [clone {rest}]" if rest else found
 
-    def _keep(self, found: Type, at: int = -1) -> Type:
-        if len(found.before) + len(found.after) > MAX_LENGTH:
+    def _keep(self, inner: Type, at: int = -1) -> Type:
+        if len(inner.before) + len(inner.after) > MAX_LENGTH:
             raise Unknown
-        self._known.append((found, at))
-        return found
+        self._known.append((inner, at))
+        return inner
 
     # -- functions ----------------------------------------------------------------------------------------------
 

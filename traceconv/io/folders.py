@@ -73,13 +73,13 @@ class Files:
     """
 
     name: str
-    found: list[AnyPath] = field(default_factory=list)
+    paths: list[AnyPath] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: AnyPath) -> None:
         """Add a file. Raises InputError if there are more than MOST_FILES."""
-        self.found.append(path)
-        if len(self.found) + len(self.left_out) > MOST_FILES:
+        self.paths.append(path)
+        if len(self.paths) + len(self.left_out) > MOST_FILES:
             raise InputError(
                 f"more than {MOST_FILES} files", hint="name the recordings, or a smaller folder", at=self.name
             )
@@ -107,7 +107,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
             return None
     except (OSError, ValueError):
         return None  # the error is raised when it is opened
-    files.found.sort(key=lambda one: shown(one).split(os.sep))
+    files.paths.sort(key=lambda one: shown(one).split(os.sep))
     return files
 
 

@@ -32,8 +32,8 @@ def lines(text: str) -> str:
     return _NOT_ON_PAGES.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 #: The least width of a text column that is shortened to fit a terminal.

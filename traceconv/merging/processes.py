@@ -38,10 +38,10 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
         starts: for each input the number of its first track.
     """
     goes_under: dict[int, TrackId] = {}
-    for one in together.found:
-        first, *others = one.seen
+    for one in together.identities:
+        first, *others = one.tracks
         if one.why is Why.UNSAID:
-            mine, other = (together.recordings[seen.input].source.name for seen in one.seen)
+            mine, other = (together.recordings[seen.input].source.name for seen in one.tracks)
             trace.sources[first.input].diagnostics.add(SAME_PID, f"{mine}: pid {first.number}, also in {other}")
         if isinstance(one.why, Why):
             continue

@@ -502,24 +502,24 @@ class ClockGraph:
             self._edges.setdefault(domain, [])
         for snap in snapshots:
             verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
-            way = ClockMap(snap.other_ts - snap.ts, snap.bound_ns, (snap.step,), verdict)
-            self.relate(snap.clock, snap.other, way)
+            clock_map = ClockMap(snap.other_ts - snap.ts, snap.bound_ns, (snap.step,), verdict)
+            self.relate(snap.clock, snap.other, clock_map)
         self._join_equal_timebases()
 
-    def relate(self, clock: ClockDomain, other: ClockDomain, way: ClockMap, back: ClockMap | None = None) -> None:
-        """Add an edge: `way` maps times of `clock` to `other`; `back` is its inverse, given if its bound differs."""
-        self._edges.setdefault(other, []).append((clock, way))
-        self._edges.setdefault(clock, []).append((other, back or way.inverse()))
+    def relate(self, clock: ClockDomain, other: ClockDomain, clock_map: ClockMap, back: ClockMap | None = None) -> None:
+        """Add an edge: `clock_map` maps times of `clock` to `other`; `back` is its inverse, if its bound differs."""
+        self._edges.setdefault(other, []).append((clock, clock_map))
+        self._edges.setdefault(clock, []).append((other, back or clock_map.inverse()))
 
-    def relate_instead(self, clock: ClockDomain, other: ClockDomain, way: ClockMap) -> None:
+    def relate_instead(self, clock: ClockDomain, other: ClockDomain, clock_map: ClockMap) -> None:
         """Add an edge between the wall clocks of two hosts; remove the assumption that the first agrees with others."""
         self._separate(clock)
-        self.relate(clock, other, way)
+        self.relate(clock, other, clock_map)
 
     def _separate(self, wall: ClockDomain) -> None:
         """Remove the assumption that a wall clock agrees with those of other hosts."""
-        for neighbour, way in self._edges[wall]:
-            if way.two_hosts:
+        for neighbour, clock_map in self._edges[wall]:
+            if clock_map.two_hosts:
                 kept = [(one, its) for one, its in self._edges[neighbour] if one != wall or not its.two_hosts]
                 self._edges[neighbour] = kept
         self._edges[wall] = [(one, its) for one, its in self._edges[wall] if not its.two_hosts]
@@ -543,8 +543,8 @@ class ClockGraph:
                     continue  # synthetic times relate no other clocks
                 if domain.is_wall_clock and domain.owner not in ("", first.owner):
                     joined[domain.owner] = first.owner
-                for neighbour, way in self._edges[domain]:
-                    if neighbour not in seen and not way.two_hosts:
+                for neighbour, clock_map in self._edges[domain]:
+                    if neighbour not in seen and not clock_map.two_hosts:
                         seen.add(neighbour)
                         queue.append(neighbour)
         for domain in self._edges:

@@ -59,7 +59,7 @@ class Collectives:
     Attributes:
         kinds: the operation, such as "all_reduce", by interned name and category; "" where the args state it.
         args: the keys of their args.
-        said: the operation by its text in the args; other texts are of unknown operations.
+        kind_of_text: the operation by its text in the args; other texts are of unknown operations.
         groups: the ranks of the groups by name, since the args may be cut short. In the order in which the process
             created them, which is the same in all processes for groups of equal ranks.
         only_group: the ranks of the only group of the job, for collectives that state none; None if it has several
@@ -70,7 +70,7 @@ class Collectives:
 
     kinds: Mapping[tuple[int, int], str]
     args: CollectiveArgs = CollectiveArgs()
-    said: Mapping[str, str] = field(default_factory=dict)
+    kind_of_text: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
     only_group: Group | None = None
     world: Group | None = None

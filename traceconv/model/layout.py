@@ -184,7 +184,7 @@ class _Trimmed(NamedTuple):
     slices: int
 
 
-def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
+def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     slices = trace.slices
     if not len(slices.ts):
         return trace
@@ -205,7 +205,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
         own = slice(begin, end)
         resolution = _trimmed_ns(trace.clocks[tracks[number].clock])
         lanes = _assign(slices.ts[own], changed.ts[own], ends[own], resolution)
-        _report(lanes, begin, trace, found)
+        _report(lanes, begin, trace, diagnostics)
         changed.dur[own] = ends[own] - changed.ts[own]
         cuts = int(np.count_nonzero(lanes.marks & _CUT))
         if cuts:
@@ -213,7 +213,7 @@ def _split_overlaps(trace: Trace, found: Diagnostics) -> Trace:
             trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), cuts))
         numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
         changed.track[own] = gathered(numbers, lanes.lane)
-    _report_trimmed(trimmed, trace, found)
+    _report_trimmed(trimmed, trace, diagnostics)
     return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
 
 
@@ -331,17 +331,17 @@ class _OpenSlices:
             self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
 
 
-def _report(lanes: _Lanes, begin: int, trace: Trace, found: Diagnostics) -> None:
+def _report(lanes: _Lanes, begin: int, trace: Trace, diagnostics: Diagnostics) -> None:
     for code, mark in ((OVERLAPPING, _CROSSES), (TOO_DEEP, _DEEP)):
         is_marked = (lanes.marks & mark) != 0
         if is_marked.any():
-            found.add(code, _place(trace, begin + int(np.argmax(is_marked))), int(np.count_nonzero(is_marked)))
+            diagnostics.add(code, _place(trace, begin + int(np.argmax(is_marked))), int(np.count_nonzero(is_marked)))
 
 
-def _report_trimmed(tracks: list[_Trimmed], trace: Trace, found: Diagnostics) -> None:
+def _report_trimmed(tracks: list[_Trimmed], trace: Trace, diagnostics: Diagnostics) -> None:
     """Report trimmed slices, the largest change first, so that its place is kept."""
     for most, row, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
-        found.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
+        diagnostics.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
 
 
 def _place(trace: Trace, row: int) -> str:
@@ -370,12 +370,12 @@ def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
 # -- empty tracks ---------------------------------------------------------------------------------------------------
 
 
-def _report_unused_tracks(trace: Trace, found: Diagnostics) -> None:
+def _report_unused_tracks(trace: Trace, diagnostics: Diagnostics) -> None:
     used = _used_tracks(trace)
     unused = [n for n, track in enumerate(trace.tracks) if not used[n] and not track.shares_lanes]
     if unused:
         names = ", ".join(repr(trace.tracks[n].name) for n in unused[:3])
-        found.add(EMPTY_TRACKS, f"{trace.sources[0].name}: {names}", len(unused))
+        diagnostics.add(EMPTY_TRACKS, f"{trace.sources[0].name}: {names}", len(unused))
 
 
 def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:

@@ -165,7 +165,7 @@ def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int])
 
 def _kind(declared: Collectives, code: tuple[int, int], args: Mapping[str, Any]) -> str:
     """Return the operation of a slice; "" if it is not known, or if name and args contradict each other."""
-    named, stated = declared.kinds[code], declared.said.get(str(args.get("kind", "")), "")
+    named, stated = declared.kinds[code], declared.kind_of_text.get(str(args.get("kind", "")), "")
     return "" if named in ONE_SIDED and stated != named else named or stated
 
 

@@ -64,13 +64,13 @@ def identities(trace: Trace) -> list[Identity]:
     return found
 
 
-def _process_of(trace: Trace, found: list[Identity], index: int) -> int:
+def _process_of(trace: Trace, identities: list[Identity], index: int) -> int:
     track = trace.tracks[index]
     if track.lane_of != NO_TRACK:
-        return found[track.lane_of].process
+        return identities[track.lane_of].process
     if track.parent == NO_TRACK or track.kind is TrackKind.PROCESS:
         return index
-    return found[track.parent].process
+    return identities[track.parent].process
 
 
 class _Numbers:
@@ -84,11 +84,11 @@ class _Numbers:
         return next(number for number in self._next if number not in self._taken)
 
 
-def _number_processes(trace: Trace, found: list[Identity], numbers: _Numbers) -> None:
+def _number_processes(trace: Trace, identities: list[Identity], numbers: _Numbers) -> None:
     used: set[int] = set()
-    for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
+    for index, (track, identity) in enumerate(zip(trace.tracks, identities, strict=True)):
         if identity.process != index:
-            identity.pid = found[identity.process].pid
+            identity.pid = identities[identity.process].pid
             continue
         real = track.pid if track.kind is TrackKind.PROCESS else None
         if _valid(real) and real not in used:
@@ -100,14 +100,14 @@ def _number_processes(trace: Trace, found: list[Identity], numbers: _Numbers) ->
                 identity.name = _with_original(track.name, "pid", real) or "process"
 
 
-def _number_threads(trace: Trace, found: list[Identity], numbers: _Numbers) -> None:
+def _number_threads(trace: Trace, identities: list[Identity], numbers: _Numbers) -> None:
     used: set[int] = set()
-    for track, identity in zip(trace.tracks, found, strict=True):
+    for track, identity in zip(trace.tracks, identities, strict=True):
         if track.kind is TrackKind.COUNTER:
             continue
         real = track.tid if track.kind is TrackKind.THREAD else None
         if track.lane_of != NO_TRACK:
-            identity.tid, identity.name = numbers.invent(), found[track.lane_of].name
+            identity.tid, identity.name = numbers.invent(), identities[track.lane_of].name
         elif _valid(real) and identity.pid << 32 | real not in used:
             identity.tid = real
             used.add(identity.pid << 32 | real)
@@ -127,27 +127,27 @@ def _with_original(name: str, kind: str, number: int | None) -> str:
     return f"{name} ({kind} {number})" if name else f"{kind} {number}"
 
 
-def _mark_natives(trace: Trace, found: list[Identity]) -> None:
+def _mark_natives(trace: Trace, identities: list[Identity]) -> None:
     # Perfetto accepts call stacks and log entries of threads only.
     threads = {*occurring(trace.samples.track), *occurring(trace.logs.track)}
-    for index, (track, identity) in enumerate(zip(trace.tracks, found, strict=True)):
+    for index, (track, identity) in enumerate(zip(trace.tracks, identities, strict=True)):
         own = track.lane_of == NO_TRACK
         if track.kind is TrackKind.PROCESS and own and (track.pid is not None or index in threads):
             identity.native = True
         if (track.kind is TrackKind.THREAD and own and track.tid is not None) or index in threads:
             identity.native = True
-            found[identity.process].native = True
+            identities[identity.process].native = True
 
 
-def _place(trace: Trace, found: list[Identity]) -> None:
+def _place(trace: Trace, identities: list[Identity]) -> None:
     ranked = {
         identity.parent
-        for track, identity in zip(trace.tracks, found, strict=True)
+        for track, identity in zip(trace.tracks, identities, strict=True)
         if track.rank is not None or track.lane_of != NO_TRACK
     }
     siblings: dict[int, list[int]] = defaultdict(list)
-    counts = array("i", bytes(4 * (len(found) + 1)))  # by parent; the last one is for NO_TRACK
-    for index, identity in enumerate(found):
+    counts = array("i", bytes(4 * (len(identities) + 1)))  # by parent; the last one is for NO_TRACK
+    for index, identity in enumerate(identities):
         if identity.parent in ranked:
             siblings[identity.parent].append(index)
         else:  # in creation order
@@ -156,7 +156,7 @@ def _place(trace: Trace, found: list[Identity]) -> None:
     for indexes in siblings.values():
         indexes.sort(key=lambda index: _rank(trace.tracks, index))
         for position, index in enumerate(indexes):
-            found[index].position = position
+            identities[index].position = position
 
 
 def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
@@ -176,11 +176,11 @@ def groups_above(trace: Trace, process: int) -> list[str]:
     return names[::-1]
 
 
-def path_below_process(trace: Trace, found: list[Identity], index: int) -> str:
+def path_below_process(trace: Trace, identities: list[Identity], index: int) -> str:
     """Return the names of the tracks from below the process of a track down to it, joined by " / "."""
     names: list[str] = []
     at = index if trace.tracks[index].lane_of == NO_TRACK else int(trace.tracks[index].lane_of)
-    while at != found[index].process:
-        names.append(found[at].name or f"tid {found[at].tid}")
+    while at != identities[index].process:
+        names.append(identities[at].name or f"tid {identities[at].tid}")
         at = trace.tracks[at].parent
-    return " / ".join(reversed(names)) or found[index].name
+    return " / ".join(reversed(names)) or identities[index].name

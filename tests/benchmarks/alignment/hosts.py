@@ -48,7 +48,7 @@ class Job:
         name: what it was.
     """
 
-    seen: Occurrences
+    records: Occurrences
     host_of: I64
     ahead: F64
     drift: F64
@@ -69,8 +69,8 @@ class Job:
         """Return the first and the last time that each host recorded, ns."""
         return np.array(
             [
-                [ends(times[self.host_of[self.seen.input] == host]) for host in range(len(self.ahead))]
-                for ends, times in ((np.min, self.seen.start), (np.max, self.seen.end))
+                [ends(times[self.host_of[self.records.input] == host]) for host in range(len(self.ahead))]
+                for ends, times in ((np.min, self.records.start), (np.max, self.records.end))
             ]
         )
 
@@ -133,7 +133,11 @@ def simulated(seed: int, ranks: int, hosts: int, count: int, named: Mapping[str,
     )
     job = Job(seen, host_of, ahead, drift, float(ready.max()) / count, dict(named))
     job = _damaged(job, random)
-    return job if named["seq"] == "yes" else replace(job, seen=replace(job.seen, seq=raw[: len(job.seen.row)] * 0 - 1))
+    return (
+        job
+        if named["seq"] == "yes"
+        else replace(job, records=replace(job.records, seq=raw[: len(job.records.row)] * 0 - 1))
+    )
 
 
 def _groups(ranks: int) -> dict[str, list[list[int]]]:
@@ -147,27 +151,27 @@ def _groups(ranks: int) -> dict[str, list[list[int]]]:
 
 def _damaged(job: Job, random: np.random.Generator) -> Job:
     """Return a job of which one rank or host is not as it should be."""
-    seen, damage = job.seen, job.damage
+    seen, damage = job.records, job.damage
     rank = int(random.integers(1, len(job.host_of)))
     mine = np.flatnonzero(seen.rank == rank)
     if damage == "missing head":
-        return replace(job, seen=seen.where(np.delete(np.arange(len(seen.row)), mine[: len(mine) // 5])))
+        return replace(job, records=seen.where(np.delete(np.arange(len(seen.row)), mine[: len(mine) // 5])))
     if damage == "both lack some":
         other = np.flatnonzero(seen.rank != rank)
         late = other[seen.start[other] > np.quantile(seen.start[other], 0.8)]
-        return replace(job, seen=seen.where(np.delete(np.arange(len(seen.row)), [*mine[: len(mine) // 5], *late])))
+        return replace(job, records=seen.where(np.delete(np.arange(len(seen.row)), [*mine[: len(mine) // 5], *late])))
     if damage == "dropped":
-        return replace(job, seen=seen.where(np.delete(np.arange(len(seen.row)), mine[len(mine) // 2])))
+        return replace(job, records=seen.where(np.delete(np.arange(len(seen.row)), mine[len(mine) // 2])))
     if damage == "shuffled":
         pairs = mine[: len(mine) // 2 * 2].reshape(-1, 2)
         seq, what = seen.seq.copy(), seen.what.copy()
         seq[pairs], what[pairs] = seq[pairs[:, ::-1]], what[pairs[:, ::-1]]
-        return replace(job, seen=replace(seen, seq=seq, what=what))
+        return replace(job, records=replace(seen, seq=seq, what=what))
     if damage == "stepped clock":
         there = job.host_of[seen.rank] == job.host_of[rank]
         later = there & (seen.start > np.median(seen.start))
         by = int(random.choice((-1, 1)) * random.uniform(8, 80) * MS)
-        return replace(job, seen=replace(seen, start=seen.start + by * later, end=seen.end + by * later))
+        return replace(job, records=replace(seen, start=seen.start + by * later, end=seen.end + by * later))
     return job
 
 
@@ -199,7 +203,7 @@ def errors(job: Job, placed: PlacedHosts) -> dict[int, tuple[float, int]]:
     for host, one in placed.hosts.items():
         within = (spans[0, host] <= job.reading(host, true)) & (job.reading(host, true) <= spans[1, host])
         here, there = (job.reading(at, true[within]) for at in (host, 0))
-        found[host] = (float(np.max(np.abs(one.way.apply(here) - there))), one.way.stated_bound_ns)
+        found[host] = (float(np.max(np.abs(one.clock_map.apply(here) - there))), one.clock_map.stated_bound_ns)
     return found
 
 
@@ -209,7 +213,7 @@ def widths(job: Job, placed: PlacedHosts) -> Iterator[tuple[float, float]]:
         from scipy.optimize import linprog
     except ImportError:
         return
-    (found,), seen = placed.intervals, placed.seen
+    (found,), seen = placed.intervals, placed.records
     assert seen is not None
     number = len(found.instants) // 2
     middle = float(found.instants[number])
@@ -248,7 +252,7 @@ def main(count: int = 1000) -> int:
         hosts = len(job.ahead)
         if hosts == 1:
             continue
-        placed = placed_hosts(job.seen, job.host_of, job.spans())
+        placed = placed_hosts(job.records, job.host_of, job.spans())
         several += 1
         found = errors(job, placed)
         outcome = "placed" if len(found) == hosts - 1 else "refused" if placed.unsettled else "not placed"

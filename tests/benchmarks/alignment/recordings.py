@@ -278,7 +278,7 @@ def attempt(recording: str, files: tuple[File, File], variant: str, traces: Sequ
     lines = alignment.receipt
     bounds = [line.bound_ns for line in lines if line.offset_ns or line.bound_ns is None or line.bound_ns]
     bound = None if None in bounds else sum(bound for bound in bounds if bound is not None)
-    related = [pair.way.bound_ns for pair in alignment.pairs if pair.estimate.verdict is Verdict.OK]
+    related = [pair.clock_map.bound_ns for pair in alignment.pairs if pair.estimate.verdict is Verdict.OK]
     if related and related[0] is not None:
         bound = related[0] + sum(trace.clocks[0].resolution_ns for trace in traces)
     verdicts = [line.verdict for line in lines]

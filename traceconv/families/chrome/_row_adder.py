@@ -28,10 +28,10 @@ class RowAdder:
         self._text_strings = self._stand_tracks = np.empty(0, np.int64)
         self._watched_texts: list[int] = []
 
-    def add(self, rows: Rows, seen: int) -> None:
-        """Add rows, with `seen` events before them. Every event of a large file passes through here."""
-        self._look(rows, seen)
-        origin = np.arange(seen + 1, seen + 1 + len(rows))
+    def add(self, rows: Rows, count: int) -> None:
+        """Add rows, with `count` events before them. Every event of a large file passes through here."""
+        self._look(rows, count)
+        origin = np.arange(count + 1, count + 1 + len(rows))
         args_start = self._events.out.tables.args_part(rows.args)
         args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
         is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
@@ -61,7 +61,7 @@ class RowAdder:
         if np.any(is_flow):
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
 
-    def _look(self, rows: Rows, seen: int) -> None:
+    def _look(self, rows: Rows, count: int) -> None:
         """Read, in file order, the events that are not plain, have a new text or stand, or are watched."""
         self._make_room(rows.scanner)
         is_watched = np.zeros(len(rows), bool)
@@ -71,12 +71,12 @@ class RowAdder:
             if not rows.phase[row]:
                 event = decode_event(rows.raw(row))
                 self._events.prepare(event)
-                self._events.dispatch(event, seen + row + 1)
+                self._events.dispatch(event, count + row + 1)
                 continue
             if rows.is_fresh[row]:
                 self._meet(rows, row)
             if is_watched[row]:
-                self._events.watch(rows, row, seen + row + 1)
+                self._events.watch(rows, row, count + row + 1)
 
     def _make_room(self, scanner: RowScanner) -> None:
         """Extend the columns to all texts and stands that the scanner has seen."""

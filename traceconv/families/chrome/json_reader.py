@@ -277,11 +277,11 @@ class ChromeReader:
         self._behind_event = False
         return char
 
-    def _count_commas(self, found: int, expected: int) -> None:
-        if found < expected:
+    def _count_commas(self, commas: int, expected: int) -> None:
+        if commas < expected:
             self._repairs["missing comma"] += 1
-        elif found > expected:
-            self._repairs["stray comma"] += found - expected
+        elif commas > expected:
+            self._repairs["stray comma"] += commas - expected
 
     def _scanned(self) -> Rows | None:
         """Return the valid, complete events from the position on as columns.

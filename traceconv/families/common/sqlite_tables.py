@@ -28,17 +28,17 @@ PORTION = 1 << 11
 #: Correlation ids are unsigned 32-bit numbers; 0 is not an id.
 IDS = range(1, 1 << 32)
 _MOST_KNOWN = 1 << 16
-_Found = TypeVar("_Found")
+_Entry = TypeVar("_Entry")
 
 
-class Known(Generic[_Found]):
+class Known(Generic[_Entry]):
     """A cache of results for combinations of values."""
 
-    def __init__(self, find: Callable[[Row], _Found]) -> None:
+    def __init__(self, find: Callable[[Row], _Entry]) -> None:
         self._find = find
-        self._known: dict[Any, _Found] = {}
+        self._known: dict[Any, _Entry] = {}
 
-    def of(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Found]:
+    def of(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Entry]:
         """Return the result for the combination of each row."""
         known = self._known
         try:

@@ -48,12 +48,12 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
     return found
 
 
-def scan(data: bytes, found: list[tuple[int, Value]]) -> None:
+def scan(data: bytes, fields: list[tuple[int, Value]]) -> None:
     """Append the fields to a list; after BadWire it holds all fields before the invalid byte.
 
     This reads every byte of a trace: a varint of one byte, the usual case, costs no call.
     """
-    at, end, add = 0, len(data), found.append
+    at, end, add = 0, len(data), fields.append
     try:
         while at < end:
             tag = data[at]

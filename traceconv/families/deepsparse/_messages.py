@@ -138,8 +138,8 @@ class Messages:
         elif buffer:
             inner.args |= {"total_buffer_size": int(buffer[1][:18]), "total_buffer_size_of": int(buffer[2][:18])}
 
-    def _unsupported(self, thread: Thread, number: int, found: re.Match[str]) -> None:
-        op, node, reason = found["op"], found["node"], found["reason"]
+    def _unsupported(self, thread: Thread, number: int, match: re.Match[str]) -> None:
+        op, node, reason = match["op"], match["node"], match["reason"]
         args = {"op": op, "node": node, "reason": reason}
         same = [one for one in thread.nodes if (one.args["op"], one.args["name"]) == (op, node)]
         if len(same) == 1:

@@ -65,7 +65,7 @@ class LogReader:
         self._lines = IdleLines(out)
 
     @property
-    def found(self) -> bool:
+    def has_lines(self) -> bool:
         """Whether the log holds any line of an engine."""
         return self._message_count > 0 or any(engine.info for engine in self._engines)
 

@@ -104,7 +104,7 @@ class DeepSparse:
     def _read_log(self, source: Source, out: Builder, head: Head) -> None:
         reader = LogReader(out, source)
         reader.read()
-        if not reader.found:
+        if not reader.has_lines:
             raise source.malformed(
                 "no line of a DeepSparse engine found, expected [nm_ort 7f5a271fab80 >DIAGNOSE< ...] or its banner",
                 hint=f"record one with {self.record}",

@@ -113,13 +113,13 @@ class Fields(msgspec.Struct):
     source: str = ""
     args: dict[str, str] = msgspec.field(default_factory=dict)
 
-    def take(self, found: dict[str, str]) -> None:
+    def take(self, fields: dict[str, str]) -> None:
         """Take over named groups."""
         for name in ("thread", "pid", "source"):
-            if found.get(name):
-                setattr(self, name, found[name].strip())
-        if "level" in found:
-            self.level = level_of(found["level"])
+            if fields.get(name):
+                setattr(self, name, fields[name].strip())
+        if "level" in fields:
+            self.level = level_of(fields["level"])
 
 
 class Duration(NamedTuple):

@@ -299,15 +299,15 @@ class TimeReader:
 
     def read(self, groups: dict[str, bytes]) -> int:
         """Return the time in ns. Raises ValueError as `time_ns` does."""
-        ns = self._one(groups, self._passed)
+        ns = self._time_of_year(groups, self._passed)
         if self._turns:
             if self._last is not None and self._last - ns > self._turns:
-                ns = self._one(groups, self._passed + 1)
+                ns = self._time_of_year(groups, self._passed + 1)
                 self._passed += 1
             self._last = ns
         return ns - self._ahead
 
-    def _one(self, groups: dict[str, bytes], passed: int) -> int:
+    def _time_of_year(self, groups: dict[str, bytes], passed: int) -> int:
         if self.form.kind is Kind.TIME_OF_DAY:
             return time_ns(groups) + passed * DAY_NS
         if self.form.kind is not Kind.YEARLESS:

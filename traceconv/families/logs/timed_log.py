@@ -147,7 +147,7 @@ class _Writer:
         self._latest: int | None = None
         self.entries = 0
 
-    def entry(self, ts: int, fields: Fields, text: str, at: int, found: list[Duration]) -> None:
+    def entry(self, ts: int, fields: Fields, text: str, at: int, durations: list[Duration]) -> None:
         """Add a line with a time."""
         if self._latest is not None and self._latest - ts > _BACK_NS:
             self._out.problem(STEP_BACK, at, f"{self._latest - ts} ns")
@@ -158,7 +158,7 @@ class _Writer:
         self._entry = _Entry(ts, track, fields, [text], at)
         if self._before:
             self._entry_before(ts)
-        for name, ns in found:
+        for name, ns in durations:
             self._out.slice(track, ts - ns, ns, name[:500], "duration", b"", at)
         self._out.balance.written += 1
         self.entries += 1
@@ -406,7 +406,7 @@ class TimedLog:
         out.clocks.set_default(clock)
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
-        out.note(_said(f"the field {where.key!r}{form}", where.kind, entries, out.balance.read))
+        out.note(_form_note(f"the field {where.key!r}{form}", where.kind, entries, out.balance.read))
         self._advise(out, where.kind, self._first_year())
 
     def _read_text(self, source: Source, out: Builder, sample: list[bytes]) -> None:
@@ -430,7 +430,7 @@ class TimedLog:
         # Nanoseconds since boot may have as many digits as microseconds since 1970: the day tells.
         day = f" of {log_times.day_of(reader.first.encode())}" if form.name == "epoch" else ""
         shown = f"{form.name} (the first is {reader.first!r}{day}, steps are {format_time(step_ns)})"
-        out.note(_said(shown, form.kind, entries, out.balance.read))
+        out.note(_form_note(shown, form.kind, entries, out.balance.read))
         self._advise(out, form.kind, year)
 
     def _form(self, source: Source, sample: list[bytes]) -> Form:
@@ -588,5 +588,5 @@ def _stated_host(sample: list[bytes]) -> str:
     return match[1].decode("utf-8", "replace") if match else ""
 
 
-def _said(form: str, kind: Kind, entries: int, lines: int) -> str:
+def _form_note(form: str, kind: Kind, entries: int, lines: int) -> str:
     return f"times were read as {form}: {kind.value}; {entries} of {lines} lines hold one"

@@ -231,11 +231,11 @@ class Memory:
         self._sum_up(table, found, frees)
         return {table}
 
-    def _sum_up(self, table: str, found: list[tuple[int, int, Row]], frees: set[Any]) -> None:
+    def _sum_up(self, table: str, rows: list[tuple[int, int, Row]], frees: set[Any]) -> None:
         out = self._out
         totals: dict[TrackId, int] = defaultdict(int)
         held: dict[tuple[Any, Any, Any], tuple[TrackId, int]] = {}
-        for start, number, (process, device, address, size, kind, operation) in found:
+        for start, number, (process, device, address, size, kind, operation) in rows:
             key = (process, device, address)
             if operation not in frees:
                 word = str(self._export.enum("memKind", kind)).lower()
@@ -253,11 +253,11 @@ class Memory:
             out.balance.written += 1
 
 
-def _freed_first(found: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
+def _freed_first(rows: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
     """Return whether each address that is both allocated and freed is freed first: then the two words are swapped."""
     first: dict[tuple[Any, Any, Any], bool] = {}
     both: set[tuple[Any, Any, Any]] = set()
-    for _, _, (process, device, address, _, _, operation) in found:
+    for _, _, (process, device, address, _, _, operation) in rows:
         key, is_free = (process, device, address), operation in frees
         if first.setdefault(key, is_free) != is_free:
             both.add(key)

@@ -64,7 +64,7 @@ class Activities(Tables):
 
     Attributes:
         version: what the table Version says, None if it says nothing that is a number or a text.
-        found: whether any row could be read.
+        has_rows: whether any row could be read.
     """
 
     prefix: ClassVar[str] = PREFIX
@@ -75,7 +75,7 @@ class Activities(Tables):
 
     def __init__(self, database: Database, out: Builder) -> None:
         super().__init__(database, out)
-        self.found = False
+        self.has_rows = False
         strings = self._all("StringTable", ("_id_", "value"))
         self._strings: dict[Any, str] = {number: as_text(text) for number, text in strings if text is not None}
         versions = (row[0] for row in self._all("Version", ("version",)))
@@ -123,7 +123,7 @@ class Activities(Tables):
         sorted_by = [quoted(order), key] if self.has(table, order) else []
         for _, rows in self.portions(table, columns, order=sorted_by, number=key):
             self._out.balance.read += len(rows)
-            self.found = True
+            self.has_rows = True
             yield [(0, *row[1:]) for row in rows] if rows[0][0] is None else rows
 
     def _all(self, table: str, columns: Sequence[str]) -> Iterator[Row]:

@@ -149,7 +149,7 @@ class NvprofSqlite:
                     hint=f"record one with {self.record}",
                 )
             _read(activities, out)
-            if activities.error is not None and not activities.found:
+            if activities.error is not None and not activities.has_rows:
                 raise activities.error
 
 
@@ -206,5 +206,5 @@ def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) ->
             f"{len(tracks.pids())} processes in one database: device work is drawn below the process whose call "
             "launched it, if only one process has such a call"
         )
-    if not activities.found:
+    if not activities.has_rows:
         out.note("the database has no rows: nothing ran on a GPU, or the profiler was stopped before it wrote them")

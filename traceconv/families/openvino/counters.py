@@ -217,13 +217,13 @@ class _Reader(msgspec.Struct):
         if part.total:
             self._check_total(self._next_entry(), part.total)
 
-    def _layer_by_time(self, number: int, found: re.Match[bytes]) -> None:
-        name, status, layer_type, exec_type, real, cpu = found.groups(b"")[:6]
+    def _layer_by_time(self, number: int, match: re.Match[bytes]) -> None:
+        name, status, layer_type, exec_type, real, cpu = match.groups(b"")[:6]
         if name[:1] == b'"' == name[-1:]:
             name = name[1:-1].replace(b'""', b'"')
         elif name.endswith(b"..."):
             self.out.problem(CUT_NAME, number, _text(name))
-        share = found.groups(b"")[-1]
+        share = match.groups(b"")[-1]
         texts = (_text(name), _text(status), _text(layer_type), _text(exec_type))
         self._sorted_layer(number, as_json.Node(*texts, real, cpu, _text(share)))
 
@@ -246,10 +246,10 @@ class _Reader(msgspec.Struct):
 
     # -- layers -----------------------------------------------------------------------------------------------
 
-    def _layer(self, number: int, found: re.Match[bytes]) -> None:
-        name, status, layer_type, exec_type, real, cpu = found.groups(b"")[:6]
-        exec_type = exec_type or (found.groups(b"")[6] if len(found.groups()) > 6 else b"")
-        if found.re.pattern == _PRINTED.pattern and name.endswith(b"..."):
+    def _layer(self, number: int, match: re.Match[bytes]) -> None:
+        name, status, layer_type, exec_type, real, cpu = match.groups(b"")[:6]
+        exec_type = exec_type or (match.groups(b"")[6] if len(match.groups()) > 6 else b"")
+        if match.re.pattern == _PRINTED.pattern and name.endswith(b"..."):
             self.out.problem(CUT_NAME, number, name.decode("utf-8", "replace"))
         self._add_layer(number, _Layer(_text(name), _text(status), _text(layer_type), _text(exec_type), real, cpu))
 
@@ -288,9 +288,9 @@ class _Reader(msgspec.Struct):
             self.root = self.out.tracks.process("OpenVINO")
         return self.root
 
-    def _total(self, number: int, found: re.Match[bytes]) -> None:
-        self._check_total(number, found[1] or found[3], is_other=b"CPU" in found[0] or b"micro" in found[0])
-        if found[1]:
+    def _total(self, number: int, match: re.Match[bytes]) -> None:
+        self._check_total(number, match[1] or match[3], is_other=b"CPU" in match[0] or b"micro" in match[0])
+        if match[1]:
             self.block = None
 
     def _check_total(self, number: int, text: bytes, *, is_other: bool = False) -> None:
@@ -315,27 +315,27 @@ class _Reader(msgspec.Struct):
 
     # -- what benchmark_app prints ----------------------------------------------------------------------------
 
-    def _log(self, number: int, found: re.Match[bytes]) -> None:
+    def _log(self, number: int, match: re.Match[bytes]) -> None:
         if self.log_track == NO_TRACK:
             self.log_track = self.out.tracks.thread(self._root(), None, "benchmark_app (synthetic)")
             self.out.tracks[self.log_track].description = "The log has no times: its lines stand 1 µs apart."
-        request = _REQUEST.match(found[2] or b"")
+        request = _REQUEST.match(match[2] or b"")
         if request is not None:
             self.block, self.number_of_request = None, int(request[1][:9])
-        text = found[2] if found[2] is not None else found[3]
+        text = match[2] if match[2] is not None else match[3]
         took = _TOOK.match(text)
         if took is not None and len(took[2]) < 18:
             dur = parse_ns(took[2].replace(b",", b"."), _UNITS[took[3]])
             self.out.slice(self.log_track, self.now, dur, _text(took[1]), "step", at=number)
             self.now += dur
-        level = Level[(found[1] or b"INFO").decode()]
+        level = Level[(match[1] or b"INFO").decode()]
         self.out.log(self.log_track, self.now, _text(text) or "(empty)", level, at=number)
         self.out.balance.written += 1
         self.now += _STEP_NS
 
-    def _setting(self, number: int, found: re.Match[bytes]) -> None:
+    def _setting(self, number: int, match: re.Match[bytes]) -> None:
         """Read a line of the report."""
-        self._add_setting(number, _text(found[1]), _text(found[2]))
+        self._add_setting(number, _text(match[1]), _text(match[2]))
 
     def _add_setting(self, number: int, name: str, value: str) -> None:
         """Keep a parameter, a setting or a result."""

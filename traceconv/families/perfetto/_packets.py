@@ -234,35 +234,35 @@ class PacketReader:
         elif not self._declaration(found, sequence, unsigned(found.get(_MACHINE, 0))):
             self._other(found)
 
-    def _declaration(self, found: dict[int, Value], sequence: Sequence, machine: int) -> bool:
+    def _declaration(self, fields: dict[int, Value], sequence: Sequence, machine: int) -> bool:
         """Read a packet that describes events (tracks, clocks, processes); return whether it is one."""
-        if _TRACK in found:
-            self.tracks.declare(found[_TRACK], machine)
-        elif _CLOCKS in found:
-            self.clocks.snapshot(found[_CLOCKS], sequence.number)
+        if _TRACK in fields:
+            self.tracks.declare(fields[_TRACK], machine)
+        elif _CLOCKS in fields:
+            self.clocks.snapshot(fields[_CLOCKS], sequence.number)
             if self._plain is not None:
                 self._touched += self._sequences.values()
-        elif _TREE in found:
-            self.tracks.process_tree(found[_TREE])
-        elif _PROCESS in found:
-            self.tracks.legacy_process(found[_PROCESS], machine)
-        elif _THREAD in found:
-            sequence.thread = self.tracks.legacy_thread(found[_THREAD], machine)
-            sequence.time_ns = Message(found[_THREAD]).signed(6) * 1000
-        elif _ATTRIBUTES in found:
-            self.metadata.update(attributes_of(Message(found[_ATTRIBUTES])))
-        elif _SYSTEM in found:
-            self.metadata.update(system_of(Message(found[_SYSTEM])))
-        elif _UUID in found:
-            uuid = Message(found[_UUID])
+        elif _TREE in fields:
+            self.tracks.process_tree(fields[_TREE])
+        elif _PROCESS in fields:
+            self.tracks.legacy_process(fields[_PROCESS], machine)
+        elif _THREAD in fields:
+            sequence.thread = self.tracks.legacy_thread(fields[_THREAD], machine)
+            sequence.time_ns = Message(fields[_THREAD]).signed(6) * 1000
+        elif _ATTRIBUTES in fields:
+            self.metadata.update(attributes_of(Message(fields[_ATTRIBUTES])))
+        elif _SYSTEM in fields:
+            self.metadata.update(system_of(Message(fields[_SYSTEM])))
+        elif _UUID in fields:
+            uuid = Message(fields[_UUID])
             self.metadata["trace_uuid"] = f"{uuid.unsigned(1):016x}{uuid.unsigned(2):016x}"
-        elif found.keys() - _ENVELOPE:
+        elif fields.keys() - _ENVELOPE:
             return False
         self._out.balance.merged[_DECLARATIONS] += 1
         return True
 
-    def _other(self, found: dict[int, Value]) -> None:
-        self._others[min(found.keys() - _ENVELOPE)] += 1
+    def _other(self, fields: dict[int, Value]) -> None:
+        self._others[min(fields.keys() - _ENVELOPE)] += 1
 
     def _report(self) -> None:
         """Count the packets that were not read, by kind."""
@@ -298,64 +298,64 @@ class PacketReader:
 
     # -- sequences --------------------------------------------------------------------------------------------
 
-    def _sequence(self, found: dict[int, Value], plain: bool) -> Sequence:
+    def _sequence(self, fields: dict[int, Value], plain: bool) -> Sequence:
         """Return the sequence of a packet, updated by the packet.
 
         Args:
-            found: the fields of the packet.
+            fields: the fields of the packet.
             plain: whether it has only the usual fields, of which only the flags can change the sequence.
         """
-        number = unsigned(found.get(_SEQUENCE_ID, 0))
+        number = unsigned(fields.get(_SEQUENCE_ID, 0))
         sequence = self._sequences.get(number)
         if sequence is None:
             sequence = self._sequences[number] = Sequence(number, self._out)
         if self._plain is not None:
             self._touched.append(sequence)
-        if plain and sequence.seen and not unsigned(found.get(_FLAGS, 0)) & _CLEARED:
+        if plain and sequence.seen and not unsigned(fields.get(_FLAGS, 0)) & _CLEARED:
             return sequence
-        if unsigned(found.get(_FLAGS, 0)) & _CLEARED or found.get(_OLD_CLEARED):
+        if unsigned(fields.get(_FLAGS, 0)) & _CLEARED or fields.get(_OLD_CLEARED):
             sequence.clear()
             sequence.cleared = True
             self._known.clear()
-        elif found.get(_DROPPED) and sequence.seen:
+        elif fields.get(_DROPPED) and sequence.seen:
             # The first packet of each sequence also clears the state, since earlier state is not known.
             self._out.problem(DROPPED, self._number, f"sequence {number}")
             sequence.cleared = False
             self._known.clear()
         sequence.seen = True
-        if _DEFAULTS in found:
-            sequence.set_defaults(found[_DEFAULTS])
+        if _DEFAULTS in fields:
+            sequence.set_defaults(fields[_DEFAULTS])
             sequence.clock = self.clocks.number(sequence.clock_id, number)
             self._known.clear()
-        if _INTERNED in found and sequence.intern(found[_INTERNED]):
+        if _INTERNED in fields and sequence.intern(fields[_INTERNED]):
             self._known.clear()
         return sequence
 
-    def _time(self, found: dict[int, Value], sequence: Sequence) -> tuple[int, int] | None:
+    def _time(self, fields: dict[int, Value], sequence: Sequence) -> tuple[int, int] | None:
         """Return the timestamp of a packet and the number of its clock; None without one."""
-        if _TIMESTAMP not in found:
+        if _TIMESTAMP not in fields:
             return None
         clock = (
-            self.clocks.number(unsigned(found[_CLOCK_ID]), sequence.number) if _CLOCK_ID in found else sequence.clock
+            self.clocks.number(unsigned(fields[_CLOCK_ID]), sequence.number) if _CLOCK_ID in fields else sequence.clock
         )
-        ts = unsigned(found[_TIMESTAMP])
+        ts = unsigned(fields[_TIMESTAMP])
         if self.clocks.is_incremental(clock):
             ts = self.clocks.advance(clock, ts)
         return (ts, clock) if ts < _SIGN else None
 
     # -- track events -----------------------------------------------------------------------------------------
 
-    def _event(self, data: bytes, found: dict[int, Value], sequence: Sequence, rest: bytes) -> None:
+    def _event(self, data: bytes, fields: dict[int, Value], sequence: Sequence, rest: bytes) -> None:
         """Read a TrackEvent.
 
         Args:
             data: the event.
-            found: the fields of its packet.
+            fields: the fields of its packet.
             sequence: the sequence of the packet.
             rest: the packet after its timestamp, if it depends on no other packets than those of interned data.
         """
         event = Event(data)
-        time = self._time(found, sequence) or self._old_time(event, sequence)
+        time = self._time(fields, sequence) or self._old_time(event, sequence)
         if time is None or not -_SIGN <= time[0] < _SIGN:
             self._out.skip(BAD_TIME, self._number)
             return
@@ -495,13 +495,13 @@ class PacketReader:
 
     # -- samples ----------------------------------------------------------------------------------------------
 
-    def _sample(self, sample: Message, found: dict[int, Value], sequence: Sequence) -> None:
+    def _sample(self, sample: Message, fields: dict[int, Value], sequence: Sequence) -> None:
         """Read PerfSample: cpu 1, pid 2, tid 3, callstack 4, timebase_count 6, kernel_records_lost 17, skipped 18.
 
         Totals of samples without a CPU are in follower_counts 7, where traceconv writes them, with a suffix of the
         event name.
         """
-        time = self._time(found, sequence)
+        time = self._time(fields, sequence)
         if 17 in sample or 18 in sample:
             lost = sample.unsigned(17)
             self._out.skip(NO_SAMPLE, self._number, f"{lost} samples" if lost else f"pid {sample.signed(2)}")

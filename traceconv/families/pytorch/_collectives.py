@@ -44,7 +44,7 @@ _ARGS = CollectiveArgs(
 )
 _CALL = "record_param_comms"
 #: The names of ProcessGroupNCCL. Without all_to_allv: its parts may be empty, so that nobody waits for their senders.
-_SAID = {
+_KIND_OF_TEXT = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce",
     "all_gather": "all_gather",
@@ -87,7 +87,7 @@ def declare_collectives(out: Builder, info: Any) -> None:
         world = None if size is None or size > _MOST_RANKS else tuple(range(size))
         groups, only = _groups(info, world)
         calls = [(names.index(_CALL), names.index("cpu_op"))] if {_CALL, "cpu_op"} <= {*names} else ()
-        out.collectives = Collectives(kinds, _ARGS, _SAID, groups, only, world, calls)
+        out.collectives = Collectives(kinds, _ARGS, _KIND_OF_TEXT, groups, only, world, calls)
 
 
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:

@@ -254,10 +254,10 @@ class _Writer:
             )
 
 
-def _join_repeated(found: list[Table], out: Builder) -> list[Table]:
+def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
     """Return the tables without those that only repeat the rows of one before; their percentages go to its rows."""
     kept: dict[tuple[object, ...], Table] = {}
-    for table in found:
+    for table in tables:
         key = (table.prefix, *(row.key for row in table.rows))
         first = kept.setdefault(key if table.has_clock and table.rows else (table.prefix, table.at), table)
         if first is table:
@@ -361,21 +361,21 @@ class TvmDebugger:
         except ValueError:
             raise UsageError(f"option date of {self.name} is a day such as 2018-10-26, not {self.date!r}") from None
 
-    def _say(self, found: list[Table], runs: list[Table], out: Builder) -> None:
+    def _say(self, tables: list[Table], runs: list[Table], out: Builder) -> None:
         """Add notes about what the times mean, and info of each table."""
-        info = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in found]
-        for fact, table in zip(info, found, strict=True):
+        info = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in tables]
+        for fact, table in zip(info, tables, strict=True):
             if table.total:
                 fact["total_time_us"] = table.total.decode()
         if info:
             out.metadata["tvm_tables"] = info
-        if any(not table.rows for table in found):
+        if any(not table.rows for table in tables):
             out.note("a table has no rows: the run failed, or its output was cut")
-        if any(table.is_sorted and not table.total and not table.has_clock for table in found):
+        if any(table.is_sorted and not table.total and not table.has_clock for table in tables):
             out.note("a table that is sorted by time has no row Total_time: its end is missing")
-        if any(not table.has_clock and table.rows for table in (*found, *runs)):
+        if any(not table.has_clock and table.rows for table in (*tables, *runs)):
             out.note("durations are means, measured node by node; positions are synthetic: the log has no times")
-        has_clock = any(table.has_clock for table in found)
+        has_clock = any(table.has_clock for table in tables)
         if self.date and not has_clock:
             out.note("the option date was not used: no table has Start Time and End Time")
         if has_clock and not self.date:

@@ -96,13 +96,13 @@ class _Writer:
                 self._out.counter(track, last, 0, placed[-1].call.at)
         self._totals(report, root, total_ns)
 
-    def finish(self, found: list[Report]) -> None:
+    def finish(self, reports: list[Report]) -> None:
         """Give each run a number if there are several; keep their settings."""
         if len(self._roots) > 1:
             for number, root in enumerate(self._roots, 1):
                 self._out.tracks[root].name += f" run {number}"
-        if any(report.configuration for report in found):
-            self._out.metadata["tvm_configuration"] = [report.configuration for report in found]
+        if any(report.configuration for report in reports):
+            self._out.metadata["tvm_configuration"] = [report.configuration for report in reports]
 
     def _call(self, one: _Placed, track: TrackId) -> None:
         call = one.call
