@@ -237,7 +237,7 @@ def test_threads_of_which_no_input_tells_the_process_are_one_by_their_number() -
     found = tids([recording("perf.txt"), recording("b.log")], [], [thread(0), thread(1), thread(1, 10)])
     assert one(found) == [(By.TID, Basis.HOST, 0, 1)]
     assert found.describe() == ["thread 9: one thread in perf.txt and b.log: both are from host vm"]
-    assert not joined_by(found)[0].seen[0].is_process
+    assert not joined_by(found)[0].tracks[0].is_process
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
