@@ -20,11 +20,13 @@ from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.device import device
 from traceconv.answers.operations import operations
-from traceconv.answers.section import Section
+from traceconv.answers.render import shown_cell, text
+from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
 from traceconv.api import convert, read
 from traceconv.errors import UsageError
+from traceconv.io.shown import shortened, told_apart
 from traceconv.model import ordering
 from traceconv.model.trace import take
 
@@ -517,3 +519,40 @@ def test_all_sections_of_real_recordings() -> None:
             assert section.rows or section.notes
     with pytest.raises(UsageError, match="no section 'devcie'"):
         answers(trace, Aligned(), Questions(sections=("devcie",)))
+
+
+# -- names in text ----------------------------------------------------------------------------------------------------
+
+COMMON = "void at::native::vectorized_elementwise_kernel<4, at::native::"
+TAIL = ">(int, std::array<char*, 2ul>, at::native::memory::StoreWithCast<1>)"
+
+
+@pytest.mark.parametrize("width", [0, 60, 80, 200])
+def test_names_with_a_long_common_start_show_where_they_differ(width: int) -> None:
+    names = [f"{COMMON}{one}{TAIL}" for one in ("MulFunctor", "AddFunctor", "AddFunctorOnSelf")] + ["conv"]
+    section = Section("operations", (Column("name", "name", Unit.TEXT), Column("count", "count", Unit.COUNT)))
+    section.rows = [(name, 1) for name in names]
+    shown = [line.split("  ")[1] for line in text([section], 0, width).splitlines()[2:]]
+    assert len(set(shown)) == 4
+    assert max(map(len, shown)) <= (width or 60)
+    assert shown[3] == "conv"
+    if width < 200:
+        assert [one for one in ("Mul", "Add") if one in shown[0]] == ["Mul"]
+        assert shown[0].startswith("void at::nat")
+
+
+@pytest.mark.parametrize(
+    ("ns", "shown"),
+    [(3_599 * 10**9, "3599 s"), (3_600 * 10**9, "1 h"), (166_859 * 10**9, "1 d 22 h"), (-4_000 * 10**9, "-4000 s")],
+)
+def test_hours_are_shown_as_such(ns: int, shown: str) -> None:
+    assert shown_cell(ns, Unit.NS) == shown
+
+
+@given(st.lists(st.text("ab(", max_size=12), max_size=8), st.integers(1, 10))
+def test_texts_told_apart_are_no_longer_and_differ(texts: list[str], width: int) -> None:
+    shown = told_apart(texts, [shortened(one, width) for one in texts])
+    assert all(len(one) <= width for one in shown)
+    for one, cut in zip(texts, shown, strict=True):
+        alike = {other for other in texts if shortened(other, width) == shortened(one, width)}
+        assert cut == shortened(one, width) or len(alike) > 1

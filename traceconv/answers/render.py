@@ -13,8 +13,8 @@ from textwrap import TextWrapper, wrap
 import msgspec
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.io.shown import one_line, quantity, shortened, widths_within
-from traceconv.model.times import format_short
+from traceconv.io.shown import one_line, quantity, shortened, told_apart, widths_within
+from traceconv.model.times import format_long, format_short
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
@@ -24,6 +24,7 @@ _READABLE = 28
 #: Of a turned table: the width of lines without a terminal; from which width on texts have several lines, and words.
 _USUAL_WIDTH, _LONGEST_TURNED, _LONGEST_WORD = 120, 20, 32
 _UNLIMITED = 1 << 30
+_HOUR_NS = 3600 * 10**9
 _WIDEST_NOTE = 80
 _LONGEST_IN_TITLE = 10  # words of a title are broken from there on, if need be
 #: Texts that can stand below their rows: their least width beside other columns, and their indentation below.
@@ -58,7 +59,12 @@ def _text(section: Section, top: int, width: int) -> list[str]:
         is_text = [column.unit is Unit.TEXT for column in columns]
         titles = [wrap(column.title, room) for column, room in zip(columns, widths, strict=True)]
         folded = zip_longest(*titles, fillvalue="")
-        for shown, under in (*((title, []) for title in folded), *zip(cells, texts, strict=True)):
+        columns_cut = [
+            told_apart(column, [shortened(cell, room) for cell in column])
+            for column, room in zip(zip(*cells, strict=True), widths, strict=True)
+        ]
+        cells = [list(row) for row in zip(*columns_cut, strict=True)]
+        for shown, under in (*((list(title), []) for title in folded), *zip(cells, texts, strict=True)):
             parts = zip(map(shortened, shown, widths), widths, is_text, strict=True)
             line = "  ".join(f"{cell:<{room}}" if left else f"{cell:>{room}}" for cell, room, left in parts)
             lines.append(f"  {line}".rstrip())
@@ -172,8 +178,13 @@ def _shown(
         number = shown_cell(row[at], column.unit, longest)
         return number if within is None or row[within] is None else f"{number} ± {row[within]}"
 
-    cells = [[cell(row, *which) for which in shown] for row in rows]
-    return [column for _, column, _ in shown], cells
+    def cells_of(at: int, column: Column, within: int | None) -> list[str]:
+        cells = [cell(row, at, column, within) for row in rows]
+        whole = [shown_cell(row[at], column.unit, 0) for row in rows] if longest and column.unit is Unit.TEXT else cells
+        return told_apart(whole, cells)
+
+    cells = zip(*(cells_of(*which) for which in shown), strict=True) if shown else ([] for _ in rows)
+    return [column for _, column, _ in shown], [list(row) for row in cells]
 
 
 def detailed(section: Section) -> Section:
@@ -188,7 +199,7 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
     if cell is None:
         return ""
     if unit is Unit.NS:
-        return format_short(float(cell))
+        return format_short(float(cell)) if float(cell) < _HOUR_NS else format_long(int(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
     if unit is Unit.RATE:

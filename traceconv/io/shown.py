@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: The plural ending of the counted noun, recognised by the words behind it.
@@ -46,6 +47,36 @@ def shortened(text: str, width: int) -> str:
         return text
     first = width // 2
     return f"{text[:first]}…{text[len(text) - (width - 1 - first) :]}"
+
+
+def told_apart(texts: Sequence[str], shown: Sequence[str]) -> list[str]:
+    """Return texts as they were shortened; those that became equal show their start and where they differ.
+
+    Args:
+        texts: the whole texts, as the names of kernels with a long common start.
+        shown: the same texts, shortened.
+    """
+    by_shown: dict[str, set[str]] = {}
+    for text, cut in zip(texts, shown, strict=True):
+        by_shown.setdefault(cut, set()).add(text)
+    found: dict[str, str] = {}
+    for cut, several in by_shown.items():
+        ordered = sorted(several) if len(several) > 1 else []
+        common = [0, *(_common(*pair) for pair in pairwise(ordered)), 0]
+        for at, text in enumerate(ordered):
+            differs = max(common[at : at + 2])
+            word = re.search(r"\w*\Z", text[:differs])
+            start = word.start() if word and differs - word.start() < len(cut) // 3 else differs
+            room = len(cut) - 1
+            first = min(start, room // 3)
+            rest = text[start : start + room - first]
+            found[text] = f"{text[:first]}…{rest}" if first < start else f"{text[:first]}{rest}…"
+    return [found.get(text, cut) for text, cut in zip(texts, shown, strict=True)]
+
+
+def _common(one: str, other: str) -> int:
+    """Return the number of characters that two texts start with."""
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
 
 
 def widths_within(rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int) -> list[int] | None:
