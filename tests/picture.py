@@ -375,9 +375,9 @@ def _arrange(top: list[Row], expected: _Expected) -> None:
         if index is not None and expected.trace.tracks[index].kind in (TrackKind.TRACK, TrackKind.COUNTER):
             source = expected.trace.tracks[index].source
             home = processes[source] if expected.trace.sources[source].format != "perfetto" else ()
-            if len(home) == 1 and expected.people[min(home)].native:
+            if len(home) == 1:
                 top.remove(row)
-                expected.process(min(home)).below.append(row)
+                _PerfettoRows(expected).slices(min(home)).below.append(row)
     for row in top:
         _arrange_below(row)
 

@@ -3,8 +3,9 @@
 A pid or tid of the input is kept where viewers can show it: from 1 to 2**31 - 1, a pid once in the trace, a tid once in
 its process. All others are replaced by numbers above the largest pid of Linux (2**22), in track order; the original
 number is put into the name. A track with neither number nor name is named "process" or "thread", since viewers would
-show no title, or the replacement. Chrome JSON has processes and threads only: there each other track gets such a
-number, too.
+show no title, or the replacement. Perfetto takes log entries and samples on processes and threads only, its UI (v52)
+always shows their numbers, and 0 or none would be the idle task: there, replacements are seen. Chrome JSON has
+processes and threads only: there each other track gets such a number, too.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class Arrangement:
                 continue
             if not self._ids[index].native and track.kind not in _OF_SYSTEM:
                 only = processes[track.source]
-                if len(only) == 1 and all(self._ids[process].native for process in only):
+                if len(only) == 1:
                     self._parents[index] = next(iter(only))
                     self._moved.add(index)
 
