@@ -66,7 +66,6 @@ _CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
 _INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
 _MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI_BR_MSP")
 _PAPI = re.compile(r"perf::(?P<name>[\w-]+)|(?P<preset>PAPI_\w+)")
-Values = npt.NDArray[Any]
 
 
 def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:

@@ -39,19 +39,6 @@ MEMORY_KIND: Final = {
     7: "managed static",
 }
 
-#: CUpti_ActivityUnifiedMemoryCounterKind.
-UNIFIED_MEMORY_COUNTER: Final = {
-    0: "unknown",
-    1: "bytes HtoD",
-    2: "bytes DtoH",
-    3: "CPU page fault",
-    4: "GPU page faults",
-    5: "thrashing",
-    6: "throttling",
-    7: "remote map",
-    8: "bytes DtoD",
-}
-
 #: CUpti_ActivityUnifiedMemoryMigrationCause.
 MIGRATION_CAUSE: Final = {
     0: "unknown",

@@ -378,7 +378,6 @@ class PerfFile(msgspec.Struct):
     pmus: dict[int, str] = msgspec.field(default_factory=dict)
     problems: list[str] = msgspec.field(default_factory=list)
     unfinished: bool = False
-    is_pipe: bool = False
 
     def feature(self, number: int, body: bytes) -> None:
         """Read a feature of the header."""
@@ -506,7 +505,7 @@ def read_header(data: Buffer) -> PerfFile:
         raise Damage(len(data), "the file ends inside its header")
     (size,) = struct.unpack_from(f"{order}Q", data, 8)
     if size == _PIPE_HEADER_BYTES:
-        return PerfFile(order, _PIPE_HEADER_BYTES, len(data), is_pipe=True)
+        return PerfFile(order, _PIPE_HEADER_BYTES, len(data))
     if size < _HEADER_BYTES or len(data) < _HEADER_BYTES:
         raise Damage(8, f"a header of {size} bytes in a file of {len(data)}, expected {_HEADER_BYTES}")
     attr_size, attrs_at, attrs_size, data_at, data_size = struct.unpack_from(f"{order}5Q", data, 16)

@@ -69,7 +69,7 @@ PROFILER_ERROR = noted("xplane.profiler_error", "the profiler itself reports an 
 PROFILER_WARNING = noted("xplane.profiler_warning", "the profiler itself reports a warning")
 
 _ENVIRONMENT = "Task Environment"
-_START, _STOP, _PID = "profile_start_time", "profile_stop_time", "process_id"
+_START, _PID = "profile_start_time", "process_id"
 _METHOD = "profile_start_time of the file"
 _PLANE_FIELDS = {1: VARINT, 2: BLOB, 3: BLOB, 4: BLOB, 5: BLOB, 6: BLOB}
 _SPACE_FIELDS = range(1, 5)
