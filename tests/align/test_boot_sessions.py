@@ -152,12 +152,12 @@ def test_the_other_offsets_of_a_file_are_moves_of_it(order: tuple[int, int]) -> 
     (log,) = (one for one in (pair.a, pair.b) if one.name == "b.log")
     (host,) = (one for one in (pair.a, pair.b) if one.name == "a.json")
     to_host = pair.clock_map if log is pair.a else pair.back
-    first, last = map(to_host.at, log.span())
+    first, last = map(to_host.at, log.span)
     moves = pair.rival_moves(log)[:2]
     assert [-move for move in moves] == pair.rival_moves(host)[:2]
 
     def outside(move: int) -> int:
-        return max(0, host.span()[0] - (first + move), last + move - host.span()[1])
+        return max(0, host.span[0] - (first + move), last + move - host.span[1])
 
     assert [outside(move) < 10**6 for move in moves] == [True, True]
     assert [outside(-move) < 10**6 for move in moves] == [False, False]

@@ -159,7 +159,7 @@ def test_traces_are_lined_up_with_and_without_metadata() -> None:
 
 def test_what_is_known_better_already_stays() -> None:
     a, b, truth = watched_pair(1)
-    middle = sum(a.span()) // 2
+    middle = sum(a.span) // 2
     right = round(float(truth.map(np.array([middle], np.float64))[0])) - middle
     found = estimate_pair(a, b, ClockMap(right, 3_000, (Step("exactly"),)), NameMap())
     assert found is not None

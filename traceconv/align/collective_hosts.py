@@ -309,7 +309,7 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
     for number, wall in enumerate(hosts):
         own = _own(inputs, wall)
         clocks = [clock for clock in inputs.clocks if firsts[clock.index] == wall and clock.domain in own]
-        ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span()]
+        ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span]
         spans[:, number] = min(ends, default=0), max(ends, default=0)
     return spans
 

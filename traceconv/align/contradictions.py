@@ -91,7 +91,7 @@ def contradiction(
     least = allowed + found.bound_ns
     if is_stated and not by_names and found.estimate.method is not Method.LAUNCHES:
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
-    apart = min(abs(found.clock_map.at(ts) - known.at(ts)) for ts in a.span())
+    apart = min(abs(found.clock_map.at(ts) - known.at(ts)) for ts in a.span)
     return found if apart > least else None, ()
 
 
@@ -120,7 +120,7 @@ def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
         return False
     if len(pair.estimate.rivals) >= MOST_RIVALS:
         return True  # there may be more than are listed
-    start = pair.a.span()[0]
+    start = pair.a.span[0]
     apart, sign = pair.clock_map.at(start) - stated.at(start), -1 if pair.swapped else 1
     all_apart = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
     return any(abs(one) <= allowed + (pair.clock_map.bound_ns or _LEAST_CONTRADICTION_NS) for one in all_apart)
@@ -143,7 +143,7 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
     Raises:
         InconsistentClocks: no other zone of a guessed local time explains the contradiction.
     """
-    apart = pair.clock_map.at(pair.a.span()[0]) - known.at(pair.a.span()[0])
+    apart = pair.clock_map.at(pair.a.span[0]) - known.at(pair.a.span[0])
     moves = [(side, apart if side is pair.a else -apart) for side in assumed or [pair.a]]
     options: list[Message] = []
     for side, move in moves:
@@ -307,13 +307,13 @@ def _doubt(
             is_weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
             if not is_weak or _fits(found, stated, allowed):
                 return None
-            at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in found.a.span())
+            at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in found.a.span)
             allowed += found.clock_map.bound_ns or _LEAST_CONTRADICTION_NS
             return Doubt(found, at_start, at_end, allowed, is_weak=True)
         found = certain[0]
     if found.clock_map.bound_ns is None:
         return None
-    times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span()
+    times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span
     at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in times)
     allowed += found.clock_map.bound_ns
     return Doubt(found, at_start, at_end, allowed) if max(abs(at_start), abs(at_end)) > allowed else None

@@ -107,7 +107,7 @@ def relate_all(
     stated = _stated_edges(clocks, graph, target, {number[key] for key in overruled})
     edges = list(stated)
     edges += [
-        Edge(number[pair.a.key], number[pair.b.key], pair.clock_map, pair.a.span(), back_way=pair.back)
+        Edge(number[pair.a.key], number[pair.b.key], pair.clock_map, pair.a.span, back_way=pair.back)
         for pair in accepted
     ]
     solution = solve(edges, len(clocks))
@@ -163,7 +163,7 @@ def _stated_edges(
 
 def _stated_edge(at: int, root: int, clock_map: ClockMap, clock: ClockInput) -> Edge:
     """Return the edge from one clock to another one, by their numbers; it is exact unless it was assumed."""
-    return Edge(at, root, clock_map, clock.span(), clock_map.by_user or clock_map.verdict is Verdict.OK)
+    return Edge(at, root, clock_map, clock.span, clock_map.by_user or clock_map.verdict is Verdict.OK)
 
 
 def _inconsistent(
@@ -246,11 +246,11 @@ def _settled(
             warnings.append((one.key, taken_as_best(best, one)))
         elif policy.on_ambiguous == "separate":
             start = min(
-                known[its.domain].at(its.span()[0]) + (its.offset.offset_ns if its.offset else 0)
+                known[its.domain].at(its.span[0]) + (its.offset.offset_ns if its.offset else 0)
                 for its in inputs.clocks
                 if its.domain in known
             )
-            graph.relate(one.domain, inputs.target, beside(start - one.span()[0]))
+            graph.relate(one.domain, inputs.target, beside(start - one.span[0]))
             warnings.append((one.key, not_aligned(tried)))
         else:
             for pair in tried:

@@ -47,17 +47,17 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             placements[index] = placement
             step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
-            clock_map = ClockMap(hosts[best.a].at(best.a.span()[0]), None, (step,), verdict)
+            clock_map = ClockMap(hosts[best.a].at(best.a.span[0]), None, (step,), verdict)
             texts = [] if accepted else [taken_as_best(best, best.b)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate" and hosts:
-            clock_map, texts = beside(min(its.at(host.span()[0]) for host, its in hosts.items())), [not_aligned(tried)]
+            clock_map, texts = beside(min(its.at(host.span[0]) for host, its in hosts.items())), [not_aligned(tried)]
         else:
             pairs += tried
             continue
         pairs += tried
         for one in alone:
-            maps[one.key] = replace(clock_map, offset_ns=clock_map.offset_ns - one.span()[0])
+            maps[one.key] = replace(clock_map, offset_ns=clock_map.offset_ns - one.span[0])
             warnings += [(one.key, text) for text in texts]
     warnings += _shared_slices(inputs.traces, placements, maps)
     return Placed(maps, pairs, warnings, placements)

@@ -176,9 +176,9 @@ def without_drifts(pair: PairEstimate) -> PairEstimate:
     """
     if not (pair.a.correction.steps or pair.b.correction.steps):
         return pair
-    middle, bound = sum(pair.a.span()) // 2, pair.clock_map.bound_ns
+    middle, bound = sum(pair.a.span) // 2, pair.clock_map.bound_ns
     if pair.back_bound_ns is not None and (bound is None or pair.back_bound_ns < bound):
-        middle, bound = pair.back.at(sum(pair.b.span()) // 2), pair.back_bound_ns
+        middle, bound = pair.back.at(sum(pair.b.span) // 2), pair.back_bound_ns
     at, at_other = pair.a.correction.at(middle), pair.b.correction.at(pair.clock_map.at(middle))
     clock_map = ClockMap(
         at_other - at, bound, pair.clock_map.steps, pair.clock_map.verdict, rests_on=pair.clock_map.rests_on

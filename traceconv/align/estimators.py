@@ -329,7 +329,7 @@ class ActivityEstimator:
         """Return the first certain estimate, else the best one; refused if two are certain of different offsets."""
         found = in_both_orders(_by_activity, a, b, known)
         certain = [pair for pair in found if not pair.estimate.verdict.refused]
-        middle = sum(a.span()) // 2
+        middle = sum(a.span) // 2
         for pair in certain:
             apart = abs(pair.clock_map.at(middle) - certain[0].clock_map.at(middle))
             if apart > 2 * (pair.bound_ns + certain[0].bound_ns):

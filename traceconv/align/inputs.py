@@ -116,12 +116,9 @@ class ClockInput:
         is_known = self.trace.sources[0].real_ids and None not in numbers
         return frozenset(pid for pid in numbers if is_known and pid is not None)
 
-    def span(self) -> tuple[int, int]:
-        """Return the first and the last time on this clock, ns."""
-        return self._span
-
     @cached_property
-    def _span(self) -> tuple[int, int]:
+    def span(self) -> tuple[int, int]:
+        """The first and the last time on this clock, ns."""
         return spans(self.trace)[self.clock]
 
     def times(self) -> I64:

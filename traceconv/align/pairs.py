@@ -109,7 +109,7 @@ def pair_estimate(
     jumps = any(line.doubt is not None for line in chain.lines)
     # Without a jump, the error is greatest at the first or the last time. The zero is taken out of the integers: times
     # since 1970 are not exact as float64.
-    all_times = (np.sort(side.times()) if jumps else np.array(side.span(), np.int64) for side in (a, b))
+    all_times = (np.sort(side.times()) if jumps else np.array(side.span, np.int64) for side in (a, b))
     times, times_b = ((ts - zero).astype(np.float64) for ts, zero in zip(all_times, zeros, strict=True))
     first, *later = chain.lines
     start = _in_integers(first, first.x0, zeros)
@@ -152,10 +152,10 @@ def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[
 
     Without a map from a to b, it is the whole span of a.
     """
-    first, last = a.span()
+    first, last = a.span
     if known is None:
         return first, last
-    first_b, last_b = map(known.inverse().at, b.span())
+    first_b, last_b = map(known.inverse().at, b.span)
     return max(first, first_b), min(last, last_b)
 
 

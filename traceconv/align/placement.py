@@ -115,7 +115,7 @@ def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
     found = dict(maps)
     for one in inputs.clocks:
         if one.key not in maps and one.domain.synthetic:
-            starts = [maps[clock.key].at(clock.span()[0]) for clock in inputs.of(one.index) if clock.key in maps]
+            starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.of(one.index) if clock.key in maps]
             if starts:
                 found[one.key] = ClockMap(min(starts), 0, (Step(Text.NO_TIMES(), Provenance.ASSUMED),))
     return found
@@ -124,7 +124,7 @@ def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
 def _with_totals(inputs: Inputs, maps: Maps) -> Maps:
     """Return the maps, also of tables of totals: they start where everything with times does."""
     totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
-    starts = [maps[one.key].at(one.span()[0]) for one in inputs.clocks if one.key in maps and one not in totals]
+    starts = [maps[one.key].at(one.span[0]) for one in inputs.clocks if one.key in maps and one not in totals]
     if not starts or not totals:
         return maps
     clock_map = ClockMap(min(starts), 0, (Step(Text.TOTALS(), Provenance.ASSUMED),))
@@ -145,7 +145,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         raise UnrelatedClocks(
             Text.TWO_CLOCKS_IN_ONE_FILE(file=lost.name, one=target, other=clock), hint=Text.SPLIT_IT()
         )
-    start = min(placed.maps[its.key].at(its.span()[0]) for its in inputs.of(other.index) if its.key in placed.maps)
+    start = min(placed.maps[its.key].at(its.span[0]) for its in inputs.of(other.index) if its.key in placed.maps)
     tried = [pair.estimate for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index)]
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
     advice = (
@@ -154,7 +154,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         zone_option(lost.trace, lost.domain),
         Text.CLOCKS_COMMAND(files=inputs.paths),
         Text.SAY_OFFSET(file=lost.name),
-        Text.GUESS_OFFSET(file=lost.name, move=start - lost.span()[0]),
+        Text.GUESS_OFFSET(file=lost.name, move=start - lost.span[0]),
     )
     events = Text.NOR_DO_EVENTS_TELL(reason=tried[0].reason) if tried else ""
     raise UnrelatedClocks(
@@ -174,14 +174,14 @@ def _refuse_far(inputs: Inputs, maps: Maps) -> None:
         if drift > MOST_DRIFT:
             ppm = drift * DRIFT_UNIT * 1e6
             raise InconsistentClocks(Text.WOULD_RUN_OFF(file=one.name, drift=ppm), hint=Text.LEAVE_OUT_OR_PLACE())
-        if any(abs(maps[one.key].at(end)) > LIMIT_NS for end in one.span()):
+        if any(abs(maps[one.key].at(end)) > LIMIT_NS for end in one.span):
             raise UsageError(Text.TOO_FAR(file=one.name), hint=Text.CHECK_OFFSET_AND_UNIT())
 
 
 def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
     """Return what the user can state if two inputs are of one machine; None if that would not relate them."""
     sides, domain, its = (one, other), one.domain, other.domain
-    begin, end = (pick(side.span()[at] for side in sides) for at, pick in ((0, max), (1, min)))
+    begin, end = (pick(side.span[at] for side in sides) for at, pick in ((0, max), (1, min)))
     if begin <= end and all(map(_may_be_monotonic, sides)):
         missing = [side for side in sides if not (side.domain.machine and side.domain.name == MONOTONIC.name)]
         if missing:
@@ -194,4 +194,4 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
 def _may_be_monotonic(side: ClockInput) -> bool:
     """Return whether a clock can be CLOCK_MONOTONIC, by what its file states."""
     may_be = side.domain.zero in (Zero.BOOT, Zero.UNKNOWN) and side.domain.run is not Run.WALL
-    return may_be and against_clock(side.trace, side.domain, side.span(), ClockConstraint(ClockKind.MONOTONIC)) is None
+    return may_be and against_clock(side.trace, side.domain, side.span, ClockConstraint(ClockKind.MONOTONIC)) is None

@@ -95,7 +95,7 @@ def moved_ns(clock: ClockInput, way: ClockMap, by_file: ClockMap | None, target:
     """
     if by_file is None and (clock.domain.synthetic or target.is_wall_clock):
         return None
-    first = clock.span()[0]
+    first = clock.span[0]
     return way.at(first) - (by_file or ClockMap()).at(first)
 
 

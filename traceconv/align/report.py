@@ -140,7 +140,7 @@ def _clock(
     side: ClockInput, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Sequence[PairEstimate]
 ) -> dict[str, Any]:
     domain = side.domain
-    first, last = side.span()
+    first, last = side.span
     return {
         "name": domain.name,
         "description": domain.describe(),
@@ -264,7 +264,7 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
     chain = pair.estimate.chain
     if len(chain.lines) == 1:
         return []
-    first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span())
+    first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span)
     for line, end in zip(chain.lines, [*chain.begins, np.inf], strict=True):
         begin = max(line.begin, first)
         reach = np.array([begin, max(begin, min(np.nextafter(end, -np.inf), last))])
@@ -291,7 +291,7 @@ def _bounds(pair: PairEstimate, x: ClockInput) -> list[dict[str, int]] | None:
     if not pair.estimate.chain.bounded:
         return None
     found = []
-    for time in x.span():
+    for time in x.span:
         low, high = _interval(pair, _on_x(pair, x, time))
         found.append({"time_ns": time, "low_ns": int(np.floor(low)), "high_ns": int(np.ceil(high))})
     return found

@@ -70,7 +70,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
-    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": _metadata(timed)}
+    inputs = [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in timed if trace.metadata]
+    metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": inputs}
     if processes := alignment.together.as_json():
         metadata["processes"] = processes
     left_out = {path: reason for trace in recorded for path, reason in trace.left_out.items()}
@@ -148,11 +149,6 @@ def _note_times_before_zero(trace: Trace) -> None:
         note = f"there are times before zero: outputs add {shift} to all, since Perfetto drops such events"
         notes = trace.sources[0].notes
         notes.extend([] if note in notes else [note])
-
-
-def _metadata(traces: Sequence[Trace]) -> list[dict[str, Any]]:
-    """Return the metadata of each input."""
-    return [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in traces if trace.metadata]
 
 
 # -- words ----------------------------------------------------------------------------------------------------------

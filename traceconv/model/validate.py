@@ -92,10 +92,6 @@ def _check_frames(trace: Trace) -> None:
             raise InvalidTrace(f"frame {number} ({frame.name!r}) does not stand behind its parent, {frame.parent}")
 
 
-def _is_process(trace: Trace, track: int) -> bool:
-    return track != NO_TRACK and trace.tracks[track].kind is TrackKind.PROCESS
-
-
 def _check_tracks(trace: Trace) -> None:
     for number, track in enumerate(trace.tracks):
         if not NO_TRACK <= track.lane_of < len(trace.tracks):
@@ -110,7 +106,8 @@ def _check_tracks(trace: Trace) -> None:
             raise InvalidTrace(f"track {number} ({track.name!r}) stands before its parent")
         if track.kind is TrackKind.PROCESS and track.parent != NO_TRACK:
             raise InvalidTrace(f"process {number} ({track.name!r}) has a parent")
-        if track.kind is TrackKind.THREAD and not _is_process(trace, track.parent):
+        above = None if track.parent == NO_TRACK else trace.tracks[track.parent].kind
+        if track.kind is TrackKind.THREAD and above is not TrackKind.PROCESS:
             raise InvalidTrace(f"thread {number} ({track.name!r}) belongs to no process")
 
 

@@ -605,7 +605,7 @@ def _watched(
 def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool = False) -> Outcome:
     """All that samples tell, with what file name and header would tell besides, or alone."""
     a, b, truth = watched_pair(seed, same=same, regular=regular)
-    first, last = a.span()
+    first, last = a.span
     known = None
     if narrowed:
         middle = (first + last) // 2
@@ -617,11 +617,11 @@ def watched_trial(seed: int, *, narrowed: bool, same: bool = True, regular: bool
 
 
 def _watched_outcome(a: ClockInput, b: ClockInput, truth: Truth, known: ClockMap | None) -> Outcome:
-    first, last = a.span()
+    first, last = a.span
     found = estimate_pair(a, b, known, NameMap())
     if found is None:
         return Outcome(Estimate("", Verdict.INSUFFICIENT, "nothing in common"))
-    low, high = ((t - truth.offset) / (1 + truth.drift) for t in b.span())
+    low, high = ((t - truth.offset) / (1 + truth.drift) for t in b.span)
     seen = max(low, first) - found.zero_a, min(high, last) - found.zero_a
     return judged(found.estimate, truth, found.zero_a, found.zero_b, seen)
 
