@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -515,7 +516,7 @@ def test_ranks_of_a_host_that_contradict_each_other_do_not_unplace_other_hosts(t
     assert [line.two_hosts for line in found] == [False, False, True, True]
 
 
-# -- recordings of gloo, of one machine, and simulated jobs -----------------------------------------------------------
+# -- recordings of gloo and NCCL, of one machine, and simulated jobs --------------------------------------------------
 
 
 def recordings_apart(name: str, ahead: Sequence[int], folder: Path) -> list[Trace]:
@@ -584,6 +585,29 @@ def test_what_one_machine_recorded_is_placed_apart(tmp_path: Path, capsys: pytes
         path.write_text(json.dumps(document))
     assert place_apart("--one-group", *map(str, paths)) == 0
     assert "then 60 collectives of 1 group" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [("nccl_2", (0, 1)), *(("nccl_4", some) for count in (2, 3, 4) for some in combinations(range(4), count))],
+)
+def test_recorded_ranks_of_nccl_are_within_their_bounds(
+    name: str, ranks: Sequence[int], numbered: bool, tmp_path: Path
+) -> None:
+    """Kernels of torch 2.11, by their order and with the numbers of later versions; the truth is known to be 0.
+
+    The processes take turns of about 2.2 ms on one GPU, so the intervals are as wide as some turns.
+    """
+    paths = [FOLDER / name / f"rank{rank}.json.gz" for rank in ranks]
+    ahead = [0, -2_500_000, 4_000_000, 900_000][: len(ranks)]
+    traces, zeros = moved_apart(paths, ahead, tmp_path, numbered=numbered)
+    alignment = align(traces)
+    for trace, zero, maps, line in zip(traces, zeros, alignment.maps, alignment.receipt, strict=True):
+        (way,) = maps.values()
+        assert line.bound_ns is not None
+        assert max(abs(way.at(ts) - ts - zero) for ts in trace.slices.ts[[0, -1]].tolist()) <= line.bound_ns
+    assert {line.verdict for line in alignment.receipt[1:]} == {"ok" if numbered else "assumed"}
 
 
 def test_the_interval_of_each_two_hosts_is_told(tmp_path: Path) -> None:

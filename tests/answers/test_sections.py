@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from traceconv.model import ordering
 from traceconv.model.trace import take
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+DISPATCH_NS, MS = 10_000, 10**6
 Events = list[dict[str, Any]]
 KINETO = {"schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms"}
 
@@ -233,6 +235,44 @@ def test_a_gap_is_split_by_the_launch_of_what_ends_it(tmp_path: Path) -> None:
     row = gap(tmp_path, launched(1, (0, 2), (5, 100)), launched(2, (130, 133), (140, 150)))
     assert (row["window_ns"], row["busy_ns"], row["idle_ns"], row["gaps"]) == (145_000, 105_000, 40_000, 1)
     assert parts(row) == (30_000, 3_000, 7_000, 0, 0)
+
+
+def test_idle_of_a_recorded_run_is_split_as_its_definition_says() -> None:
+    """Four steps of torch 2.11 on an H100, between which the program sleeps 2 ms; computed here from the file alone."""
+    path = ROOT.parent / "tests" / "data" / "own_tables" / "torch_cuda.json.gz"
+    calls: dict[int, tuple[int, int]] = {}
+    work = []
+    for one in json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]:
+        if one.get("cat") in ("cuda_driver", "cuda_runtime", "kernel", "gpu_memcpy", "gpu_memset") and one["ph"] == "X":
+            begin, dur = round(1000 * one["ts"]), round(1000 * one["dur"])
+            if one["cat"].startswith("cuda"):
+                calls[one["args"]["correlation"]] = begin, begin + dur
+            else:
+                work.append((begin, begin + dur, one["args"]["correlation"]))
+    work.sort()
+    sums, late = dict.fromkeys(("idle", "host_late", "launch_call", "dispatch", "device_wait"), 0), []
+    end = work[0][0]
+    for begin, after, number in work:
+        if begin > end:
+            called, returned = (min(max(end, at), begin) for at in calls[number])
+            late.append(called - end)
+            sums["idle"] += begin - end
+            sums["host_late"] += called - end
+            sums["launch_call"] += returned - called
+            sums["device_wait" if begin - returned > DISPATCH_NS else "dispatch"] += begin - returned
+        end = max(end, after)
+    devices, host_late = device(SliceTable(read(path)))
+    row = devices.records()[0]
+    assert {cause: row[f"{cause}_ns"] for cause in sums} == sums
+    assert row["window_ns"] == end - work[0][0]
+    assert row["busy_ns"] == row["window_ns"] - sums["idle"]
+    assert row["gaps"] == len(late)
+    latency = sorted(begin - calls[number][0] for begin, _, number in work)
+    assert row["launch_latency_p50_ns"] == latency[(len(latency) - 1) // 2]
+    assert sum(gap > 2 * MS for gap in late) == 3
+    most = host_late.records()[0]
+    assert most["name"] == "(nothing recorded)"
+    assert most["time_ns"] > 3 * 2 * MS
 
 
 def test_work_that_was_launched_and_waits_is_a_wait_of_the_device(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """The tables that tools print themselves, against `operations` of the events of the same run.
 
 The recordings in tests/data/own_tables are our own: torch 2.13 (export_chrome_trace and key_averages().table() of one
-run) and MXNet 1.9.1 (dump() and dumps() of one run, as text and as JSON).
+run), MXNet 1.9.1 (dump() and dumps() of one run, as text and as JSON), and torch 2.11 on an NVIDIA H100
+(`tests/record_gpu/train.py late`).
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from tests.golden import ROOT
 from traceconv import Questions
 
 OWN = Path(__file__).parent.parent / "data" / "own_tables"
+CUDA = OWN / "torch_cuda.json.gz"
 TVM = ROOT / "tvm-debugger" / "means-of-repeats" / "input.log"
 FURIOSA = ROOT / "furiosa" / "two-queries" / "input.json"
 
@@ -100,6 +104,42 @@ def test_inferences_of_furiosa_are_steps() -> None:
 def test_a_table_among_the_inputs_is_compared(trace: str, table: str, rows: int) -> None:
     (section,) = traceconv.report([OWN / trace, OWN / table], Questions(["operations"]))
     assert f"{table}: {rows} of {rows} rows agree with {trace}" in section.notes
+
+
+def test_key_averages_of_a_gpu_are_rows_of_operations() -> None:
+    """Counts and times of torch 2.11 in ns, except where PyTorch counts otherwise."""
+    devices = ("kernel", "gpu_memcpy", "gpu_memset")
+    ours: defaultdict[tuple[str, bool], Counter[str]] = defaultdict(Counter)
+    for row in operations(CUDA, by=["name", "category"]):
+        name = re.sub(r"^ProfilerStep#\d+$", "ProfilerStep*", row["name"])
+        ours[name, row["category"] in devices].update({key: row[key] for key in ("count", "total_ns", "self_ns")})
+    others = set()
+    sums = json.loads(gzip.decompress((OWN / "torch_cuda.key_averages.json.gz").read_bytes()))
+    for one in sums:
+        device = one["device_type"] == "DeviceType.CUDA"
+        times = ("device_time_total", "self_device_time_total") if device else ("cpu_time_total", "self_cpu_time_total")
+        printed = [round(1000 * one[key]) for key in times]
+        row = ours.pop((one["key"], device), Counter())
+        assert device or [row["total_ns"], row["self_ns"]] == printed
+        if [row["count"], row["total_ns"], row["self_ns"]] != [one["count"], *printed]:
+            others.add((one["key"], device))
+    assert not ours
+    assert len(sums) == 218
+    called_again = {("aten::mean", False), ("aten::div", False)}
+    copies = ("## load batch ##", "## forward ##", "## backward ##", "Optimizer.step#AdamW.step", "ProfilerStep*")
+    assert others == called_again | {(name, True) for name in copies}
+
+
+def test_a_table_of_a_gpu_is_compared() -> None:
+    """Of ranges on the device, Kineto writes the end 2 ns later, which makes the shortest ones differ."""
+    (section,) = traceconv.report([CUDA, OWN / "torch_cuda.table.txt.gz"], Questions(["operations"]))
+    said = "torch_cuda.table.txt.gz: 216 of 218 rows agree with torch_cuda.json.gz"
+    assert f"{said}; 2 differ: ## backward ##, ProfilerStep*" in section.notes
+    printed_ns = {"## backward ##": 4128, "ProfilerStep*": 3776}
+    ranges = [one for one in json.loads(gzip.decompress(CUDA.read_bytes()))["traceEvents"] if one.get("dur")]
+    for name, total in printed_ns.items():
+        some = [one for one in ranges if one["cat"] == "gpu_user_annotation" and one["name"].startswith(name[:12])]
+        assert sum(round(1000 * one["dur"]) - 2 for one in some) == total
 
 
 def test_rows_that_differ_are_named(tmp_path: Path) -> None:

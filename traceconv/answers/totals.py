@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,23 +33,27 @@ def compared(table: SliceTable) -> list[str]:
     """Return a sentence for each input that is a table of sums: the number of rows that agree with the events.
 
     A row agrees if the number of calls is equal, and the total to four digits, either with all calls of its name, or
-    with those that are not directly inside another one.
+    with those that are not directly inside another one. A name may be that of several kinds of slices, such as ranges
+    on the host and their copies on a device, and a name that was cut may stand for several names: the row agrees if
+    one of them does.
     """
     sources = table.trace.sources
     if not any(source.marks.totals for source in sources):
         return []
-    by_input = [_calls(table, number) for number in range(len(sources))]
     found = []
     for number, source in enumerate(sources):
         marks = source.marks.totals
-        rows = list(_printed(table, number, marks)) if marks else []
-        keys = [[_key(row, names) for row in rows] for names in by_input]
-        other = max(range(len(keys)), key=lambda one: len(rows) - keys[one].count(None))
-        pairs = [(row, key and by_input[other][key]) for row, key in zip(rows, keys[other], strict=True)]
-        missing = [row.name for row, slices in pairs if slices is None]
+        if marks is None:
+            continue
+        rows = list(_printed(table, number, marks))
+        by_input = (_calls(table, one, marks) for one in range(len(sources)))
+        slices_of = [[_named(row, calls) for row in rows] for calls in by_input]
+        other = max(range(len(sources)), key=lambda one: sum(map(bool, slices_of[one])))
+        pairs = list(zip(rows, slices_of[other], strict=True))
+        missing = [row.name for row, named in pairs if not named]
         if len(missing) == len(rows):
             continue
-        wrong = [row.name for row, slices in pairs if slices is not None and not _agrees(table, slices, row)]
+        wrong = [row.name for row, named in pairs if named and not any(_agrees(table, one, row) for one in named)]
         agree = len(rows) - len(wrong) - len(missing)
         sentence = f"{source.name}: {agree} of {len(rows)} rows agree with {sources[other].name}"
         found.append("; ".join([sentence, *_some(wrong, "differ"), *_some(missing, "have no slices there")]))
@@ -62,25 +66,37 @@ def _some(names: list[str], what: str) -> list[str]:
     return [f"{len(names)} {what}: {', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"]
 
 
-def _calls(table: SliceTable, number: int) -> dict[_Key, Rows]:
-    """Return the recorded slices of an input by name and category, and by name alone."""
+def _calls(table: SliceTable, number: int, marks: TotalsMarks) -> dict[_Key, list[Rows]]:
+    """Return the slices of an input by the name of their row and category.
+
+    By name alone, there is one group for each category, and one of all slices but the copies of others.
+    """
     strings, slices = table.trace.strings, table.trace.slices
-    rows = table.recorded[table.of_source(number)[table.recorded]]
-    found: dict[_Key, list[int]] = {}
-    columns = (rows, slices.name[rows], slices.category[rows])
-    for row, name, category in zip(*(column.tolist() for column in columns), strict=True):
-        for text in {strings[category], ""}:
-            found.setdefault((strings[name], text), []).append(row)
-    return {key: np.array(some, np.intp) for key, some in found.items()}
+    rows = np.flatnonzero(table.of_source(number))
+    by_kind: dict[_Key, list[int]] = {}
+    for row, name, category in zip(
+        *(part.tolist() for part in (rows, slices.name[rows], slices.category[rows])), strict=True
+    ):
+        by_kind.setdefault((marks.name_of(strings[name]), strings[category]), []).append(row)
+    found: dict[_Key, list[Rows]] = {}
+    for (name, category), some in by_kind.items():
+        for key in {(name, category), (name, "")}:
+            found.setdefault(key, []).append(np.array(some, np.intp))
+    for (_, category), groups in found.items():
+        if not category and len(groups) > 1:
+            groups.append(np.intersect1d(np.concatenate(groups), table.recorded))
+    return found
 
 
-def _key(row: _Row, names: Collection[_Key]) -> _Key | None:
-    """Return the key of a row; for a name that was cut, only if it is unique."""
-    if (row.name, row.category) in names:
-        return row.name, row.category
+def _named(row: _Row, calls: Mapping[_Key, list[Rows]]) -> list[Rows]:
+    """Return the slices that a row may stand for, in groups; for a name that was cut, those of all names that fit."""
+    if (row.name, row.category) in calls:
+        return calls[row.name, row.category]
     start = row.name.removesuffix(_CUT)
-    keys = [key for key in names if start != row.name and key[0].startswith(start) and key[1] == row.category]
-    return keys[0] if len(keys) == 1 else None
+    if start == row.name:
+        return []
+    fitting = (key for key in calls if key[0].startswith(start) and key[1] == row.category)
+    return [some for key in fitting for some in calls[key]]
 
 
 def _printed(table: SliceTable, number: int, marks: TotalsMarks) -> Iterator[_Row]:

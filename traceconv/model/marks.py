@@ -5,6 +5,7 @@ An importer declares them as `marks`. Alignment reads them from the input, and k
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec import Struct
@@ -101,11 +102,17 @@ class TotalsMarks(Struct, frozen=True):
         calls: the arg with the number of calls.
         totals: the args with the total time of the calls: on the host, on a device.
         unit_ns: the unit of these, ns.
+        joined: a pattern of the names that the table sums up in one row, and the name of that row.
     """
 
     calls: str
     totals: tuple[str, ...]
     unit_ns: int = 1
+    joined: tuple[str, str] | None = None
+
+    def name_of(self, name: str) -> str:
+        """Return the name under which the table lists slices of this name."""
+        return name if self.joined is None or not re.fullmatch(self.joined[0], name) else self.joined[1]
 
 
 class FormatMarks(Struct, frozen=True):

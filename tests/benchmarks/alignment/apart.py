@@ -1,12 +1,15 @@
 """Places ranks that one machine recorded as if each was on its own host, so that the true offsets are known.
 
-    python -m tests.benchmarks.alignment.apart [--one-group] rank0.json rank1.json ...
+    python -m tests.benchmarks.alignment.apart [--one-group] [--numbered] rank0.json rank1.json ...
 
 The inputs are Kineto traces of one job on one machine. Each gets its own host name, and a wall clock that is up to 5 ms
 ahead or behind. For each rank it prints the error and the bound, and exits with 1 if an error is larger than its bound.
 
 torch before 2.2 does not write the group of a kernel. With `--one-group` all collectives are taken for those of all
 ranks, numbered by their order, and kernels called SendRecv for all_to_all: correct only if the job did nothing else.
+
+torch before 2026 does not number collectives. `--numbered` numbers those of each group by the order of their launches:
+correct only if all ranks recorded the same steps.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import gzip
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ import numpy as np
 
 from traceconv.align import align
 from traceconv.api import read
+from traceconv.model.collectives import MESSAGES
 from traceconv.model.trace import Trace
 
 US, MS = 10**3, 10**6
@@ -32,7 +37,7 @@ _MOST_AHEAD_NS = 5 * MS
 
 
 def moved_apart(
-    paths: Sequence[Path], ahead: Sequence[int], folder: Path, *, one_group: bool = False
+    paths: Sequence[Path], ahead: Sequence[int], folder: Path, *, one_group: bool = False, numbered: bool = False
 ) -> tuple[list[Trace], list[int]]:
     """Write the ranks as those of several hosts, and read them.
 
@@ -41,6 +46,7 @@ def moved_apart(
         ahead: for each by how much its clock is ahead, ns.
         folder: where to write.
         one_group: whether to add groups and numbers to kernels.
+        numbered: whether to add numbers to kernels whose group is stated.
 
     Returns:
         The traces, and for each the time of the machine at zero of its times, ns.
@@ -53,6 +59,8 @@ def moved_apart(
         events = document["traceEvents"]
         if one_group:
             _with_one_group(events, len(paths))
+        if numbered:
+            _with_numbers(events)
         zero = document.get("baseTimeNanoseconds")
         if zero is None:
             for event in events:
@@ -76,14 +84,26 @@ def _with_one_group(events: Sequence[dict[str, Any]], ranks: int) -> None:
         kernel["args"] = {**kernel.get("args", {}), **group, **said, "Seq": number}
 
 
+def _with_numbers(events: Sequence[dict[str, Any]]) -> None:
+    """Add numbers to the kernels of collectives, and apart from these to messages, by the order of their launches."""
+    counts: Counter[tuple[str, bool]] = Counter()
+    kernels = [one for one in events if one.get("cat") == "kernel" and "Process Group Name" in one["args"]]
+    for kernel in sorted(kernels, key=lambda one: int(one["args"]["correlation"])):
+        args = kernel["args"]
+        series = args["Process Group Name"], args["Collective name"] in MESSAGES
+        counts[series] += 1
+        args["Seq"] = counts[series]
+
+
 def main(*arguments: str) -> int:
     """Print the errors; the result is the exit code."""
-    paths = [Path(one) for one in arguments if one != "--one-group"]
+    paths = [Path(one) for one in arguments if not one.startswith("--")]
     ahead = np.random.default_rng(0).integers(-_MOST_AHEAD_NS, _MOST_AHEAD_NS, len(paths)).tolist()
     ahead[0] = 0
     outside = 0
     with tempfile.TemporaryDirectory() as folder:
-        traces, zeros = moved_apart(paths, ahead, Path(folder), one_group="--one-group" in arguments)
+        added = {"one_group": "--one-group" in arguments, "numbered": "--numbered" in arguments}
+        traces, zeros = moved_apart(paths, ahead, Path(folder), **added)
     alignment = align(traces)
     for rank, line in enumerate(alignment.receipt):
         (way,) = alignment.maps[rank].values()

@@ -14,10 +14,11 @@ is the "Rank", counted in the group, of the `record_param_comms` with its "Exter
 rank itself. `Seq` counts collectives and, apart from these, messages to all others of a group.
 
 Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
-the args were added one by one since torch 2.2, and from recordings of torch 2.15 with gloo. Kernels of coalesced calls
-have none of them. Those that replay a CUDA graph had none either; since 2026 (torch/cuda, annotations of graphs) they
-may have those of the capture, with its `Seq`. Lists of more than 30 ranks are cut: 29 of them, "...", and the last one;
-`distributedInfo` has all.
+the args were added one by one since torch 2.2, recordings of torch 2.11 with NCCL 2.28, whose kernels have all of the
+above but `Seq`, and of torch 2.15 with gloo. torch 2.11 calls all_to_all_single "all_to_allv". Kernels of coalesced
+calls have none of these args. Those that replay a CUDA graph had none either; since 2026 (torch/cuda, annotations of
+graphs) they may have those of the capture, with its `Seq`. Lists of more than 30 ranks are cut: 29 of them, "...", and
+the last one; `distributedInfo` has all.
 """
 
 from __future__ import annotations

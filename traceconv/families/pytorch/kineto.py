@@ -11,7 +11,8 @@ times count from `baseTimeNanoseconds`, before that from 1970, in whole microsec
 carries the number of the device as pid and the stream as tid, which may also be those of a process and a thread; only
 the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are not processes either. Flow
 ids are unique only within their category. Ends of flows may come before their starts, or alone, if the launch was not
-recorded.
+recorded. Calls that start no work (`cudaStreamIsCapturing`, `cudaEventRecord`) have one end of a flow at the call
+itself. On devices, ranges of the program start 1 ns before their first kernel and end 1 ns after their last one.
 
 Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), which JSON reads as control characters.
 """
@@ -45,7 +46,8 @@ from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMar
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
 HALF_FLOW = absent(
-    "kineto.half_flow", "a flow has only one end in the file, because the other was not recorded: not drawn"
+    "kineto.half_flow",
+    "a flow has only one end in the file, since the call started no work, or the other end was not recorded: not drawn",
 )
 BACKSLASHES = repaired(
     "kineto.backslashes",
@@ -141,7 +143,7 @@ class PytorchKineto:
         ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
     skips = (EMPTY_EVENT,)
-    lost = ("Flows of which only one end was recorded are not drawn.",)
+    lost = ("Flows of which only one end was recorded are not drawn. Calls that start no work have such flows.",)
     checked = (
         ("torch 2.13, CPU", "recorded", "all of the file, against the calls inside"),
         (
@@ -149,6 +151,17 @@ class PytorchKineto:
             "52 public traces (repositories HolisticTraceAnalysis and TraceLens)",
             "categories, labels of devices, what is counted as lost; each kernel with a flow and a call of its "
             "`correlation` in the file has its flow from this call",
+        ),
+        (
+            "torch 2.11, CUDA 13, H100",
+            "recorded",
+            "counts, totals and self times of all names against `key_averages()` of the run, to the ns; causes of idle "
+            "time; stacks, memory, graphs",
+        ),
+        (
+            "torch 2.11, NCCL 2.28, two and four ranks on one H100",
+            "recorded",
+            "collectives of all ranks, on the clock of one machine",
         ),
         ("torch 2.15, gloo, two ranks", "recorded", "collectives of the two, on the clock of one machine"),
         (

@@ -333,7 +333,13 @@ class PytorchTable:
         ("lines of a call stack below a row", "arg `stack`"),
         ("Self CPU time total and the like below a table", "metadata"),
     )
-    marks = FormatMarks(totals=TotalsMarks("calls", ("cpu_total_ns", "cuda_total_ns", "xpu_total_ns")))
+    marks = FormatMarks(
+        totals=TotalsMarks(
+            "calls",
+            ("cpu_total_ns", "cuda_total_ns", "xpu_total_ns"),
+            joined=(r"ProfilerStep#\d+", "ProfilerStep*"),
+        )
+    )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "There are no times and no order: it is a summary, not a timeline.",
