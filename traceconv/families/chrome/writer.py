@@ -327,13 +327,13 @@ class _Writing:
         return lines
 
     def _flows(self, rows: I64, times: list[bytes]) -> list[bytes]:
-        trace, flows = self._trace, self._trace.flows
+        trace, flows, track = self._trace, self._trace.flows, self._trace.slices.track
         lines = []
         for time, row in zip(times, rows.tolist(), strict=True):
             flow, is_end = divmod(row, 2)
             name = trace.strings[flows.name[flow]] or "flow"
             category = trace.strings[flows.category[flow]] or "flow"
-            task = self._tasks[trace.slices.track[self._flow_ends.slice[row]]]
+            task = self._tasks[track[self._flow_ends.slice[row]]]
             head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
             text = b',"name":' + json_text(name) + b',"cat":' + json_text(category)
             lines.append(head % (flow + 1) + text + task + b',"ts":' + time + b"}")
