@@ -16,7 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 _PACKAGE = "traceconv"
 _SHARED = "traceconv._cyutility"
 #: Modules that are compiled for size, since their part of the work is small.
-_SMALL = ("_decode", "_lines", "_nesting")
+_SMALL = ("_decode", "_lines", "_nesting", "_strings")
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 

@@ -28,6 +28,7 @@ MODULES = {
     "nesting": "traceconv.model._nesting",
     "packets": "traceconv.families.perfetto._decode",
     "scan": "traceconv.families.chrome._scan",
+    "strings": "traceconv.model._strings",
 }
 #: What a compiled module calls the CRC-32 of its source and of what that includes; hatch_build.py adds it.
 CHECKSUM = "SOURCE_CRC32"

@@ -174,7 +174,7 @@ def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple
     return found
 
 
-def combined(keys: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, Callable[[int], tuple[str, ...]]]:
+def combined(keys: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[Codes, Callable[[int], tuple[str, ...]]]:
     """Return the number of the combination of keys of each slice, and a function that returns the texts of a number."""
     codes = keys[0][0]
     for numbers, texts in keys[1:]:
@@ -190,7 +190,7 @@ def combined(keys: Sequence[tuple[Codes, list[str]]]) -> tuple[Codes, Callable[[
     return codes, texts_of
 
 
-def key_of(table: SliceTable, key: str) -> tuple[Codes, list[str]]:
+def key_of(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     """Return the value of a key for each slice as the number of a text, and the texts."""
     check_key(key)
     trace = table.trace

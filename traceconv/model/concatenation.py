@@ -10,6 +10,7 @@ import numpy as np
 
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
+from traceconv.model.strings import Strings
 from traceconv.model.trace import (
     NO_TRACK,
     TABLES,
@@ -29,13 +30,13 @@ from traceconv.model.tracks import Tracks
 
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     """Concatenate the rows of all traces, with their references adapted to common tables."""
-    strings: dict[str, int] = {}
+    strings = Strings()
     tracks = Tracks()
     frames: list[Frame] = []
     moves: list[dict[str, Any]] = []
     args_before = rows_before = 0
     for trace in traces:
-        string = np.array([strings.setdefault(text, len(strings)) for text in trace.strings], np.int32)
+        string = np.fromiter(map(strings.number, trace.strings), np.int32, len(trace.strings))
         move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
         moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
         frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
@@ -56,7 +57,7 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     }
     return Trace(
         sources=[source for trace in traces for source in trace.sources],
-        strings=list(strings),
+        strings=strings.so_far(),
         tracks=tracks,
         clocks=[],
         snapshots=[],

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.model.marks import PrimitiveMarks
+from traceconv.model.strings import Strings
 from traceconv.model.trace import Trace
 
 
@@ -33,13 +34,13 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
     marks = [source.marks.primitives for source in trace.sources]
     if not any(marks):
         return trace
-    slices, strings = trace.slices, {text: number for number, text in enumerate(trace.strings)}
+    slices, strings = trace.slices, Strings(trace.strings)
     source_of = np.array([track.source for track in trace.tracks], np.int32)
     names = slices.name.copy()
     for source, one in enumerate(marks):
         if one is None:
             continue
-        calls = [strings[category] for category in one.calls if category in strings]
+        calls = [strings.index(category) for category in one.calls if category in strings]
         rows = np.flatnonzero((source_of[slices.track] == source) & np.isin(slices.category, calls))
         rows = rows[slices.args_len[rows] > 0]
         first, same = _distinct(slices.args_at[rows], slices.name[rows])
@@ -51,10 +52,10 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
             number = numbers.get(key)
             if number is None:
                 text = tell.renamed(rename, trace.strings[name], *key[1:])
-                number = numbers[key] = strings.setdefault(text, len(strings))
+                number = numbers[key] = strings.number(text)
             renamed[row] = number
         names[rows] = renamed[same]
-    return trace.with_tables(slices=replace(slices, name=names), strings=list(strings))
+    return trace.with_tables(slices=replace(slices, name=names), strings=strings.so_far())
 
 
 def _distinct(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

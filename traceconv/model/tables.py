@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from traceconv.model.args import AnyArgs, as_bytes
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
 from traceconv.model.pairing import Marks
+from traceconv.model.strings import Strings
 from traceconv.model.trace import TABLES, TIMED, Args, Instants, Logs, SliceId, column_types
 from traceconv.model.tracks import Tracks
 
@@ -24,8 +25,8 @@ _NO_ARGS = 0, 0
 _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: Fewer rows are never spilled: there may be thousands of small inputs, and each file counts as an open one.
 _WORTH_A_FILE = 1 << 12
-#: The approximate bytes of a string, a track, and a row that an importer keeps.
-_TEXT_BYTES, _TRACK_BYTES, _WAITING_BYTES = 250, 450, 48
+#: The approximate bytes of a track, and of a row that an importer keeps.
+_TRACK_BYTES, _WAITING_BYTES = 450, 48
 #: The rows between two checks of the memory.
 _ROWS_BETWEEN_LOOKS = 1 << 14
 
@@ -42,6 +43,7 @@ class Tables:
         tracks: the tracks declared so far.
         marks: the starts and ends that are not paired yet.
         slice_count: the number of slices so far, and the id of the next one.
+        string: a function that interns a string and returns its index.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -56,7 +58,8 @@ class Tables:
         self.slice_count = self._rows = 0
         self._waiting = 0  # rows that the importer itself keeps
         self._kept_columns: list[Column] = []  # of the importer
-        self._strings: dict[str, int] = {"": 0}
+        self._strings = Strings([""])
+        self.string = self._strings.number
         self._args = bytearray()  # of events that came one at a time, since the last part
         self._memory = memory
         self._args_parts = memory.parts()
@@ -65,16 +68,9 @@ class Tables:
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
         self._most_rows = 0
 
-    def string(self, text: str) -> int:
-        """Intern a string, and return its index."""
-        index = self._strings.get(text)
-        if index is None:
-            index = self._strings[text] = len(self._strings)
-        return index
-
-    def strings(self) -> list[str]:
+    def strings(self) -> Sequence[str]:
         """Return the interned strings so far, by index."""
-        return list(self._strings)
+        return self._strings.so_far()
 
     def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
         """Add an instant, or a slice without its duration; `args` holds the position and length of its args."""
@@ -140,7 +136,7 @@ class Tables:
     def _tell_size(self) -> None:
         """Report the size of the columns to `Memory`."""
         columns = sum(column.nbytes for column in self._growing())
-        texts = _TEXT_BYTES * len(self._strings) + _TRACK_BYTES * len(self.tracks)
+        texts = self._strings.nbytes + _TRACK_BYTES * len(self.tracks)
         self._args_parts.rows = self._rows_in_columns() + self._waiting
         self._args_parts.row_bytes = columns + texts + _WAITING_BYTES * self._waiting
 

@@ -478,7 +478,7 @@ class Trace:
     """
 
     sources: list[SourceInfo]
-    strings: list[str]
+    strings: Sequence[str]
     tracks: Sequence[Track]
     clocks: list[ClockDomain]
     snapshots: list[ClockSnapshot]

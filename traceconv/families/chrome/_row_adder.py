@@ -8,14 +8,14 @@ import numpy as np
 
 from traceconv.families.chrome.event import Known, decode_event
 from traceconv.families.chrome.rows import Rows, RowScanner
-from traceconv.model.trace import I64
+from traceconv.model.trace import I32, I64
 
 if TYPE_CHECKING:
     from traceconv.families.chrome.events import ChromeEvents
 
 _COMPLETE, _BEGIN, _END = b"XBE"
 _FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
-_UNKNOWN = np.iinfo(np.int64).min
+_UNKNOWN = np.iinfo(np.int32).min
 
 
 class RowAdder:
@@ -25,7 +25,7 @@ class RowAdder:
         self._events = events
         # By numbers of the RowScanner: the known texts, their interned strings, the watched ones, the tracks of stands.
         self._texts = 0
-        self._text_strings = self._stand_tracks = np.empty(0, np.int64)
+        self._text_strings = self._stand_tracks = np.empty(0, np.int32)
         self._watched_texts: list[int] = []
 
     def add(self, rows: Rows, count: int) -> None:
@@ -40,10 +40,10 @@ class RowAdder:
         is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
         for own in (is_slice, is_instant, is_mark):
             track, ts, *others = (
-                self._stand_tracks[rows.stand[own]].astype(np.int32),
+                self._stand_tracks[rows.stand[own]],
                 rows.ts[own],
-                self._text_strings[rows.name[own]].astype(np.int32),
-                self._text_strings[rows.category[own]].astype(np.int32),
+                self._text_strings[rows.name[own]],
+                self._text_strings[rows.category[own]],
                 args_at[own],
                 rows.args_len[own].astype(np.int32),
                 origin[own],
@@ -108,14 +108,14 @@ class RowAdder:
             [kinds[pair] for pair in texts],
             ids,
             rows.phase[own],
-            self._stand_tracks[rows.stand[own]],
+            self._stand_tracks[rows.stand[own]].astype(np.int64),
             rows.ts[own],
             origin[own],
             to_next,
         )
 
 
-def _with_room(column: I64, count: int) -> I64:
+def _with_room(column: I32, count: int) -> I32:
     if count <= len(column):
         return column
-    return np.append(column, np.full(max(count - len(column), len(column)), _UNKNOWN))
+    return np.append(column, np.full(max(count - len(column), len(column) // 2), _UNKNOWN, np.int32))
