@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -34,6 +35,7 @@ from traceconv.align.report_html import page
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
+from traceconv.model.clocks import ClockMap
 from traceconv.model.trace import Trace
 
 US, MS, SECOND = 10**3, 10**6, 10**9
@@ -681,3 +683,20 @@ def test_hosts_in_a_chain_are_apart_from_the_first_one(hosts: int) -> None:
     apart = list(_apart(found, lines, np.arange(hosts), np.isfinite(entered)))
     of_first = [(other, least, most) for other, first, least, most, _ in apart if first == 0]
     assert of_first == [(host, -10 * host, 10 * host) for host in range(1, hosts)]
+
+
+def test_the_clocks_of_all_hosts_are_not_looked_at_for_each_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four times as many hosts take four times as many steps from clock to clock."""
+    steps, then = Counter[int](), ClockMap.then
+
+    def counted(self: ClockMap, after: ClockMap) -> ClockMap:
+        steps[hosts] += 1
+        return then(self, after)
+
+    monkeypatch.setattr(ClockMap, "then", counted)
+    for hosts in (10, 40):
+        traces = recorded(tmp_path, [20 * US * (n * 37 % 100) for n in range(hosts)], 12)
+        assert {line.verdict for line in align(traces).receipt} == {"ok"}
+    assert 0 < steps[40] < 5 * steps[10]

@@ -285,7 +285,7 @@ def _maps(inputs: Inputs, hosts: Sequence[ClockDomain]) -> list[dict[int, ClockM
 
 def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
     """Return the maps to the wall clock of a host, for the clocks that files or options relate to it."""
-    return {domain: clock_map for domain, clock_map in inputs.graph.maps_to(wall).items() if not clock_map.two_hosts}
+    return inputs.graph.maps_to(wall, of_one_host=True)
 
 
 def columns_of_hosts(records: Occurrences, host: I64, hosts: int) -> tuple[I64, I64]:

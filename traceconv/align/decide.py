@@ -152,9 +152,7 @@ def _stated_edges(
             placed.add(at)
             edges.append(_stated_edge(at, root, known[one.domain], one))
             if known[one.domain].two_hosts:
-                on_host = {
-                    its: clock_map for its, clock_map in graph.maps_to(one.domain).items() if not clock_map.two_hosts
-                }
+                on_host = graph.maps_to(one.domain, of_one_host=True)
                 same = [n for n, other in enumerate(clocks) if n not in placed and other.domain in on_host]
                 edges += [_stated_edge(n, at, on_host[clocks[n].domain], clocks[n]) for n in same]
                 placed.update(same)

@@ -119,6 +119,8 @@ def _compared(
         inputs: the inputs, with the anchors of the user.
         policy: how uncertain an estimate may be.
     """
+    if len({clock.trace.sources[0].rank for clock in (a, b)} - {None}) > 1:
+        return None, ()  # ranks of a job do similar work, but not the same
     rough = known.between(a, b)
     if rough is not None:
         rough = a.correction.then(rough).then(b.correction.inverse())
@@ -195,12 +197,10 @@ def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph
 def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
     """Return whether two recordings are of different processes, and so share no events.
 
-    They are if their ranks or pids differ: ranks of a job do similar work, but not the same. They are, too, if their
-    host names differ and a third recording has one of these. Else the two names may mean one machine: a tool in a
-    container has a host name of its own.
+    They are if their pids differ. They are, too, if their host names differ and a third recording has one of these.
+    Else the two names may mean one machine: a tool in a container has a host name of its own.
     """
-    ranks = {clock.trace.sources[0].rank for clock in (one, other)} - {None}
-    if len(ranks) > 1 or of_other_pids(one, other, clocks):
+    if of_other_pids(one, other, clocks):
         return True
     if one.wall.owner == other.wall.owner:
         return False

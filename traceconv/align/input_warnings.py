@@ -6,6 +6,7 @@ warning has the option to type.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
@@ -123,11 +124,21 @@ def repeated(traces: Sequence[Trace]) -> dict[int, int]:
     It does if the files have the same content, or hold the same recording.
     """
     found: dict[int, int] = {}
-    for (first, one), (index, other) in combinations(enumerate(traces), 2):
-        if first not in found and index not in found:
-            digest = one.sources[0].digest
-            if (digest and digest == other.sources[0].digest) or same_recording(one, other):
-                found[index] = first
+    contents: dict[bytes, int] = {}
+    alike = defaultdict[object, list[int]](list)  # there may be many inputs: others are not compared
+    for index, trace in enumerate(traces):
+        source = trace.sources[0]
+        begins = [table.ts[:1].tobytes() for _, table in trace.timed_tables()]
+        others = alike[source.format, *trace.counts().values(), *begins]
+        first = contents.get(source.digest)
+        if first is None:
+            first = next((one for one in others if same_recording(traces[one], trace)), None)
+        if first is not None:
+            found[index] = first
+            continue
+        others.append(index)
+        if source.digest:
+            contents[source.digest] = index
     return found
 
 

@@ -299,7 +299,7 @@ def without_other_hosts(
     """
     if not wall.owner or target != REALTIME:
         return known
-    own = {domain: clock_map for domain, clock_map in graph.maps_to(wall).items() if not clock_map.two_hosts}
+    own = graph.maps_to(wall, of_one_host=True)
     return {
         domain: own.get(domain, clock_map) if clock_map.two_hosts else clock_map for domain, clock_map in known.items()
     }

@@ -11,7 +11,7 @@ import enum
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -213,7 +213,7 @@ _UNIX_TIMES = range(10**18, 4 * 10**18)
 
 def worse(one: Verdict, other: Verdict) -> Verdict:
     """Return the worse of two verdicts."""
-    return max(one, other, key=lambda verdict: verdict.badness)
+    return one if one is other else max(one, other, key=lambda verdict: verdict.badness)
 
 
 def looks_like_unix_time(ns: int) -> bool:
@@ -497,9 +497,7 @@ class ClockGraph:
 
     def __init__(self, domains: Iterable[ClockDomain], snapshots: Iterable[ClockSnapshot]) -> None:
         # For each domain its neighbours, each with the map from the neighbour to the domain.
-        self._edges: dict[ClockDomain, list[tuple[ClockDomain, ClockMap]]] = {}
-        for domain in domains:
-            self._edges.setdefault(domain, [])
+        self._edges: dict[ClockDomain, list[tuple[ClockDomain, ClockMap]]] = {domain: [] for domain in domains}
         for snap in snapshots:
             verdict = Verdict.ASSUMED if snap.assumed else Verdict.OK
             clock_map = ClockMap(snap.other_ts - snap.ts, snap.bound_ns, (snap.step,), verdict)
@@ -579,11 +577,14 @@ class ClockGraph:
             if first is not None and wall != first:
                 self.relate(wall, first, _IN_STEP)
 
-    def maps_to(self, target: ClockDomain) -> dict[ClockDomain, ClockMap]:
-        """Return the map with the smallest bound to `target`, for each domain that a path connects with it."""
+    def maps_to(self, target: ClockDomain, *, of_one_host: bool = False) -> dict[ClockDomain, ClockMap]:
+        """Return the map with the smallest bound to `target`, for each domain that a path connects with it.
+
+        With `of_one_host`, no path rests on the assumption that the wall clocks of hosts agree.
+        """
         best: dict[ClockDomain, ClockMap] = {}
         queue: list[tuple[int, int, int, ClockDomain, ClockMap]] = [(0, 0, 0, target, ClockMap())]
-        pushed = 0
+        pushed = count(1)
         while queue:
             _, hops, _, domain, path = heapq.heappop(queue)
             if domain in best:
@@ -592,8 +593,7 @@ class ClockGraph:
             if domain.synthetic and domain != target:
                 continue  # synthetic times relate no other clocks
             for neighbour, edge in self._edges.get(domain, ()):
-                if neighbour not in best:
-                    pushed += 1
+                if neighbour not in best and not (of_one_host and edge.two_hosts):
                     back = edge.then(path)
-                    heapq.heappush(queue, (back.uncertainty, hops + 1, pushed, neighbour, back))
+                    heapq.heappush(queue, (back.uncertainty, hops + 1, next(pushed), neighbour, back))
         return best
