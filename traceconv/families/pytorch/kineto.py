@@ -6,13 +6,14 @@
       {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 4388431259.120, "dur": 9.1, "args": {}},
       {"ph": "f", "id": 9, "pid": 0, "tid": 7, "ts": 4388431259.120, "cat": "ac2g", "name": "ac2g", "bp": "e"}
 
-Source: the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13. Since torch 2.4
-times count from `baseTimeNanoseconds`, before that from 1970, in whole microseconds up to 2.3. What ran on a device
-carries the number of the device as pid and the stream as tid, which may also be those of a process and a thread; only
-the category tells. "Spans", "Traces", "GPU 0 Counters" and -1 (overhead of the profiler) are not processes either. Flow
-ids are unique only within their category. Ends of flows may come before their starts, or alone, if the launch was not
-recorded. Calls that start no work (`cudaStreamIsCapturing`, `cudaEventRecord`) have one end of a flow at the call
-itself. On devices, ranges of the program start 1 ns before their first kernel and end 1 ns after their last one.
+Source: the source (libkineto/src/output_json.cpp, ActivityType.h) and recordings of torch 2.13, and of torch 2.11 with
+CUDA, which does not write `host_name`. Since torch 2.4 times count from `baseTimeNanoseconds`, before that from 1970,
+in whole microseconds up to 2.3. What ran on a device carries the number of the device as pid and the stream as tid,
+which may also be those of a process and a thread; only the category tells. "Spans", "Traces", "GPU 0 Counters" and -1
+(overhead of the profiler) are not processes either. Flow ids are unique only within their category. Ends of flows may
+come before their starts, or alone, if the launch was not recorded. Calls that start no work (`cudaStreamIsCapturing`,
+`cudaEventRecord`) have one end of a flow at the call itself. On devices, ranges of the program start 1 ns before their
+first kernel and end 1 ns after their last one.
 
 Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), which JSON reads as control characters.
 """
