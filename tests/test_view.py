@@ -113,6 +113,16 @@ def test_a_window_that_is_the_whole_trace_is_not_in_the_address() -> None:
 
 
 @pytest.mark.parametrize(
+    ("case", "title"),
+    [("timed-log/json-arrivals", "input.jsonl 10000000"), ("perf-report/three_events_with_counts", "")],
+)
+def test_what_has_only_log_entries_is_expanded(case: str, title: str) -> None:
+    sent = address(written(read(Case(ROOT / case).input), "perfetto"))
+    expanded = [json.loads(command)[0]["args"] for command in sent.get("startupCommands", [])]
+    assert expanded == ([[f"^({title.replace('.', chr(92) + '.')})$"]] if title else [])
+
+
+@pytest.mark.parametrize(
     "value", ["", "[", "[1]", '{"window_ns": [1], "expand": [1]}', '{"window_ns": "x", "expand": 5}', "[" * 100_000]
 )
 def test_an_attribute_that_makes_no_sense_is_left_out(value: str) -> None:

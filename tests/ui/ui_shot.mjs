@@ -270,6 +270,8 @@ async function arrange(browser) {
     await idle(browser);
   }
   const wanted = tall ? Math.min(height + await browser.call(hiddenHeight), 16000) : height;
+  // Texts drawn before their font was there are in another one.
+  await browser.evaluate(`document.fonts.ready.then(() => true)`);
   // The UI may rest with tracks that still say "Loading...": a change of size makes it draw what it has by now.
   for (const step of [wanted + 1, wanted]) {
     await setHeight(browser, step);

@@ -47,13 +47,14 @@ def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str
     """Return the titles of the nodes to expand: the framework with its children, then others while there is room.
 
     Groups of counters and other nodes without slices stay collapsed. A trace without slices is expanded to its samples,
-    or else to its counters.
+    or else to its counters, instants or log entries.
     """
     children: defaultdict[int, list[int]] = defaultdict(list)
     tops: dict[int, int] = {}  # by track with events that count, or with such tracks in it
     weights: Counter[tuple[int, bool]] = Counter()
     frameworks = [source.layer is Layer.FRAMEWORK for source in trace.sources]
-    counted = next((table for table in (trace.slices, trace.samples, trace.counters) if len(table.ts)), trace.slices)
+    tables = (trace.slices, trace.samples, trace.counters, trace.instants, trace.logs)
+    counted = next((table for table in tables if len(table.ts)), trace.slices)
     counts = np.bincount(counted.track)
     for index in np.flatnonzero(counts).tolist():
         path = [shown.main(index)]
