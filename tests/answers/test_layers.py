@@ -25,13 +25,17 @@ from tests.answers.record_runtimes import GFLOP, PROGRAMS
 from tests.golden import ROOT, Case, cases
 from traceconv import Constraints
 from traceconv.answers import Questions
-from traceconv.answers.layers import NO_LAYER, layers
+from traceconv.answers.layer_sums import Kind
+from traceconv.answers.layers import NO_LAYER, events_of, layers, layers_of
 from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Unit
 from traceconv.answers.stacks import stacks
+from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
+from traceconv.families.perf._tracks import PERF_CLOCK
+from traceconv.families.perfetto._inputs import restore
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
@@ -302,6 +306,48 @@ def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
     for name, value in counts.items():
         names = {name} | {f"{name} ({source.name})" for source in trace.sources}
         assert sum(sums[column] for column in names & sums.keys()) == pytest.approx(value)
+
+
+#: A thread without a number is a plain track in Perfetto, and such a track of any tool has no layers.
+NOT_KEPT = {"chrome-trace/huge-numbers"}
+
+
+@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
+def test_a_trace_that_was_written_before_says_the_same(case: Case, tmp_path: Path) -> None:
+    """Also how sure samples are, which events have no periods, and which input recorded what."""
+    trace = case.merged(case.traces(tmp_path))
+    traceconv.write(trace, tmp_path / "out.pftrace")
+    (again,) = traceconv.report([tmp_path / "out.pftrace"], Questions(["layers"]))
+    rows, others = ([{**row} for row in section.records()] for section in (layers(SliceTable(trace)), again))
+    if case.name not in NOT_KEPT:
+        assert rows == others
+
+
+def test_events_without_periods_have_none_in_a_trace_that_was_written_before(tmp_path: Path) -> None:
+    text = tmp_path / "perf.script.txt"
+    text.write_text(
+        "".join(f"python 7/7 1.{at:06}: 9 cycles: 1 f (a)\npython 7/7 1.{at:06}: faults: 1 f (a)\n" for at in (1, 2))
+    )
+    traceconv.convert(text, tmp_path / "out.pftrace")
+    trace = traceconv.read(tmp_path / "out.pftrace")
+    assert [one.without_periods for one in trace.sources[0].stated] == [("faults",)]
+    kinds = []
+    for one in (traceconv.read(text), trace):
+        table = by_stated_inputs(SliceTable(one))
+        sums, _ = layers_of(table, ("name",), {})
+        kinds.append({name: event.kind for name, event in events_of(sums, sums.samples(), [], ()).items()})
+    assert kinds == [{"cycles": Kind.PERIODS, "faults": Kind.SAMPLES}] * 2
+
+
+@pytest.mark.parametrize(
+    "attribute", [[], {"sources": 1}, {"sources": [7], "tracks": {"9": [1], "0": [{}], "x": 3}}, {"unknown": [-1]}]
+)
+def test_a_damaged_attribute_is_as_good_as_none(attribute: Any, tmp_path: Path) -> None:
+    out = Builder(SourceInfo("a", "perfetto"), PERF_CLOCK)
+    track = out.tracks.process("p", pid=7)
+    restore([{"name": "b", "format": "perf-script"}], attribute, out, {1: track}.get)
+    assert [one.name for one in out.info.stated] == ["b"]
+    assert (out.tracks[track].stated, out.tracks[track].pid) == (0, 7)
 
 
 def counted_in_slices(trace: Trace) -> Counter[str]:

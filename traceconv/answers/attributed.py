@@ -18,6 +18,7 @@ from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval
 from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_counts import Counts, counts_of, rows_of
+from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
@@ -43,7 +44,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         kept: the store for the new args.
         counters: whether to draw the events of each layer as counters.
     """
-    owners = Owners(SliceTable(trace))
+    owners = Owners(by_stated_inputs(SliceTable(trace)))
     rows = owners.rows
     if not len(rows):
         trace.sources[-1].notes.append("--attribute adds nothing: no input has layers")
@@ -125,7 +126,7 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
     """
     owners, slices = sums.owners, trace.slices
     is_step = np.zeros(len(slices.ts), bool)
-    for number, source in enumerate(trace.sources):
+    for number, source in enumerate(owners.table.trace.sources):
         if source.marks.steps:
             is_step |= owners.table.of_source(number) & owners.table.named(source.marks.steps)
     is_frame = np.zeros(len(slices.ts), bool)

@@ -30,6 +30,7 @@ from traceconv.answers.operations import combined, in_order, key_of, sorted_by
 from traceconv.answers.owners import Owners, Pool
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
+from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import Severity
@@ -79,6 +80,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     Raises:
         UsageError: a key or the column is not known.
     """
+    table = by_stated_inputs(table)
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     section.notes += [
         f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from traceconv.answers.layers import called, columns_of, events_of, layers_of, main_event
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_counts import counts_of
+from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.trace import I64, Frame
@@ -41,6 +42,7 @@ def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Sect
     Raises:
         UsageError: there is no such layer.
     """
+    table = by_stated_inputs(table)
     sums, names = layers_of(table, by, counts_of(table))
     groups = [at for at, texts in enumerate(names) if texts[0] == layer]
     if not groups:

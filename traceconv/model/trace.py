@@ -89,6 +89,8 @@ class Track:
             overlap it in time (used for asynchronous operations, which have a track for each id).
         unknown: PROCESS only: whether it stands for the unknown processes of its threads.
         shown: the name in pictures, if it differs; "" for `name`.
+        stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
+        invented: PROCESS only, in such an output: whether the pid was made up for pictures.
     """
 
     kind: TrackKind
@@ -106,6 +108,8 @@ class Track:
     shares_lanes: bool = False
     unknown: bool = False
     shown: str = ""
+    stated: int = 0
+    invented: bool = False
 
 
 def processes(tracks: Sequence[Track]) -> I64:
@@ -399,6 +403,7 @@ class SourceInfo:
         marks: the declarations of its format about slices and flows.
         without_periods: the names of samples whose periods are not stated, so that each has the weight 1.
         sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
+        stated: of an output of traceconv: its inputs, as far as answers need them; () if they are not stated.
         path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
         digest: a hash of the unpacked content; b"" if no other input has the same start.
         fingerprint: the size and a checksum of the file as it is stored, by which copies of it are known; "" for a
@@ -423,6 +428,7 @@ class SourceInfo:
     marks: FormatMarks = NO_MARKS
     without_periods: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
+    stated: tuple[SourceInfo, ...] = ()
     path: str = ""
     digest: bytes = b""
     fingerprint: str = ""

@@ -18,6 +18,7 @@ import numpy as np
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto._arranged import Arrangement
+from traceconv.families.perfetto._inputs import attribute_of
 from traceconv.families.perfetto.view import VIEW, view_of
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 from traceconv.writers.ids import Identity, groups_above, identities
@@ -61,7 +62,8 @@ class Head:
         moved = (times[0] + self.shift, times[1] + self.shift) if times else None
         # A packet of its own, and the first one, so that it is in the head of the file.
         yield from _attributes({VIEW: view_of(self._trace, self.ids, self._shown, moved)})
-        yield from _attributes({**_about(self._trace, self.shift), **self._trace.metadata})
+        inputs = attribute_of(self._trace, self._uuids, self._shown.left_out)
+        yield from _attributes({**_about(self._trace, self.shift), **self._trace.metadata, **inputs})
         yield from _window(moved)
         for fields in self._descriptors():
             yield self._descriptor_packet(fields)

@@ -69,6 +69,7 @@ class Tracks:
         self._known: list[Descriptor] = []
         self._latest_process: dict[tuple[int, int], Descriptor] = {}
         self._names: dict[tuple[str, int], str] = {}
+        self._made: list[TrackId] = []
 
     def number(self, key: TrackKey) -> int:
         """Return the number of a track, known or not."""
@@ -191,7 +192,13 @@ class Tracks:
             out: the builder.
             used: the numbers of the tracks with events, in any order.
         """
-        return _Building(self._known, self._numbers, self._names, out, set(used)).run()
+        self._made = _Building(self._known, self._numbers, self._names, out, set(used)).run()
+        return self._made
+
+    def built(self, uuid: int) -> TrackId | None:
+        """Return the track of a uuid after `build`; None if there is none."""
+        number = self._numbers.get(uuid)
+        return None if number is None or self._made[number] == NO_TRACK else self._made[number]
 
 
 def _set_counter(track: Descriptor, counter: Message) -> None:

@@ -26,6 +26,7 @@ import msgspec
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import PACKET_KINDS
+from traceconv.families.perfetto._inputs import INPUTS, restore
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
 from traceconv.families.perfetto.view import VIEW
@@ -50,7 +51,7 @@ _NUMBERS |= {98: VARINT, 88: VARINT}
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: The attributes that traceconv writes as JSON.
-_OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns")
+_OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns", INPUTS)
 _SHIFT, _CLOCK, _SOURCES = "traceconv.time_shift_ns", "traceconv.clock", "traceconv.sources"
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 
@@ -118,8 +119,10 @@ class Perfetto:
         info = {key: _fact(key, value) for key, value in reader.metadata.items()}
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
         self._set_clock(reader, info, out)
-        out.metadata.update({key: value for key, value in info.items() if key != VIEW})
+        out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS)})
         out.info.marks = _own_marks(info.get(_SOURCES))
+        if out.info.marks.is_output:
+            restore(info.get(_SOURCES), info.pop(INPUTS, None), out, reader.tracks.built)
 
     def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
         domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain
