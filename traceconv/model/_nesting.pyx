@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Which slices lie inside which, and which end belongs to which begin: the loops over all of them."""
+"""Loops over all slices: which of them lie inside others, and which end belongs to which start."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -14,7 +14,7 @@ def first_crossing(
     Py_ssize_t stop,
     Py_ssize_t max_depth,
 ) -> int:
-    """The first row that crosses the slice around it or lies deeper than max_depth slices; `stop` if there is none.
+    """Return the first row that crosses the slice around it or lies deeper than max_depth slices; `stop` if none does.
 
     Args:
         tracks, starts, ends: of slices in order of track, then begin, then longer first.

@@ -79,7 +79,7 @@ cdef class LineWriter:
         self._chunks, self._chunk_ends, self._parts, self._out = chunks, chunk_ends, _Parts(parts), _Buffer(1 << 16)
 
     def write(self, rows, int64_t[::1] ends) -> memoryview:
-        """The lines of all rows, each with a comma and a line break before it; they stay there until the next call.
+        """Return the lines of all rows, each after a comma and a line break; valid until the next call.
 
         Args:
             rows: the columns of a block, by name: kind, ts (ns), number, value, task, name, category; args_at, args_len
@@ -165,7 +165,7 @@ cdef class LineWriter:
         return True
 
     cdef inline void _named(self, Py_ssize_t row) noexcept:
-        """What all but counters have, from the name on."""
+        """Write the members from the name on, which all rows but counters have."""
         self._chunk(self._rows.name[row])
         if self._rows.category[row] >= 0:
             self._text(b',"cat":')
@@ -175,7 +175,7 @@ cdef class LineWriter:
         self._micros(self._rows.ts[row])
 
     cdef inline int _finish(self, Py_ssize_t row) except? -1:
-        """The args, if there are any, and the end of the line."""
+        """Write the args, if there are any, and the end of the line."""
         if self._rows.args_len[row]:
             self._text(b',"args":')
             if not self._args(row):
@@ -184,7 +184,7 @@ cdef class LineWriter:
         return True
 
     cdef inline int _check(self, Py_ssize_t row) except -1:
-        """Raise for chunks that are none, and make room for the line."""
+        """Raise if chunks are out of range, and make room for the line."""
         cdef _Columns rows = self._rows
         cdef Py_ssize_t count = self._chunk_ends.shape[0] - 1
         if rows.category[row] >= count or not 0 <= rows.name[row] < count or not 0 <= rows.task[row] < count:
@@ -259,13 +259,13 @@ cdef class LineWriter:
             self._out.bytes(&self._chunks[0] + self._chunk_ends[chunk], self._size_of(chunk))
 
     cdef inline void _integer(self, int64_t number) noexcept:
-        """A number above -2**63 in decimal digits."""
+        """Write a number above -2**63 in decimal digits."""
         if number < 0:
             self._out.byte(c"-")
         self._out.used += _put_digits(self._out.p + self._out.used, -number if number < 0 else number)
 
     cdef inline void _micros(self, int64_t ns) noexcept:
-        """Microseconds with the decimals that are needed, of ns that are not negative."""
+        """Write ns, which are not negative, as microseconds with as many decimals as needed."""
         cdef int rest = ns % 1000
         self._integer(ns // 1000)
         if rest:
@@ -283,7 +283,7 @@ cdef class LineWriter:
 
 
 cdef inline bint _needs_look(uint8_t c) noexcept:
-    """Whether a byte of args may be more than a byte to copy."""
+    """Return whether a byte of args may need more than copying."""
     if c > c"\\":  # most are
         return c == c"e" or c >= 0x80
     return c == c"\\" or c == c"E" or _is_blank(c)
@@ -294,7 +294,7 @@ cdef inline bint _is_blank(uint8_t c) noexcept:
 
 
 cdef inline bint _is_odd_escape(const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
-    """Whether the escape here, without its backslash, is a character by number, none, or a backslash and a quote."""
+    """Return whether the escape at `i`, after its backslash, is \\u, invalid, or a backslash before a quote."""
     if i >= end:
         return False
     if p[i] == c"\\":
@@ -303,7 +303,7 @@ cdef inline bint _is_odd_escape(const uint8_t *p, Py_ssize_t i, Py_ssize_t end) 
 
 
 cdef inline bint _is_odd_exponent(const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
-    """Whether the exponent here, without its e, may be too large, or go on behind white space."""
+    """Return whether the exponent at `i`, after its e, may be too large, or is continued after white space."""
     if i < end and p[i] == c"+":
         i += 1
     cdef Py_ssize_t first = i
@@ -313,7 +313,7 @@ cdef inline bint _is_odd_exponent(const uint8_t *p, Py_ssize_t i, Py_ssize_t end
 
 
 cdef Py_ssize_t _character_size(const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
-    """The size of the character beyond ASCII that begins here, 0 if it is not UTF-8."""
+    """Return the size of the character beyond ASCII at `i`, in bytes; 0 if it is not UTF-8."""
     cdef uint8_t first = p[i]
     cdef Py_ssize_t size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     cdef Py_ssize_t k
@@ -326,7 +326,7 @@ cdef Py_ssize_t _character_size(const uint8_t *p, Py_ssize_t i, Py_ssize_t end) 
 
 
 cdef inline bint _is_second(uint8_t first, uint8_t c) noexcept:
-    """Whether a character of UTF-8 may go on with this byte: not if it were too long, a surrogate or too large."""
+    """Return whether `c` may follow `first` in UTF-8: no overlong form, no surrogate, at most U+10FFFF."""
     cdef uint8_t low = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
     cdef uint8_t high = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
     return low <= c <= high

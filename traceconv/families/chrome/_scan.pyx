@@ -90,7 +90,7 @@ cdef class Scanner:
             raise ValueError("each field needs one row")
 
     def stand(self, int number) -> tuple[int, int, int, int]:
-        """The pid, tid and category (numbers of texts) of the text there, and whether these are ends of flows."""
+        """Return the numbers of the texts pid, tid and category of a point, and whether it is of ends of flows."""
         if not 0 <= number < self.stands.count:
             raise IndexError("no such stand")
         cdef _Stand stand
@@ -98,7 +98,7 @@ cdef class Scanner:
         return stand.pid, stand.tid, stand.category, stand.is_flow_end
 
     def text(self, int number) -> bytes:
-        """A name, category, pid or tid."""
+        """Return a name, category, pid or tid by its number."""
         if not 0 <= number < self.texts.count:
             raise IndexError("no such text")
         return self.texts.text(number + 1)[: self.texts.size_of(number + 1)]
@@ -147,7 +147,7 @@ cdef class Scanner:
     # -- one event ---------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t _event(self, const uint8_t *p, Py_ssize_t begin, Py_ssize_t row) except -2:
-        """Read the event that begins here; the position behind it, or -1 when it is not whole or no JSON."""
+        """Read the event at this position; return the position after it, or -1 if it is incomplete or not JSON."""
         cdef Py_ssize_t args_at = self._size
         self._forget(begin)
         cdef Py_ssize_t end = self._members(p, begin + 1)
@@ -164,7 +164,7 @@ cdef class Scanner:
         return end
 
     cdef inline void _forget(self, Py_ssize_t begin) noexcept:
-        """Begin with an event of which nothing is known yet."""
+        """Start an event of which nothing is known yet."""
         cdef int field
         self._is_odd = False
         self._seen = self._phase = self._flags = 0
@@ -174,7 +174,7 @@ cdef class Scanner:
             self._len[field] = 0
 
     cdef inline void _fill(self, Py_ssize_t row, Py_ssize_t args_at) noexcept:
-        """Fill in what a plain event says of itself."""
+        """Fill in the fields of a plain event."""
         self._fields[_TS_ROW, row] = self._ts
         self._fields[_DUR_ROW, row] = self._dur
         self._fields[_ID_AT_ROW, row] = self._at[_ID]
@@ -183,7 +183,7 @@ cdef class Scanner:
         self._fields[_ARGS_LEN_ROW, row] = self._size - args_at
 
     cdef int _number_texts(self, const uint8_t *p, Py_ssize_t row) except -1:
-        """Give the texts of a plain event their numbers, from 0 on; what is new makes the event fresh."""
+        """Number the texts of a plain event, from 0; a new text makes the event fresh."""
         cdef int name = self._number_of(p, _NAME)
         cdef int category = self._number_of(p, _CATEGORY)
         cdef int stands = self.stands.count
@@ -206,7 +206,7 @@ cdef class Scanner:
         return self.texts.number(p + self._at[field], self._len[field])
 
     cdef inline void _declare(self, int text) noexcept:
-        """The first event with a text is fresh."""
+        """Mark the event as fresh if it is the first one with this text."""
         if not self.texts.entries[text].value:
             self.texts.entries[text].value = 1
             self._flags |= _FRESH
@@ -232,7 +232,7 @@ cdef class Scanner:
             i = _behind_space(p, i + 1)
 
     cdef inline Py_ssize_t _member(self, const uint8_t *p, Py_ssize_t key) noexcept:
-        """Read a key and its value, in whatever way: an event that is not plain must be JSON, too."""
+        """Read a key and its value; an event that is not plain must be JSON, too."""
         if p[key] != c'"':
             return _NONE
         cdef Py_ssize_t end = _string_end(p, key + 1)
@@ -280,7 +280,7 @@ cdef class Scanner:
         return end
 
     cdef inline bint _letter(self, int field, uint8_t letter) noexcept:
-        """Take a text of one letter; whether it is one that plain events have there."""
+        """Take a text of one letter; return whether plain events have it there."""
         if field == _PHASE:
             self._phase = letter
             return True
@@ -363,7 +363,7 @@ cdef class Scanner:
         return i
 
     cdef Py_ssize_t _odd(self, const uint8_t *p, Py_ssize_t i) noexcept:
-        """Pass over a value that no plain event has."""
+        """Skip a value that no plain event has."""
         cdef Py_ssize_t before = self._size
         self._is_odd = True
         self._uncopied = i
@@ -372,7 +372,7 @@ cdef class Scanner:
         return i
 
     cdef Py_ssize_t _nested(self, const uint8_t *p, Py_ssize_t i, int depth) noexcept:
-        """Pass over an object or an array."""
+        """Skip an object or an array."""
         cdef bint is_object = p[i] == c"{"
         cdef uint8_t closing = c"}" if is_object else c"]"
         if depth >= _MAX_DEPTH:
@@ -396,7 +396,7 @@ cdef class Scanner:
             i = self._behind_gap(p, i + 1)
 
     cdef inline Py_ssize_t _key(self, const uint8_t *p, Py_ssize_t i) noexcept:
-        """Pass over a key and what is between it and its value."""
+        """Skip a key and the bytes up to its value."""
         if p[i] != c'"':
             return _NONE
         i = _behind_string(p, i)
@@ -406,7 +406,7 @@ cdef class Scanner:
         return self._behind_gap(p, i + 1) if p[i] == c":" else _NONE
 
     cdef inline Py_ssize_t _behind_gap(self, const uint8_t *p, Py_ssize_t i) noexcept:
-        """Pass over white space, if any, which is not copied."""
+        """Skip white space, which is not copied."""
         if _is_space(p[i]):
             self._copy(p, i)
             i = _behind_space(p, i + 1)
@@ -414,19 +414,19 @@ cdef class Scanner:
         return i
 
     cdef inline void _copy(self, const uint8_t *p, Py_ssize_t end) noexcept:
-        """Copy up to here."""
+        """Copy the bytes up to this position."""
         memcpy(self._out + self._size, p + self._uncopied, end - self._uncopied)
         self._size += end - self._uncopied
 
 
 cdef inline bint _is_event(const uint8_t *p, Py_ssize_t i) noexcept:
-    """Whether an object is an event and not the document of another writer: its first key is not traceEvents."""
+    """Return whether an object is an event, not a whole document: its first key is not traceEvents."""
     i = _behind_space(p, i + 1)
     return not (p[i] == c'"' and _stands(p, i + 1, b"traceEvents", 11) and p[i + 12] == c'"')
 
 
 cdef inline int _field(const uint8_t *p, Py_ssize_t key, Py_ssize_t size) noexcept:
-    """Which field of an event a key is."""
+    """Return the field of an event that a key names."""
     if size == 2:
         if _stands(p, key, b"ts", 2):
             return _TS
@@ -464,7 +464,7 @@ cdef inline bint _is_flow(int phase) noexcept:
 
 
 cdef inline bint _is_plain_phase(int phase, int seen) noexcept:
-    """Whether an event of this phase with these fields needs no closer look."""
+    """Return whether an event of this phase with these fields is plain."""
     cdef bint is_slice = phase == c"X"
     cdef bint is_mark = phase == c"B" or phase == c"E"
     cdef bint is_instant = phase == c"i" or phase == c"I" or phase == c"R"
@@ -477,7 +477,7 @@ cdef inline bint _is_plain_phase(int phase, int seen) noexcept:
 
 
 cdef inline Py_ssize_t _plain_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The quote that ends a text without control characters; -1 when it is another one, or does not end."""
+    """Return the position of the closing quote; -1 if the text has control characters or does not end."""
     while True:
         i = _run_end(p, i)
         if p[i] == c'"':
@@ -490,14 +490,14 @@ cdef inline Py_ssize_t _plain_end(const uint8_t *p, Py_ssize_t i) noexcept:
 
 
 cdef inline bint _is_control(const uint8_t *p, Py_ssize_t i) noexcept:
-    """Whether the escape here, without its backslash, can be that of a control character."""
+    """Return whether the escape at `i`, after its backslash, may be that of a control character."""
     if p[i] == c"u":
         return _stands(p, i + 1, b"000", 3) or _stands(p, i + 1, b"001", 3)
     return p[i] != c'"' and p[i] != c"\\" and p[i] != c"/"
 
 
 cdef inline Py_ssize_t _integer_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The position behind a number without fraction and exponent; -1 when none stands here."""
+    """Return the position after a number without fraction and exponent; -1 if there is none at `i`."""
     if p[i] == c"-":
         i += 1
     if not _begins_number(p, i):

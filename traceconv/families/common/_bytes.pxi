@@ -21,7 +21,7 @@ cdef inline bint _is_digit(uint8_t c) noexcept:
 
 
 cdef inline int _put_digits(uint8_t *p, uint64_t number) noexcept:
-    """Write a number in decimal digits; how many."""
+    """Write a number in decimal digits; return how many."""
     cdef int digits = 1, i
     cdef uint64_t rest = number // 10
     while rest:
@@ -52,7 +52,7 @@ cdef inline uint64_t _hash(const uint8_t *p, Py_ssize_t size) noexcept:
 
 @cython.final
 cdef class _Buffer:
-    """Bytes that grow at the end. Whoever writes makes room first."""
+    """Bytes that grow at the end. Make room before you write."""
 
     cdef object _bytes
     cdef uint8_t *p
@@ -71,11 +71,11 @@ cdef class _Buffer:
         return 0
 
     cdef object view(self):
-        """What is filled; it stays as it is until more is written."""
+        """Return the bytes written so far; valid until more is written."""
         return memoryview(self._bytes)[: self.used]
 
     cdef inline int room(self, Py_ssize_t more) except -1:
-        """Make room for so many bytes more."""
+        """Make room for `more` more bytes."""
         if self.size - self.used < more:
             self._resize(max(2 * self.size, self.used + more))
         return 0
@@ -97,7 +97,7 @@ cdef struct _Entry:
 
 @cython.final
 cdef class _Table:
-    """Byte strings and their numbers, from 1 on in the order in which they came; the latest can be taken out again.
+    """Byte strings, numbered from 1 in the order of arrival; the latest ones can be removed again.
 
     Open addressing with linear steps; at most half of the slots are taken. The latest entry never stands in the way of
     an earlier one, so taking it out is emptying its slot.
@@ -131,13 +131,13 @@ cdef class _Table:
         return self.entries[number].end - self.entries[number - 1].end
 
     cdef inline int number(self, const uint8_t *p, Py_ssize_t size) except -1:
-        """The number of a byte string, which gets one if it has none."""
+        """Return the number of a byte string, a new one if it has none."""
         cdef uint64_t hashed = _hash(p, size)
         cdef int number = self.find(p, size, hashed)
         return number if number else self.add(p, size, hashed)
 
     cdef inline int find(self, const uint8_t *p, Py_ssize_t size, uint64_t hashed) noexcept:
-        """The number of a byte string with this hash, 0 if it has none."""
+        """Return the number of a byte string with this hash, 0 if it has none."""
         cdef uint64_t slot = hashed & self._mask
         cdef int number = self._slots[slot]
         while number:
@@ -169,7 +169,7 @@ cdef class _Table:
         self._slots[slot] = number
 
     cdef int _grow(self) except -1:
-        """Twice as much."""
+        """Double the capacity."""
         cdef int room = 2 * self._room if self._room else _FIRST_ENTRIES
         cdef _Entry *entries = <_Entry *>PyMem_Realloc(self.entries, room * sizeof(_Entry))
         if entries == NULL:
@@ -205,7 +205,7 @@ cdef struct _Place:
 
 @cython.final
 cdef class _Numbers:
-    """Numbers, not negative, for two words and a kind; a _Table of their bytes takes 1.35 times as long to look up."""
+    """Maps two words and a kind to a number, not negative. Looking them up in a _Table takes 1.35 times as long."""
 
     cdef _Place *_places
     cdef uint64_t _mask
@@ -225,7 +225,7 @@ cdef class _Numbers:
         return 0
 
     cdef inline _Place *_find(self, uint64_t low, uint64_t high, int32_t kind) noexcept:
-        """Where the number is, or where it goes."""
+        """Return the entry of a key, or the free one where it belongs."""
         cdef uint64_t mixed = (low ^ _SEED) * _FACTOR
         mixed ^= mixed >> 32
         mixed = (mixed ^ high ^ (<uint64_t>kind << 40)) * _FACTOR
@@ -237,7 +237,7 @@ cdef class _Numbers:
         return place
 
     cdef inline int get(self, uint64_t low, uint64_t high, int32_t kind) noexcept:
-        """The number, -1 if there is none."""
+        """Return the number, -1 if there is none."""
         return self._find(low, high, kind).number - 1
 
     cdef int set(self, uint64_t low, uint64_t high, int32_t kind, int32_t number) except -1:
@@ -250,7 +250,7 @@ cdef class _Numbers:
         return 0
 
     cdef int _grow(self) except -1:
-        """Twice as many places, so that half of them stay free."""
+        """Double the entries, so that half of them stay free."""
         cdef _Place *before = self._places
         cdef uint64_t at, room = self._mask + 1
         self._resize(2 * room)

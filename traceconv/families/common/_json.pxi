@@ -7,7 +7,7 @@ cdef enum:
 
 
 cdef inline bint _stands(const uint8_t *p, Py_ssize_t i, const uint8_t *text, Py_ssize_t size) noexcept:
-    """Whether this text stands here."""
+    """Return whether this text is at `i`."""
     cdef Py_ssize_t j
     for j in range(size):
         if p[i + j] != text[j]:
@@ -26,7 +26,7 @@ cdef inline Py_ssize_t _behind_space(const uint8_t *p, Py_ssize_t i) noexcept:
 
 
 cdef inline Py_ssize_t _string_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The quote that ends a string; -1 if there is none, or an escape that is none or half of a pair."""
+    """Return the position of the closing quote; -1 if there is none, or an escape is invalid or half a pair."""
     while True:
         i = _run_end(p, i)
         if p[i] == c'"':
@@ -43,27 +43,27 @@ cdef inline bint _is_opening(uint8_t c) noexcept:
 
 
 cdef inline Py_ssize_t _scalar_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The position behind a string, number or word; -1 when none stands here."""
+    """Return the position after a string, number or word; -1 if there is none at `i`."""
     if p[i] == c'"':
         return _behind_string(p, i)
     return _number_end(p, i) if p[i] == c"-" or _is_digit(p[i]) else _word_end(p, i)
 
 
 cdef inline Py_ssize_t _behind_string(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The position behind the string here; -1 if it is none."""
+    """Return the position after the string at `i`; -1 if there is none."""
     cdef Py_ssize_t end = _string_end(p, i + 1)
     return end + 1 if end >= 0 else _NONE
 
 
 cdef inline Py_ssize_t _run_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """Where the next quote, backslash or control character is."""
+    """Return the position of the next quote, backslash or control character."""
     while p[i] >= c" " and p[i] != c'"' and p[i] != c"\\":
         i += 1
     return i
 
 
 cdef Py_ssize_t _escape_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The position behind the escape, or the two of a pair, whose first backslash stands before; -1 if it is none."""
+    """Return the position after an escape, or a surrogate pair of two, that starts before `i`; -1 if invalid."""
     if p[i] != c"u":
         return i + 1 if _is_short_escape(p[i]) else _NONE
     if not _is_hex(p, i + 1):
@@ -84,12 +84,12 @@ cdef inline bint _is_short_escape(uint8_t c) noexcept:
 
 
 cdef inline uint8_t _lower(uint8_t c) noexcept:
-    """A letter as a lower-case one; a digit as it is."""
+    """Return a letter in lower case, a digit unchanged."""
     return c | 0x20
 
 
 cdef inline bint _is_hex(const uint8_t *p, Py_ssize_t i) noexcept:
-    """Whether four hexadecimal digits stand here."""
+    """Return whether four hexadecimal digits are at `i`."""
     cdef Py_ssize_t j
     for j in range(i, i + 4):
         if not (_is_digit(p[j]) or c"a" <= _lower(p[j]) <= c"f"):
@@ -98,7 +98,7 @@ cdef inline bint _is_hex(const uint8_t *p, Py_ssize_t i) noexcept:
 
 
 cdef inline bint _begins_number(const uint8_t *p, Py_ssize_t i) noexcept:
-    """Whether digits stand here that a number may begin with: several do not begin with a zero."""
+    """Return whether the digits at `i` may start a number: several may not start with a zero."""
     return _is_digit(p[i]) and not (p[i] == c"0" and _is_digit(p[i + 1]))
 
 
@@ -113,7 +113,7 @@ cdef inline Py_ssize_t _digits_end(const uint8_t *p, Py_ssize_t i) noexcept:
 
 
 cdef inline Py_ssize_t _number_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The position behind a number; -1 when none stands here."""
+    """Return the position after a number; -1 if there is none at `i`."""
     if p[i] == c"-":
         i += 1
     if not _begins_number(p, i):
@@ -134,7 +134,7 @@ cdef inline Py_ssize_t _number_end(const uint8_t *p, Py_ssize_t i) noexcept:
 
 
 cdef inline Py_ssize_t _word_end(const uint8_t *p, Py_ssize_t i) noexcept:
-    """The position behind true, false or null; -1 when none stands here."""
+    """Return the position after true, false or null; -1 if there is none at `i`."""
     if _stands(p, i, b"true", 4) or _stands(p, i, b"null", 4):
         return i + 4
     return i + 5 if _stands(p, i, b"false", 5) else _NONE

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Lines of texts that say the same again and again: what was read once is found by its bytes, times are read as digits.
+"""Lines of texts that repeat: what was read once is found by its bytes, and times are read as digits.
 
 Each reader reads whole lines of some data on until a line that it does not know, and tells where that line begins. What
 lines mean, the importers say: they read such a line, and tell the reader what it is to put into the columns.
@@ -45,7 +45,7 @@ cdef inline Py_ssize_t _after_digits(const uint8_t *p, Py_ssize_t at, Py_ssize_t
 
 
 cdef inline Py_ssize_t _before_digits(const uint8_t *p, Py_ssize_t begin, Py_ssize_t at) noexcept:
-    """Where the digits begin that end at a place."""
+    """Return the position of the first of the digits that end at `at`."""
     while at > begin and _is_digit(p[at - 1]):
         at -= 1
     return at
@@ -58,7 +58,7 @@ cdef inline Py_ssize_t _after_blanks(const uint8_t *p, Py_ssize_t at, Py_ssize_t
 
 
 cdef inline int64_t _with_digits(int64_t number, const uint8_t *p, Py_ssize_t at, Py_ssize_t end) noexcept:
-    """A number with digits added at its end."""
+    """Return a number with digits appended."""
     while at < end:
         number = number * 10 + (p[at] - c"0")
         at += 1
@@ -66,13 +66,13 @@ cdef inline int64_t _with_digits(int64_t number, const uint8_t *p, Py_ssize_t at
 
 
 cdef inline Py_ssize_t _line_end(const uint8_t *p, Py_ssize_t at, Py_ssize_t size) noexcept:
-    """Where the next line feed is, -1 if there is none."""
+    """Return the position of the next line feed, -1 if there is none."""
     cdef const uint8_t *found = <const uint8_t *>memchr(p + at, c"\n", size - at)
     return found - p if found else -1
 
 
 cdef inline bint _stands_at(const uint8_t *p, Py_ssize_t at, Py_ssize_t size, bytes text) noexcept:
-    """Whether a text stands at a place of `size` bytes, and something behind it."""
+    """Return whether a text is at `at`, with at least one of the `size` bytes after it."""
     cdef Py_ssize_t length = len(text)
     return size - at > length and memcmp(p + at, <const uint8_t *>text, length) == 0
 
@@ -119,11 +119,11 @@ cdef class Timed:
         self.forget()
 
     def clear(self) -> None:
-        """Begin the columns anew."""
+        """Start the columns again."""
         self.row = 0
 
     def forget(self) -> None:
-        """Forget all kinds, and what was told about them."""
+        """Forget all kinds, and what the caller told about them."""
         #: By marker with its comma, then by fields.
         self._kind_of = {}
         #: By kind.
@@ -134,7 +134,7 @@ cdef class Timed:
         self._known = _Numbers()
 
     def add_fields(self, marker: bytes, fields: bytes) -> int:
-        """Make a kind of what is none yet, and tell its number."""
+        """Make a new kind, and return its number."""
         cdef int kind = len(self._markers)
         self._kind_of.setdefault(marker, {})[fields] = kind
         self._markers.append(marker)
@@ -187,7 +187,7 @@ cdef class Timed:
         return _END
 
     cdef inline void _append(self, int64_t what) noexcept:
-        """Put the line into the columns, and go on behind it."""
+        """Put the line into the columns, and go on after it."""
         self._columns[0, self.row] = self._ts
         self._columns[1, self.row] = what
         self._columns[2, self.row] = self.number
@@ -197,7 +197,7 @@ cdef class Timed:
         self.at = self.end + 1
 
     cdef bint _parse(self):
-        """Whether the line is of that form; if so, all about it is known but its kind may be 0."""
+        """Parse the line; return whether it has that form. If so, all is known but the kind, which may be 0."""
         self.kind = self._next[self._before]
         self.time = self._after_marker()
         if self.time < 0:
@@ -208,7 +208,7 @@ cdef class Timed:
         return self._has_expected_fields() or self._look_up()
 
     cdef inline Py_ssize_t _after_marker(self):
-        """Where the time begins, -1 if there is no marker; if it is not that of the expected kind, none is expected."""
+        """Return the position of the time, -1 without a marker. Expect no kind if the marker is of another one."""
         cdef const uint8_t *p = self._p
         cdef Py_ssize_t at
         cdef bytes marker = self._markers[self.kind]
@@ -221,14 +221,14 @@ cdef class Timed:
         return at + 1 if at < self._size and p[at] == c"," else -1
 
     cdef Py_ssize_t _field_end(self, Py_ssize_t at) noexcept:
-        """Where the next comma or line feed is, or the end of the data."""
+        """Return the position of the next comma or line feed, or the end of the data."""
         cdef const uint8_t *p = self._p
         while at < self._size and p[at] != c"," and p[at] != c"\n":
             at += 1
         return at
 
     cdef inline Py_ssize_t _after_time(self, Py_ssize_t at) noexcept:
-        """Behind the time, which is read, and its comma; -1 if there is none."""
+        """Read the time; return the position after it and its comma, -1 if there is none."""
         cdef const uint8_t *p = self._p
         cdef Py_ssize_t point = _after_digits(p, at, min(self._size, at + _MS_DIGITS))
         cdef int64_t ms = _with_digits(0, p, at, point)
@@ -245,7 +245,7 @@ cdef class Timed:
         return end + 1
 
     cdef inline bint _has_expected_fields(self):
-        """Whether the line has the FIELDS of the expected kind, and some LAST."""
+        """Return whether the line has the FIELDS of the expected kind, and some LAST."""
         if not self.kind:
             return False
         cdef bytes fields = self._fields_of[self.kind]
@@ -256,7 +256,7 @@ cdef class Timed:
         return self.end > self.last
 
     cdef bint _look_up(self):
-        """Find FIELDS and LAST and the kind of the line; whether it has them."""
+        """Find FIELDS, LAST and the kind of the line; return whether it has them."""
         self.end = _line_end(self._p, self.fields, self._size)
         if self.end < 0:
             return False
@@ -270,7 +270,7 @@ cdef class Timed:
         return True
 
     cdef inline Py_ssize_t _pack(self, const uint8_t *p, Py_ssize_t at, Py_ssize_t size) noexcept:
-        """Put the LAST at a place into two words; where its line ends, -1 if it ends nowhere or that is not a LAST."""
+        """Put the LAST at a position into two words; return the end of its line, -1 if there is no LAST or no end."""
         cdef uint64_t first = 0, word = 0
         cdef uint8_t byte
         cdef Py_ssize_t i
@@ -348,11 +348,11 @@ cdef class Samples:
         self._stack = np.zeros(max_frames, np.int64)
 
     def clear(self) -> None:
-        """Begin the columns anew."""
+        """Start the columns again."""
         self.row = 0
 
     def stack(self) -> list:
-        """The frames of the sample for which `read` has ended with NEW_STACK, the innermost first."""
+        """Return the frames of the sample at which `read` ended with NEW_STACK, the innermost first."""
         return list(self._stack[: self._depth])
 
     def read(self, data: bytes, Py_ssize_t at, int64_t line) -> int:
@@ -385,7 +385,7 @@ cdef class Samples:
         return self._why
 
     cdef inline bint _read_line(self, Py_ssize_t at, Py_ssize_t end):
-        """Whether to read on behind a line; if not, `_why` says why."""
+        """Read a line; return whether to go on after it. If not, `_why` has the reason."""
         if self._p[at] == c"\t":
             return self._read_frame(at, end)
         if at == end:
@@ -433,7 +433,7 @@ cdef class Samples:
     # -- the first line of a sample ---------------------------------------------------------------------------------
 
     cdef bint _parse_first(self, Py_ssize_t at, Py_ssize_t end):
-        """Put what a line says into `_next`; whether all of it is known."""
+        """Put the content of a line into `_next`; return whether all of it is known."""
         cdef _FirstLine *found = &self._next
         cdef Py_ssize_t colon = self._find_time(at, end)
         if colon < 0 or self._point - self._seconds > _MAX_SECONDS:
@@ -454,7 +454,7 @@ cdef class Samples:
         return True
 
     cdef inline Py_ssize_t _find_time(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """The colon behind the first time of a line, -1 if there is none."""
+        """Return the position of the colon after the first time of a line, -1 if there is none."""
         cdef const uint8_t *p = self._p
         cdef Py_ssize_t i
         for i in range(at, end):
@@ -463,7 +463,7 @@ cdef class Samples:
         return -1
 
     cdef inline bint _is_time(self, Py_ssize_t at, Py_ssize_t colon) noexcept:
-        """Whether a blank, or the line's begin, and SECONDS.DECIMALS precede a colon; where they are is noted."""
+        """Return whether SECONDS.DECIMALS, after a blank or a line start, precede a colon; note where."""
         cdef const uint8_t *p = self._p
         cdef Py_ssize_t point = _before_digits(p, at, colon) - 1
         if point <= at or p[point] != c"." or (colon - point != 7 and colon - point != 10):
@@ -473,7 +473,7 @@ cdef class Samples:
         return self._seconds < point and (self._seconds == at or _is_blank(p[self._seconds - 1]))
 
     cdef inline Py_ssize_t _after_number(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """Behind the number, which is 1 where there is none, and the blanks around it."""
+        """Read the number, 1 if there is none; return the position after it and the blanks around it."""
         cdef const uint8_t *p = self._p
         at = _after_blanks(p, at, end)
         cdef Py_ssize_t after = _after_digits(p, at, min(end, at + _MAX_DIGITS))
@@ -486,7 +486,7 @@ cdef class Samples:
     # -- the sample at hand -----------------------------------------------------------------------------------------
 
     cdef int _begin(self):
-        """The line that was parsed last begins a sample."""
+        """Start a sample with the line that was parsed last."""
         self._first = self._next
         self._is_open = True
         self._depth = 0
@@ -515,7 +515,7 @@ cdef class Samples:
         return True
 
     cdef int64_t _find_stack(self):
-        """The number of the stack, -1 if it is not known."""
+        """Return the number of the stack, -1 if it is not known."""
         cdef int64_t stack = -1
         cdef Py_ssize_t i = self._depth
         if i == 0:

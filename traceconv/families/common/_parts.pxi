@@ -28,7 +28,7 @@ cdef class _Parts:
         PyMem_Free(self._addresses)
 
     cdef const uint8_t *find(self, int64_t at, Py_ssize_t size) noexcept:
-        """Some args; NULL if no part holds all of them."""
+        """Return a pointer to `size` bytes of args at `at`; NULL if no part holds all of them."""
         cdef Py_ssize_t low = 0, high = self._at.shape[0] - 1, middle
         if high < 1 or at < 0 or size <= 0 or at >= self._at[high]:
             return NULL

@@ -16,13 +16,13 @@ cdef uint64_t _INT64_END = 1 << 63
 
 
 cdef inline Py_ssize_t _plain_end(const uint8_t *p, Py_ssize_t at) noexcept:
-    """The closing quote of a text without escapes that begins here."""
+    """Return the position of the closing quote of a text without escapes that starts at `at`."""
     at = _run_end(p, at)
     return at if p[at] == c'"' else _UNUSUAL
 
 
 cdef Py_ssize_t _nested_end(const uint8_t *p, Py_ssize_t at) noexcept:
-    """Behind an object or array, going by its brackets only."""
+    """Return the position after an object or array, found by its brackets only."""
     cdef Py_ssize_t depth = 0
     cdef int byte
     while p[at]:
@@ -42,13 +42,13 @@ cdef Py_ssize_t _nested_end(const uint8_t *p, Py_ssize_t at) noexcept:
 
 
 cdef inline Py_ssize_t _behind_colon(const uint8_t *p, Py_ssize_t at) noexcept:
-    """The value whose key ends before `at`."""
+    """Return the position of the value whose key ends before `at`."""
     at = _behind_space(p, at)
     return _behind_space(p, at + 1) if p[at] == c":" else _UNUSUAL
 
 
 cdef bint _is_plain(const uint8_t *p, Py_ssize_t size) noexcept:
-    """Whether JSON can hold a text as it is, without escapes."""
+    """Return whether JSON can hold a text without escapes."""
     cdef Py_ssize_t i
     for i in range(size):
         if p[i] < c" " or p[i] == c'"' or p[i] == c"\\":
@@ -72,7 +72,7 @@ cdef bint _is_utf8(const uint8_t *p, Py_ssize_t size):
 
 @cython.final
 cdef class _Interned:
-    """Keys and texts of args, and the fields of InternedData that tell their numbers.
+    """Keys and texts of args, and the fields of InternedData that state their numbers.
 
     Args:
         limits: those of _annotations.py.
@@ -92,7 +92,7 @@ cdef class _Interned:
         self._texts_of_key = np.zeros(self.max_keys + 1, np.int32)
 
     cdef int key(self, const uint8_t *p, Py_ssize_t size) except -2:
-        """The number of a key: 0 if there are too many, -1 if it is not text."""
+        """Return the number of a key: 0 if there are too many, -1 if it is not text."""
         cdef uint64_t hashed = _hash(p, size)
         cdef int number = self.keys.find(p, size, hashed)
         if number:
@@ -109,7 +109,7 @@ cdef class _Interned:
         return number
 
     cdef int text(self, const uint8_t *p, Py_ssize_t size, int key) except -2:
-        """The number of a text: 0 if it stays in the event, -1 if it is not text."""
+        """Return the number of a text: 0 if it stays in the event, -1 if it is not text."""
         cdef uint64_t hashed = _hash(p, size)
         cdef int number = self.texts.find(p, size, hashed)
         if number:
@@ -135,7 +135,7 @@ cdef class _Interned:
         _put_text(self.fields, 0x12, p, size)
 
     cdef void cut(self, int keys, int texts, Py_ssize_t fields) noexcept:
-        """Keep what there was at these sizes only."""
+        """Drop all that was added after these sizes."""
         cdef int number
         for number in range(texts + 1, self.texts.count + 1):
             self._texts_of_key[self.texts.entries[number].value] -= 1
@@ -147,7 +147,7 @@ cdef class _Interned:
 
 @cython.final
 cdef class _Memo:
-    """What byte strings became, until that takes too many bytes. The value of an entry is where its result ends."""
+    """A cache from byte strings to results, limited in bytes. The value of an entry is the end of its result."""
 
     cdef _Table known
     cdef _Buffer _results
@@ -156,7 +156,7 @@ cdef class _Memo:
         self.known, self._results = _Table(), _Buffer(1 << 12)
 
     cdef inline int put(self, _Buffer out, int number) except -1:
-        """Append the result of a byte string."""
+        """Append the result with this number."""
         cdef int64_t first = self.known.entries[number - 1].value
         cdef int64_t size = self.known.entries[number].value - first
         out.room(size)
@@ -166,7 +166,7 @@ cdef class _Memo:
     cdef int add(
         self, const uint8_t *p, Py_ssize_t size, uint64_t hashed, const uint8_t *result, Py_ssize_t result_size
     ) except -1:
-        """Keep the result of a byte string that has none; its number, or 0."""
+        """Keep the result for a new byte string; return its number, or 0."""
         if self.known.pool.used + size + self._results.used + result_size > _MAX_MEMO_BYTES:
             return 0
         cdef int number = self.known.add(p, size, hashed)
@@ -214,7 +214,7 @@ cdef class _Annotator:
             self._tens[power] = 10.0**power
 
     cdef bint annotate(self, const uint8_t *args, Py_ssize_t size) except -1:
-        """The annotations of a JSON object; False, and nothing done, if it is unusual."""
+        """Write the annotations of a JSON object. Return False, and write nothing, if it is unusual."""
         cdef int keys = self._interned.keys.count, texts = self._interned.texts.count, memos = self._memo.known.count
         cdef Py_ssize_t fields = self._interned.fields.used
         self.out.used = 0
@@ -247,7 +247,7 @@ cdef class _Annotator:
                 self._next_key[number] = 0
 
     cdef bint _object(self, const uint8_t *p) except -1:
-        """All members as annotations of an event."""
+        """Write all members as annotations of an event."""
         cdef int key = 0, before
         cdef Py_ssize_t mark, at = _behind_space(p, 0)
         if p[at] != c"{":
@@ -281,7 +281,7 @@ cdef class _Annotator:
         return False
 
     cdef Py_ssize_t _member_key(self, const uint8_t *p, Py_ssize_t at, int before) except -2:
-        """The value behind a key that begins at `at`; `_next_key[before]` is its number then.
+        """Return the position of the value after the key at `at`; `_next_key[before]` is then the number of the key.
 
         Most keys follow the key that they followed the last time. Only plain keys are compared as they are: one with
         a quote, which only the caller can name, would match where the key in the JSON has ended before.
@@ -303,7 +303,7 @@ cdef class _Annotator:
         return _behind_colon(p, stop + 1)
 
     cdef Py_ssize_t _value(self, const uint8_t *p, Py_ssize_t at, int key, int depth) except -2:
-        """The value fields of a DebugAnnotation; the place behind the value, or that it is unusual."""
+        """Write the value fields of a DebugAnnotation; return the position after the value, or that it is unusual."""
         cdef uint8_t first = p[at]
         if first == c"-" or _is_digit(first):
             return self._number(p, at)
@@ -346,7 +346,7 @@ cdef class _Annotator:
     cdef Py_ssize_t _double(
         self, const uint8_t *p, Py_ssize_t start, Py_ssize_t at, uint64_t value, int digits
     ) except -2:
-        """A number with a fraction or exponent at `at`; before that were so many digits, of this value if they fit."""
+        """Write the number whose fraction or exponent is at `at`, after `digits` digits of this value, if they fit."""
         cdef Py_ssize_t end = _number_end(p, start)
         cdef int power = 0, exponent = 0
         cdef bint is_small
@@ -399,7 +399,7 @@ cdef class _Annotator:
         return stop + 1
 
     cdef Py_ssize_t _remembered(self, const uint8_t *p, Py_ssize_t at, int key) except -2:
-        """An object or array, which is often one that was there before."""
+        """Write an object or array, from the cache if it occurred before."""
         cdef _Table known = self._memo.known
         cdef int number = self._last_memo[key]
         cdef Py_ssize_t size, mark
@@ -428,7 +428,7 @@ cdef class _Annotator:
         return at + size
 
     cdef Py_ssize_t _nested(self, const uint8_t *p, Py_ssize_t at, int key, int depth) except -2:
-        """The entries of an object or the items of an array."""
+        """Write the entries of an object or the items of an array."""
         cdef uint8_t opening = p[at], closing = opening + 2
         cdef bint is_object = opening == c"{"
         cdef int first_key = self._open
@@ -463,7 +463,7 @@ cdef class _Annotator:
         return _UNUSUAL
 
     cdef Py_ssize_t _nested_key(self, const uint8_t *p, Py_ssize_t at, int first) except -2:
-        """The value behind a key of a nested object, whose number is put behind those of the same object."""
+        """Return the position of the value after a key of a nested object; append the number of the key."""
         cdef Py_ssize_t stop = _plain_end(p, at + 1) if p[at] == c'"' else _UNUSUAL
         cdef int other, key
         if stop < 0 or self._open >= _MAX_OPEN_KEYS:

@@ -74,7 +74,7 @@ cdef enum:
 
 
 cdef inline bint _is_value(uint64_t tag) noexcept:
-    """Whether a field of an annotation is its value, other than an entry or item."""
+    """Return whether a field of an annotation is its value, other than an entry or item."""
     return (
         tag == _BOOL or tag == _UNSIGNED or tag == _SIGNED or tag == _DOUBLE or tag == _TEXT_VALUE or tag == _TEXT_IID
     )
@@ -82,7 +82,7 @@ cdef inline bint _is_value(uint64_t tag) noexcept:
 
 @cython.final
 cdef class _Ids:
-    """What ids stand for: a number, or JSON.
+    """The meanings of ids: a number, or JSON.
 
     Attributes:
         need, slot, key: what is asked for, of which sequence, by which id.
@@ -101,7 +101,7 @@ cdef class _Ids:
         return 0
 
     cdef inline int get(self, int slot, int need, uint64_t key) noexcept:
-        """A number, not negative; -1 if it is asked for."""
+        """Return a number, not negative; -1 if the caller has to give it first."""
         cdef int number = self.known.get(key, slot, need)
         return number if number >= 0 else self.ask(slot, need, key)
 
@@ -140,13 +140,13 @@ cdef class _ArgsWriter:
         self._out, self._room, self._double, self._ids = self.args, room, json_of_double, ids
 
     cdef int write(self, const uint8_t *p, Py_ssize_t i, Py_ssize_t end, int slot) except? -2:
-        """The annotations of an event, whose fields are known to be whole, as a JSON object."""
+        """Write the annotations of an event, whose fields are known to be complete, as a JSON object."""
         return self._several(p, i, end, slot, 34, 0)
 
     cdef int _several(
         self, const uint8_t *p, Py_ssize_t i, Py_ssize_t end, int slot, uint64_t tag, int depth
     ) except? -2:
-        """All annotations with a tag as the members of an object or, if they are items, as those of an array."""
+        """Write all annotations with a tag as the members of an object or, if they are items, of an array."""
         cdef bint is_array = tag == _ITEM, first = True
         cdef _Field field = _Field(0, 0, 0)
         cdef int status
@@ -173,7 +173,7 @@ cdef class _ArgsWriter:
     cdef int _annotation(
         self, const uint8_t *p, Py_ssize_t begin, Py_ssize_t end, int slot, int depth, bint is_item
     ) except? -2:
-        """One annotation: key and value, or the value of an item of an array."""
+        """Write one annotation: key and value, or the value of an item of an array."""
         cdef int status
         if depth > _MAX_DEPTH or not self._annotation_fields(p, begin, end):
             return _ODD
@@ -199,7 +199,7 @@ cdef class _ArgsWriter:
         return self._scalar(value.tag, value.value)
 
     cdef bint _annotation_fields(self, const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
-        """What an annotation holds, entries and items only by their kind; whether it is plain."""
+        """Read the fields of an annotation, of entries and items only the kind; return whether it is plain."""
         cdef _Field field = _Field(0, 0, 0)
         self._key_field.tag = self._value_field.tag = 0
         while i < end:
@@ -221,7 +221,7 @@ cdef class _ArgsWriter:
         return True
 
     cdef int _scalar(self, uint64_t tag, uint64_t value) except? -2:
-        """A bool, integer or double."""
+        """Write a bool, integer or double."""
         cdef bytes text
         if not self._fits(32):
             return _FULL
@@ -239,13 +239,13 @@ cdef class _ArgsWriter:
         return 0
 
     cdef inline int _bytes(self, const uint8_t *text, Py_ssize_t size) noexcept:
-        """Bytes for which there is room."""
+        """Append bytes; there must be room for them."""
         memcpy(&self._out[self.used], text, size)
         self.used += size
         return 0
 
     cdef int _chunk(self, int slot, int need, uint64_t iid) noexcept:
-        """The JSON of an interned text."""
+        """Write the JSON of an interned text."""
         if iid > _MAX_ID:
             return _ODD
         cdef int number = self._ids.get(slot, need, iid)
@@ -255,7 +255,7 @@ cdef class _ArgsWriter:
         return self._bytes(self._ids.texts.text(number), size) if self._fits(size) else _FULL
 
     cdef int _plain(self, const uint8_t *p, _Field *text) noexcept:
-        """A text of printable ASCII that needs no escapes."""
+        """Write a text of printable ASCII that needs no escapes."""
         cdef Py_ssize_t i, end = text.at + <Py_ssize_t>text.value
         if not self._fits(end - text.at + 2):
             return _FULL
@@ -271,7 +271,7 @@ cdef class _ArgsWriter:
         return size <= self._room - self.used
 
     cdef inline void _put(self, uint8_t byte) noexcept:
-        """A byte for which there is room."""
+        """Append a byte; there must be room for it."""
         self._out[self.used] = byte
         self.used += 1
 
@@ -337,7 +337,7 @@ cdef class Packets:
         return self._ids.key
 
     def clear(self) -> None:
-        """Begin the columns anew."""
+        """Start the columns again."""
         self.count = self.flow_count = self.value_count = self.args_size = 0
 
     def forget(self) -> None:
@@ -345,11 +345,11 @@ cdef class Packets:
         self._ids.forget()
 
     def ids(self) -> int:
-        """How many ids are known."""
+        """Return the number of known ids."""
         return self._ids.known.count
 
     def add_slot(self, int64_t clock, bint cleared) -> int:
-        """A number for a state of a sequence: its clock, and whether it began."""
+        """Return a new number for a state of a sequence: its clock, and whether it was cleared."""
         if self._slot_count == self._slots.shape[1]:
             self._slots = np.concatenate((self._slots, np.zeros_like(self._slots)), axis=1)
         self._slots[0, self._slot_count], self._slots[1, self._slot_count] = clock, cleared
@@ -357,7 +357,7 @@ cdef class Packets:
         return self._slot_count - 1
 
     def set_sequence(self, uint64_t sequence, int slot) -> None:
-        """Say which slot holds the state of a sequence; -1 for a sequence that the caller reads itself."""
+        """Set the slot that holds the state of a sequence; -1 for a sequence that the caller reads itself."""
         if slot >= self._slot_count:
             raise IndexError("no such slot")
         self._sequences.set(sequence, 0, 0, slot)
@@ -371,7 +371,7 @@ cdef class Packets:
         self._ids.answer(self._ids.texts.number(text, len(text)))
 
     def run(self, data: bytes, Py_ssize_t at) -> int:
-        """Read packets from a place on, until one that is not whole or not plain.
+        """Read packets from a position on, up to one that is incomplete or not plain.
 
         Args:
             data: part of the file.
@@ -439,7 +439,7 @@ cdef class Packets:
         return self._event(p, event, event_end, slot, ts)
 
     cdef int _event(self, const uint8_t *p, Py_ssize_t begin, Py_ssize_t end, int slot, uint64_t ts) except? -2:
-        """One track event into the columns."""
+        """Read one track event into the columns."""
         cdef Py_ssize_t row = self.count
         cdef int status = self._event_fields(p, begin, end)
         if status:
@@ -463,7 +463,7 @@ cdef class Packets:
         return 0
 
     cdef int _event_fields(self, const uint8_t *p, Py_ssize_t i, Py_ssize_t end) noexcept:
-        """What a track event holds; args are passed over, flows are noted behind those that count."""
+        """Read the fields of a track event; skip the args, and note flows after those that count."""
         cdef int bit, has = 0
         cdef _Field field = _Field(0, 0, 0)
         self._name_iid = 0
@@ -505,7 +505,7 @@ cdef class Packets:
         return 0
 
     cdef bint _flow(self, uint64_t id, bint ends) noexcept:
-        """Note the id of a flow; whether there is room."""
+        """Note the id of a flow; return whether there is room."""
         if self._flow_end >= self._flows.shape[1]:
             return False
         self._flows[0, self._flow_end] = self.count
@@ -515,7 +515,7 @@ cdef class Packets:
         return True
 
     cdef bint _is_plain_event(self) noexcept:
-        """Whether the event has what its type needs, and nothing that belongs to another one."""
+        """Return whether the event has all that its type needs, and nothing of another type."""
         cdef int values = self._has & (_HAS_INTEGER | _HAS_DOUBLE)
         if not self._has & _HAS_TYPE or self._name_iid > _MAX_ID:
             return False
@@ -530,7 +530,7 @@ cdef class Packets:
         return _BEGIN <= self._type <= _STATE and not values
 
     cdef bint _names(self, Py_ssize_t row, int slot) noexcept:
-        """Put name, category and track into the columns, of a counter its value and series; whether all are known."""
+        """Put name, category and track into the columns, or value and series; return whether all are known."""
         cdef int name = 0, category = 0, track
         if self._name_iid:
             name = self._ids.get(slot, _NAME, self._name_iid)

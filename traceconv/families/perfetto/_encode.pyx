@@ -34,7 +34,7 @@ cdef enum:
 
 @cython.final
 cdef class _Chunks:
-    """Bytes one after the other, and where each chunk begins, with the end of the last one; maybe none at all."""
+    """Chunks of bytes in a row, the start of each, and the end of the last one; there may be none."""
 
     cdef const uint8_t[::1] _bytes
     cdef const int64_t[::1] at
@@ -129,22 +129,22 @@ cdef class Encoder:
     # -- for the caller's own encoding --------------------------------------------------------------------------
 
     def name(self, key: bytes) -> int:
-        """The number of the name of an annotation, 0 if there are too many names."""
+        """Return the number of the name of an annotation, 0 if there are too many names."""
         return self._interned.key(key, len(key))
 
     def text(self, value: bytes, int key) -> int:
-        """The number of a text that stands under a key, 0 if it is to stand in the event itself."""
+        """Return the number of a text under a key, 0 if the event has to hold the text itself."""
         if key < 0 or key > self._interned.max_keys:
             raise ValueError("no number of a key")
         return self._interned.text(value, len(value), key)
 
     def append(self, packets: bytes) -> None:
-        """Put packets behind those encoded so far."""
+        """Append packets to those encoded so far."""
         self._out.room(len(packets))
         self._out.bytes(packets, len(packets))
 
     def take(self) -> memoryview:
-        """The packets since the last call; they stay there until the next ones are encoded."""
+        """Return the packets since the last call; valid until the next ones are encoded."""
         packets = self._out.view()
         self._out.used = 0
         if self._out.size > _KEPT_BYTES:
@@ -152,7 +152,7 @@ cdef class Encoder:
         return packets
 
     def take_interned(self) -> bytes:
-        """The fields of InternedData that the packets encoded since the last call rely on."""
+        """Return the fields of InternedData that the packets encoded since the last call rely on."""
         fields = bytes(self._interned.fields.view())
         self._interned.fields.used = 0
         if self._interned.fields.size > _KEPT_BYTES:
@@ -202,7 +202,7 @@ cdef class Encoder:
         return kinds.shape[0]
 
     cdef inline int _width_of_time(self, uint64_t time) noexcept:
-        """Times come in order, so that nearly all have the same width."""
+        """Return the width of a time as a varint. Times are in order, so nearly all have the same width."""
         if time >> 7 * (self._stamp_width - 1) == 0 or (self._stamp_width < 9 and time >> 7 * self._stamp_width != 0):
             self._stamp_width = _width(time)
         return self._stamp_width
@@ -216,7 +216,7 @@ cdef class Encoder:
 
     @cython.boundscheck(True)
     cdef bint _named(self, bint begins, int64_t time, Py_ssize_t row, bytes annotations) except -1:
-        """The packet of a slice's begin or an instant; False if its args are unusual."""
+        """Append the packet of the start of a slice, or of an instant. Return False if its args are unusual."""
         cdef _Named rows = self._slices if begins else self._instants
         cdef int name = rows.name[row], category = rows.category[row]
         cdef const uint8_t *args = annotations if annotations is not None else b""
@@ -243,7 +243,7 @@ cdef class Encoder:
 
     @cython.boundscheck(True)
     cdef bint _log_packet(self, int64_t time, Py_ssize_t row, bytes annotations) except -1:
-        """The packet of a log entry: an instant named by its text, with the message; False if its args are unusual."""
+        """Append the packet of a log entry: an instant named by its text. Return False if its args are unusual."""
         cdef _Logs rows = self._logs
         cdef int text = rows.text[row], source = rows.source[row]
         cdef uint64_t level = <uint64_t><int64_t>rows.level[row]
@@ -273,7 +273,7 @@ cdef class Encoder:
         return True
 
     cdef inline int _event_head(self, int type, int64_t time, Py_ssize_t track, Py_ssize_t size) except -1:
-        """A packet up to the track of its event, behind which `size` bytes follow; there is room for them."""
+        """Write a packet up to the track of its event; `size` bytes follow, for which there must be room."""
         cdef Py_ssize_t head_size = len(self._head), track_size = self._tracks.size_of(track)
         size += 2 + track_size
         self._out.room(64 + head_size + size)
@@ -300,7 +300,7 @@ cdef class Encoder:
         return 0
 
     cdef bint _annotate(self, int64_t at, Py_ssize_t size) except -1:
-        """Make the annotations of some args, or take those of an event before with the same; False if unusual."""
+        """Make the annotations of some args, or reuse earlier ones. Return False if the args are unusual."""
         cdef const uint8_t *args = self._args.find(at, size)
         cdef int64_t[2] place = [at, size]
         cdef int64_t inline = self._annotator.left_inline

@@ -2,7 +2,7 @@
 
 
 cdef inline int _width(uint64_t value) noexcept:
-    """The bytes of a varint."""
+    """Return the number of bytes of a varint."""
     cdef int width = 1
     while value > 0x7F:
         value >>= 7
@@ -21,13 +21,13 @@ cdef inline void _put_varint(_Buffer out, uint64_t value) noexcept:
 
 
 cdef inline void _put_integer(_Buffer out, int tag, uint64_t value) noexcept:
-    """A varint behind a tag of one byte."""
+    """Append a varint after a tag of one byte."""
     out.byte(tag)
     _put_varint(out, value)
 
 
 cdef inline void _put_text(_Buffer out, int tag, const uint8_t *p, Py_ssize_t size) noexcept:
-    """Bytes and their length behind a tag of one byte."""
+    """Append bytes and their length after a tag of one byte."""
     _put_integer(out, tag, size)
     out.bytes(p, size)
 
@@ -49,7 +49,7 @@ cdef inline void _close(_Buffer out, Py_ssize_t at) noexcept:
 
 
 cdef inline Py_ssize_t _read_varint(const uint8_t *p, Py_ssize_t i, Py_ssize_t end, uint64_t *value) noexcept:
-    """Read a varint; the position behind it, or -1."""
+    """Read a varint; return the position after it, or -1."""
     if i < end and p[i] < 128:
         value[0] = p[i]
         return i + 1
@@ -71,7 +71,7 @@ cdef struct _Field:
 
 
 cdef inline Py_ssize_t _read_field(const uint8_t *p, Py_ssize_t i, Py_ssize_t end, _Field *field) noexcept:
-    """Read a field; the position behind it, or -1: also for 32 bits, which nothing has that is read."""
+    """Read a field; return the position after it, or -1, also for fields of 32 bits, since none of them is needed."""
     i = _read_varint(p, i, end, &field.tag)
     if i < 0:
         return -1
