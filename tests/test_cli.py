@@ -776,3 +776,21 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(module: str, tmp_path: Pa
 def test_a_wrong_word_gets_a_suggestion(arguments: tuple[object, ...], hint: str) -> None:
     error = refusal(run(*arguments))
     assert (error.exit_code, error.hint) == (2, hint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what", "command"),
+    [
+        (["merge"], "missing argument 'FILES...'", "traceconv merge"),
+        (["merge", "a.json", "--nope"], "no such option '--nope'", "traceconv merge"),
+        (["report", "a.json", "--section", "nope"], "invalid value for '--section': 'nope' is not", "traceconv report"),
+        (["convert", "a.json", "b.json"], "got unexpected extra argument (b.json)", "traceconv convert"),
+    ],
+)
+def test_wrong_options_have_the_form_of_all_errors(arguments: list[str], what: str, command: str) -> None:
+    code = "from traceconv.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    error, hint = ended.stderr.splitlines()
+    assert error.startswith(f"error: {what}")
+    assert hint == f"hint: {command} --help lists arguments and options"

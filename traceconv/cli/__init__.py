@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import io
 import os
 import signal
 import sys
@@ -154,10 +153,11 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         say("interrupted")
         sys.exit(interrupts.EXIT_CODE)
+    except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # since click 8.2
+        say(*error.format_message().splitlines())
+        sys.exit(error.exit_code)
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(shown)
-        say(*shown.getvalue().splitlines())
+        report(_as_ours(error))
         sys.exit(error.exit_code)
     except TraceconvError as error:
         report(error)
@@ -165,6 +165,14 @@ def main() -> None:
     finally:
         # The interpreter looks for garbage as it ends: without this, among all that was imported and read.
         gc.freeze()
+
+
+def _as_ours(error: click.ClickException) -> UsageError:
+    """Return an error of click in the form of all others: what is wrong, and where to look."""
+    what = error.format_message().rstrip(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "traceconv"
+    return UsageError(f"{what[:1].lower()}{what[1:]}", hint=f"{command} --help lists arguments and options")
 
 
 def _warn(
