@@ -69,7 +69,7 @@ def test_the_page_is_followed(environment: tuple[Path, dict[str, str]]) -> None:
         done = subprocess.run(line, cwd=folder, env=variables | extra, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         printed[command] = done.stdout + done.stderr
-    assert "option    process (default: toy): what the process is called." in printed["traceconv formats toy"]
+    assert "option    process (default: toy): the name of the process." in printed["traceconv formats toy"]
     assert "toy (the heading of the toy profiler)" in printed["traceconv identify example.toylog"]
     assert (folder / "example.pftrace").stat().st_size > 100
     assert (folder / "both.json").read_text(encoding="utf-8").count('"softmax"') == 2
