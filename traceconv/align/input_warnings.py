@@ -125,11 +125,11 @@ def repeated(traces: Sequence[Trace]) -> dict[int, int]:
     """
     found: dict[int, int] = {}
     contents: dict[bytes, int] = {}
-    alike = defaultdict[object, list[int]](list)  # there may be many inputs: others are not compared
+    candidates = defaultdict[object, list[int]](list)  # there may be many inputs: others are not compared
     for index, trace in enumerate(traces):
         source = trace.sources[0]
         begins = [table.ts[:1].tobytes() for _, table in trace.timed_tables()]
-        others = alike[source.format, *trace.counts().values(), *begins]
+        others = candidates[source.format, *trace.counts().values(), *begins]
         first = contents.get(source.digest)
         if first is None:
             first = next((one for one in others if same_recording(traces[one], trace)), None)
