@@ -196,13 +196,13 @@ def jobs(count: int) -> Iterator[Job]:
 
 
 def errors(job: Job, placed: PlacedHosts) -> dict[int, tuple[float, int]]:
-    """Return for each placed host how far off it is at most, and its bound, ns."""
+    """Return for each placed host how far it is off the first host of its island at most, and its bound, ns."""
     spans = job.spans()
     true = np.linspace(int(spans.min()) - BASE - 10 * MS, int(spans.max()) - BASE, 50)
     found = {}
     for host, one in placed.hosts.items():
         within = (spans[0, host] <= job.reading(host, true)) & (job.reading(host, true) <= spans[1, host])
-        here, there = (job.reading(at, true[within]) for at in (host, 0))
+        here, there = (job.reading(at, true[within]) for at in (host, one.beside))
         found[host] = (float(np.max(np.abs(one.clock_map.apply(here) - there))), one.clock_map.stated_bound_ns)
     return found
 
