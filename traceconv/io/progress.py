@@ -34,6 +34,12 @@ def note(name: str, file: _File) -> None:
         _files[name] = file
 
 
+def forget(name: str) -> None:
+    """Forget a file that was opened to look at it, not to read it."""
+    if _files is not None:
+        _files.pop(name, None)
+
+
 def positions() -> list[tuple[str, int | None]]:
     """Return the bytes read or written of each file, the latest file last; None for a closed file."""
     return [(name, _position(file)) for name, file in list((_files or {}).items())]

@@ -230,8 +230,9 @@ class Source:
     def head(self) -> Head:
         """Return the head, which is read once."""
         if self._head is None:
-            with contextlib.ExitStack() as stack:  # `open` would count the file as read
-                data = self._open_plain(self._open_raw(stack), stack).read(HEAD_BYTES + 1)
+            with self.open() as stream:
+                data = stream.read(HEAD_BYTES + 1)
+            progress.forget(self.display)
             tables = self._tables() if data.startswith(sqlite.MAGIC) else ()
             is_whole = len(data) <= HEAD_BYTES
             self._head = Head(data[:HEAD_BYTES], is_whole, self.name, tables, None if is_whole else self._tail)
@@ -287,11 +288,13 @@ class Source:
                     stream = self._open_raw(stack)
                     stream.seek(max(0, stream.seek(0, os.SEEK_END) - HEAD_BYTES))
                 else:
-                    stream = self._open_plain(self._open_raw(stack), stack)
+                    stream = stack.enter_context(self.open())
                 while data := stream.read(_COPIED):
                     tail = (tail + data)[-HEAD_BYTES:]
         except (InputError, OSError):
             return b""
+        finally:
+            progress.forget(self.display)
         return tail
 
     def malformed(self, reason: str, *, hint: str = "", where: str = "") -> MalformedInput:
