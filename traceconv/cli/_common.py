@@ -154,7 +154,7 @@ def default_name(files: Sequence[str], suffix: str) -> str:
 
 
 def print_summary(result: Result, output: Output, verbosity: Verbosity) -> None:
-    """Say what was read, what was lost, how it was aligned and what was written."""
+    """Print what was read, what was lost, how it was aligned and what was written."""
     if verbosity.quiet:
         return
     hosts = {line.file: line.host for line in result.receipt}
@@ -173,7 +173,7 @@ def print_summary(result: Result, output: Output, verbosity: Verbosity) -> None:
 def print_receipt(
     receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str], *, verbose: bool
 ) -> None:
-    """Print how each input was placed, reasons against it, what is one, and the checks of cause and effect."""
+    """Print how each input was placed, its warnings, processes of several inputs, and the causality checks."""
     cells = receipt_cells(receipt, files, verbose)
     say(*(receipt_table(cells, width_of(sys.stderr) or _WIDEST) or receipt_blocks(cells)))
     say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
@@ -193,9 +193,9 @@ def print_receipt(
 
 
 def _warned(receipt: Sequence[ReceiptLine]) -> dict[str, list[str]]:
-    """Return the inputs that each warning is said of.
+    """Return the inputs that each warning is about.
 
-    Left out is what was said before of the other input: that the two are far from each other.
+    A warning that two inputs give about each other is returned once.
     """
     seen: list[Message] = []
     found = defaultdict[str, list[str]](list)

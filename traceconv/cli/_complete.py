@@ -20,7 +20,7 @@ class _Bash(BashComplete):
         return words[:-1], words[-1]
 
     def format_completion(self, item: CompletionItem) -> str:
-        """Return an answer to bash, which replaces only the part behind an `=`."""
+        """Return an answer to bash, which replaces only the part after an `=`."""
         return f"{item.type},{item.value.rpartition('=')[2]}"
 
 
@@ -30,12 +30,12 @@ def prepare() -> None:
 
 
 def files(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return that the shell is to complete the name of a file."""
+    """Tell the shell to complete the name of a file."""
     return [CompletionItem(incomplete, type="file")]
 
 
 def formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the formats and their aliases that begin so; in FILE=FORMAT behind the file."""
+    """Return the formats and aliases that start with a text; in FILE=FORMAT with the text after the file."""
     from traceconv.families.index import ALIASES
     from traceconv.families.registry import names
 
@@ -46,10 +46,10 @@ def formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[C
 
 
 def files_and_formats(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the formats behind FILE=, and before that, that it is a file."""
+    """Return the formats after FILE=; before the `=`, tell the shell to complete a file."""
     return (formats if "=" in incomplete else files)(context, parameter, incomplete)
 
 
 def writers(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the output formats that begin so."""
+    """Return the output formats that start with a text."""
     return [CompletionItem(name) for name in ("perfetto", "chrome-json", "json") if name.startswith(incomplete)]

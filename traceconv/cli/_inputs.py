@@ -18,7 +18,7 @@ _MOST_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Verbosity:
-    """How much a command says of what it did: errors only, what people want to know, or all."""
+    """How much a command prints: errors only, a summary, or everything."""
 
     quiet: bool = False
     verbose: bool = False

@@ -77,7 +77,7 @@ class Named:
         return self.about(found, settings)
 
     def about(self, expanded: Expanded, settings: Settings) -> Opened:
-        """Return recordings with what the options say of them."""
+        """Return the recordings, with the options that apply to them."""
         files = [shown(path) for path in expanded.paths]
         format_of = by_input(self.formats, files, "--from")
         offset_of = {index: _ns(text) for index, text in by_input(self.offsets, files, "--offset").items()}

@@ -19,7 +19,7 @@ _BEFORE = re.compile(r"(?:# *| *)(?:\S+(?: \S+)* {2,})*")
 
 
 def say(*lines: str, err: bool = True, whole: bool = False) -> None:
-    """Print lines: what else is in them than text is escaped, and those too long for a terminal are folded.
+    """Print lines: control characters are escaped, and lines that are too long for a terminal are folded.
 
     Args:
         lines: without line breaks at their ends.

@@ -66,7 +66,7 @@ class Clock:
 
 
 def clocks() -> list[Clock]:
-    """Return the clocks of this machine; the first one is that against which the others are read."""
+    """Return the clocks of this machine; all others are read against the first one."""
     found = []
     for name in _LINUX if sys.platform == "linux" else ():
         number = getattr(time, name, None)
@@ -160,7 +160,7 @@ def _text(word: str) -> str:
 
 
 def _run(command: Sequence[str]) -> tuple[int | None, int]:
-    """Run the command in place of ourselves: same files, same terminal, our signals."""
+    """Run the command with our open files and terminal, and pass on our signals."""
     with _signals() as forward_to:
         try:
             process = subprocess.Popen(command)

@@ -83,7 +83,7 @@ def _column(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _option_help(cls: type[Importer], option: str) -> str:
-    """Return the words of the class docstring on an option: the text after its name under `Attributes:`."""
+    """Return the help of an option: its text under `Attributes:` in the docstring of the class."""
     words: list[str] = []
     for line in (cls.__doc__ or "").splitlines():
         text = line.strip()

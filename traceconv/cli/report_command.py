@@ -63,7 +63,7 @@ class _Shown:
 
 
 def _shown(form: str | None, details: bool, top: int | None, path: str, force: bool) -> _Shown:
-    """Return what the options say. Raises UsageError if the ending of the output is not of a format."""
+    """Return the form and place of the output. Raises UsageError if no format has the ending of the output."""
     ending = PurePath(path).suffix.lower()
     form = form or _ENDINGS.get(ending)
     if form is None:

@@ -141,7 +141,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
     @property
     def link(self) -> str:
-        """What to open in a browser."""
+        """The address to open in a browser."""
         here = f"http://{self.host}/{self.token}"
         # The UI decodes the value once, and takes a plus sign for a space.
         return f"{self.ui.page or f'{here}/ui/'}#!/?url={quote(f'{here}/{self.trace}', safe=':/')}{self.ui.view}"
