@@ -73,6 +73,8 @@ def test_lines_keep_their_numbers(tmp_path: Path) -> None:
     _, second = recognise(Source(path)).streams
     assert second.writer == "rank1"
     assert [line.number for line in second.lines()][:3] == [2, 4, 6]
+    assert second.head().data == ONEDNN.read_bytes()  # without the marks
+    assert second.head().tail == second.head().data
 
 
 def test_a_writer_that_wrote_something_else_is_left_out(tmp_path: Path) -> None:
