@@ -51,7 +51,9 @@ _PARTS = ("sub_layer_info", "name")
 _TOTALS = re.compile(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
 #: Lines of a report as text that hold neither a row nor a total.
 _OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", or_blank=True)
-_WHOLE = re.compile(r"[+-]?\d{1,18}")
+#: The digits of a whole number; longer ones are decimals.
+_MOST_DIGITS = 18
+_WHOLE = re.compile(rf"[+-]?\d{{1,{_MOST_DIGITS}}}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
 _PLACE = re.compile(r"[ _]\d+$")
 _UNITS = ("mean", "median", "std")
@@ -249,6 +251,8 @@ def _timeless(header: list[str]) -> bytes:
 def _typed(text: str) -> Any:
     """Return a field of a table: a number if it looks like one."""
     text = text.strip()
+    if text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS:
+        return int(text)
     if not _NUMBER.fullmatch(text):
         return text
     return int(text) if _WHOLE.fullmatch(text) else Decimal(text)
@@ -299,19 +303,25 @@ def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:
 
 def milliseconds(value: Any) -> int | None:
     """Return the ns of a number of ms; None for other values, negative ones and ones out of range."""
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+    if type(value) is int:
+        ns = value * 10**MS
+    elif isinstance(value, Decimal):
+        try:
+            ns = parse_ns(str(value).encode(), MS)
+        except ValueError:
+            return None
+    else:
         return None
-    try:
-        ns = parse_ns(str(value).encode(), MS)
-    except ValueError:
-        return None
-    return ns if ns >= 0 else None
+    return ns if 0 <= ns <= LIMIT_NS else None
 
 
 def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str, Any]:
     """Return the args with numbers that JSON can hold; count and drop invalid ones."""
     found = {}
     for key, value in args.items():
+        if type(value) in (str, int):  # almost all of them
+            found[key] = value
+            continue
         plain = _finite(value, out, row) if isinstance(value, dict) else _plain(value)
         if isinstance(value, Decimal) and plain is None:
             out.problem(NO_NUMBER, row, key)
