@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from traceconv.api import read
+from traceconv.families.rocprof import _table
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model import tables
@@ -72,6 +73,9 @@ def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "1_counter_collection.csv"
     path.write_text("\n".join([HEADING, *rows]) + "\n")
     expected = dump(read(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(_table, "_MOST_IN_MEMORY", 299)
+        assert dump(read(path)) == expected
     spilled: list[int] = []
     spill = Column.spill
     monkeypatch.setattr(Column, "spill", lambda column: (spilled.append(len(column)), spill(column))[1])

@@ -101,6 +101,8 @@ _COUNTED = {
     **dict.fromkeys(("dispatch", "start", "end", "at", "args_at", "value_at"), np.int64),
     **dict.fromkeys(("agent", "queue", "name", "counter", "args_len", "value_len"), np.int32),
 }
+#: More rows are in a file while they are drawn, since their slices need as much memory again.
+_MOST_IN_MEMORY = 1 << 20
 #: The rows that are Python objects at a time.
 _BLOCK = 1 << 13
 #: The ids of dispatches that are kept as numbers; others are kept as texts.
@@ -163,7 +165,8 @@ class _Counted:
     def _by_dispatch(self, forget: Callable[[], None]) -> Iterator[dict[str, int]]:
         """Yield the rows, those of a dispatch together, each with the number of the first row of its dispatch."""
         columns = list(self._columns.values())
-        arrays, mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
+        in_file = len(columns[0]) > _MOST_IN_MEMORY or any(column.is_spilled for column in columns)
+        arrays, mappings = finished(columns, in_file=in_file)
         self._out.tables.keep_columns(())
         if not len(arrays[0]):
             return
