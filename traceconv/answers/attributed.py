@@ -183,7 +183,9 @@ def _grafted(
 
     caller, inner = np.divmod(used, size)
     above = number(caller * size + parent[inner])
-    grafted = [replace(frames[at], parent=up) for at, up in zip((inner - 1).tolist(), above.tolist(), strict=True)]
+    of_stacks = zip((inner - 1).tolist(), above.tolist(), strict=True)
+    # Not `replace`: there may be a frame for each sample.
+    grafted = [Frame((one := frames[at]).name, one.category, up, one.named) for at, up in of_stacks]
     return [*outermost, *grafted], number(wanted).astype(np.int32)
 
 
