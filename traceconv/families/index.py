@@ -46,6 +46,10 @@ class Format(NamedTuple):
         return found or bool(self.pattern and re.search(self.pattern, text))
 
 
+#: The first byte of a protobuf whose first field is 1 and has a length. Kineto begins its JSON with a line feed and two
+#: spaces: as a protobuf, that would be a number in field 4, which no packet of Perfetto and no plane of XSpace has.
+_FIELD_1 = rb"\A\n(?!  \{\n)"
+
 FORMATS = {
     "chrome-trace": Format(
         "chrome.reader:ChromeTrace", (b'"ph"', b'"traceevents"', b"[]"), rb"\[\s+\]", most=Certainty.MAYBE
@@ -113,7 +117,7 @@ FORMATS = {
         (b"performance counter stats for ", b'"counter-value"', b"counts unit events"),
         rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",
     ),
-    "perfetto": Format("perfetto.reader:Perfetto", pattern=rb"\A\n"),
+    "perfetto": Format("perfetto.reader:Perfetto", pattern=_FIELD_1),
     "pytorch-kineto": Format(
         "pytorch.kineto:PytorchKineto", (b'"schemaversion"', b'"tracename"', b'"external id"', b'"ev idx"')
     ),
@@ -167,7 +171,7 @@ FORMATS = {
         ),
         rb"-- +--",
     ),
-    "xplane": Format("tensorflow.xplane:Xplane", pattern=rb"\A\n"),
+    "xplane": Format("tensorflow.xplane:Xplane", pattern=_FIELD_1),
 }
 
 #: Other names of formats, besides their names and the part before the hyphen; the usual format comes first.
