@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
 import pytest
+
+import traceconv
+from traceconv.align.messages import Text
+from traceconv.model.diagnostics import declared_codes
 
 ROOT = Path(__file__).parent.parent
 #: What must not be said, as a pattern, and what to say.
@@ -56,3 +62,20 @@ def test_what_the_glossary_replaces_is_not_said(word: str) -> None:
             if re.search(rf"(?<![a-z]){word}(?![a-z])", said, re.IGNORECASE):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
     assert not found, f"say {FORBIDDEN[word]}:\n" + "\n".join(found)
+
+
+def _long_sentences(text: str) -> list[str]:
+    """Return the sentences, clauses and brackets of a text with more than 20 words; a field counts as one."""
+    parts = re.split(r"(?<=[.!?:;])\s+|\s(?=\()", re.sub(r"\{[^}]*\}", "X", text))
+    return [part for part in parts if sum(bool(re.search(r"\w", word)) for word in part.split()) > 20]
+
+
+def test_messages_have_at_most_20_words_a_sentence() -> None:
+    for module in pkgutil.walk_packages(traceconv.__path__, "traceconv."):
+        if "._" not in module.name or module.name.startswith(("traceconv.families", "traceconv.check")):
+            importlib.import_module(module.name)
+    texts = {f"Text.{text.name}": text.value for text in Text} | {
+        code.name: code.help for code in declared_codes().values()
+    }
+    assert len(texts) > 300
+    assert not {name: long for name, text in texts.items() if (long := _long_sentences(text))}

@@ -487,12 +487,12 @@ class Text(enum.Enum):
 
     # -- containment --------------------------------------------------------------------------------------------------
     CALLS_FIT_ELSEWHERE = (
-        "with the clocks as stated, only {inside} of {count} calls{where} lie in operators of {framework}, and "
+        "with the clocks as stated, only {inside} of {count} calls{where} lie in operators of {framework}; "
         "{fitting} would if placed {move:move}: {why}"
     )
     FROM_ON = ", from {place} on,"
     CALLS_IN_NO_OPERATOR = (
-        "with the clocks as stated, {outside} of {count} calls lie in no operator of {framework}, and {empty} "
+        "with the clocks as stated, {outside} of {count} calls lie in no operator of {framework}; {empty} "
         "operators hold no call: {why}"
     )
     CLOCK_WRONG_OR_TWO_PROCESSES = "a clock is wrong or was set in between, or the files are of two processes"
@@ -527,7 +527,7 @@ class Text(enum.Enum):
         "{other} (in the middle of the recording)"
     )
     HOSTS_MAY_BE_APART = (
-        "by {count:collective s} of both, the wall clock of {host} is at most {least:short} behind and "
+        "by {count:collective s}, the wall clock of {host} is at most {least:short} behind and "
         "{most:short} ahead of that of {other} (in the middle of the recording)"
     )
     SEVERAL_ORDERS_FIT = (

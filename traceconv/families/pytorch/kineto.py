@@ -48,7 +48,7 @@ from traceconv.model.trace import Layer, TrackId, TrackKind
 
 HALF_FLOW = absent(
     "kineto.half_flow",
-    "a flow has only one end in the file, since the call started no work, or the other end was not recorded: not drawn",
+    "a flow has only one end, since the call started no work, or the other end was not recorded: not drawn",
 )
 BACKSLASHES = repaired(
     "kineto.backslashes",
