@@ -298,6 +298,8 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     return found
 
 
+#: The bytes of args that are searched at a time.
+_SEARCHED = 1 << 24
 #: After this many reads of args in files, their resident pages are dropped: each read may load 64 KiB.
 _MANY_LOOKS = 256
 #: The number and size of args that are joined at a time: each byte takes dozens of bytes then.
@@ -352,11 +354,13 @@ class Args:
     def places(self, text: bytes) -> Iterator[int]:
         """Yield the positions at which a text occurs in the bytes of all args."""
         for start, part in zip(self._starts, self.parts, strict=False):
-            at = part.find(text)
-            while at >= 0:
-                yield start + at
-                at = part.find(text, at + len(text))
-        self.forget()
+            for begin in range(0, len(part), _SEARCHED):
+                end = begin + _SEARCHED + len(text) - 1
+                at = part.find(text, begin, end)
+                while at >= 0:
+                    yield start + at
+                    at = part.find(text, at + len(text), end)
+                self.forget()  # a file would become resident as a whole
 
     def forget(self) -> None:
         """Drop the resident pages of args in files; to be called after reading `parts` directly."""
