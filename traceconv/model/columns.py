@@ -99,6 +99,7 @@ class Column:
         file.write(self._tail)
         place = self._tail.typecode, len(self), start
         self._tail = array(self._tail.typecode)
+        self._bind()  # otherwise the methods keep the old array
         return place
 
 
