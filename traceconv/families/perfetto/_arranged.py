@@ -22,7 +22,8 @@ _FORMAT = "perfetto"
 COUNTERS = "Counters"
 #: The prefix of names that sort behind names that start with a letter.
 _LATE = "· "
-_BETWEEN = " · "
+#: What stands between the names of a group and the only track in it, which are shown as one.
+BETWEEN = " · "
 #: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
 _MOST_JOINED = 2
 
@@ -185,4 +186,4 @@ _OF_SYSTEM = (TrackKind.PROCESS, _THREAD)
 
 def _both(group: str, track: str) -> str:
     """Return the joint name of a group and the only track in it."""
-    return track if track.startswith(group) else f"{group}{_BETWEEN}{track}"
+    return track if track.startswith(group) else f"{group}{BETWEEN}{track}"

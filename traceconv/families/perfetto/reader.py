@@ -26,6 +26,7 @@ import msgspec
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import PACKET_KINDS
+from traceconv.families.perfetto._arranged import BETWEEN
 from traceconv.families.perfetto._inputs import INPUTS, restore
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
@@ -156,9 +157,10 @@ def _own_marks(sources: Any) -> FormatMarks:
 
 
 def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
-    """Return what any of the formats says of work of devices."""
+    """Return what any of the formats says of work of devices, in paths with the joint names of traceconv's traces."""
     if not marks:
         return None
+    marks = [msgspec.structs.replace(one, queues=one.queues.replace(" / ", f"(?: / |{BETWEEN})")) for one in marks]
     columns = zip(*map(msgspec.structs.astuple, marks), strict=True)
     return DeviceMarks(*("|".join(f"(?:{one})" for one in dict.fromkeys(filter(None, column))) for column in columns))
 
