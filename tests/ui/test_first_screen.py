@@ -24,6 +24,7 @@ THREADS = {
     "log-separate": r"MXNet.* / MXNet C API",
     "log-without-times": r"MXNet.* / MXNet C API",
     "mxnet-dnnl": r"MXNet.* / MXNet C API",
+    "nccl-ranks": r"rank 0 .*python.* / .*",
     "nsight": r"python3 4100 / pt_main_thread",
     "nvprof-summary": r"Process 4711 / thread",
     "table-with-its-run": r"python 31854 / python",
