@@ -367,3 +367,13 @@ def test_offsets_of_constraints_are_those_of_inputs() -> None:
     assert [line.offset_ns for line in found[0].receipt] == [0, 5_000_000]
     with pytest.raises(UsageError, match="the input has an offset, and the constraints have one"):
         traceconv.estimate(own, constraints=stated)
+
+
+def test_opened_recordings_are_one_where_one_is_taken(tmp_path: Path) -> None:
+    two = opened([KINETO, ONEDNN], Settings())
+    with pytest.raises(traceconv.UsageError, match="2 recordings are open, expected one"):
+        traceconv.read(two)
+    one = opened([KINETO], Settings())
+    with pytest.raises(traceconv.UsageError, match="given for recordings that are open"):
+        traceconv.read(one, format="chrome-trace")
+    assert len(traceconv.read(one).slices.ts)

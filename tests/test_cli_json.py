@@ -76,10 +76,10 @@ def test_formats() -> None:
 def test_clocks() -> None:
     found = printed("clocks", "--json", KINETO, ONEDNN)
     assert [one["file"] for one in found["clocks"]] == ["input.json", "input.log"]
-    assert found["pairs"][0]["way"]["verdict"] == "ok"
+    assert found["pairs"][0]["clock_map"]["verdict"] == "ok"
     untimed = ROOT / "onednn-verbose" / "v1-no-ts" / "input.log"
     (pair,) = printed("clocks", "--json", KINETO, untimed)["pairs"]
-    assert pair["way"] is None
+    assert pair["clock_map"] is None
     assert pair["advice"]
 
 

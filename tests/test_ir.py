@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import math
@@ -856,3 +857,8 @@ def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_equal(out: Build
     with pytest.raises(TypeError):
         out.sample(track, 5, StackId(-1), "s", 1.5)  # type: ignore[arg-type]
     validate(lay_out(out.finish()))
+
+
+def test_a_table_read_on_the_class_is_a_description() -> None:
+    assert hasattr(Trace, "slices")
+    assert {name for name, _ in inspect.getmembers(Trace)} >= {"slices", "instants"}

@@ -155,7 +155,12 @@ def convert(
 def _single(path: AnyPath | Opened, format: str | None, settings: Settings, output: AnyPath = "") -> Opened:
     """Return the only recording in an input. Raises UsageError if there are several."""
     if isinstance(path, Opened):
-        return opened(path, settings)
+        if format:
+            raise UsageError(f"format {format!r} is given for recordings that are open: state it when they are opened")
+        found = opened(path, settings)
+        if (count := len(found.expanded.recordings)) != 1:
+            raise UsageError(f"{count} recordings are open, expected one", hint="traceconv.merge takes several")
+        return found
     found = opened([Input(path, format)], settings, output)
     found.expanded.single(path)
     return found
@@ -247,7 +252,7 @@ def estimate(
     """
     found = opened(inputs, Settings(options, constraints, policy, limits=limits))
     reports_to = _check_reports(report, "", found, force)
-    traces = read_all(found, Memory())
+    traces = read_all(found, Memory(found.settings.memory))
     alignment, checks = _aligned(traces, found, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
@@ -402,7 +407,7 @@ def clocks(
     from traceconv.align.clock_overview import survey
 
     found = opened(inputs, Settings(options, constraints, limits=limits))
-    return survey(read_all(found, Memory()), found.constraints)
+    return survey(read_all(found, Memory(found.settings.memory)), found.constraints)
 
 
 def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:

@@ -473,8 +473,8 @@ def _rivals(evidence: _Evidence, best: _Place, places: list[_Place], prior: Prio
     rivals = []
     for place in places:
         if abs(place.offset - best.offset) > evidence.beside:
-            maps = (_place(evidence, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
-            rivals.append(max(maps, key=lambda clock_map: clock_map.total))
+            tried = (_place(evidence, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
+            rivals.append(max(tried, key=lambda one: one.total))
     if isinstance(evidence, _Counted):
         rivals += _neighbours(evidence, best, prior)
     return sorted(rivals, key=lambda place: -place.total)

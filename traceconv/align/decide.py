@@ -107,7 +107,7 @@ def relate_all(
     stated = _stated_edges(clocks, graph, target, {number[key] for key in overruled})
     edges = list(stated)
     edges += [
-        Edge(number[pair.a.key], number[pair.b.key], pair.clock_map, pair.a.span, back_way=pair.back)
+        Edge(number[pair.a.key], number[pair.b.key], pair.clock_map, pair.a.span, back_map=pair.back)
         for pair in accepted
     ]
     solution = solve(edges, len(clocks))

@@ -43,7 +43,7 @@ class Edge:
         clock_map: the map from a to b, with its bound.
         span: the first and the last time of clock a that the relation is known from, ns.
         exact: whether files or the user state it; such a relation is never dropped.
-        back_way: the map from b to a, if it has another bound.
+        back_map: the map from b to a, if it has another bound.
     """
 
     a: int
@@ -51,12 +51,12 @@ class Edge:
     clock_map: ClockMap
     span: tuple[int, int]
     exact: bool = False
-    back_way: ClockMap | None = None
+    back_map: ClockMap | None = None
 
     @property
     def back(self) -> ClockMap:
         """The map from b to a."""
-        return self.back_way or self.clock_map.inverse()
+        return self.back_map or self.clock_map.inverse()
 
     @property
     def bound(self) -> float:

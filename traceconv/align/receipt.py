@@ -83,12 +83,12 @@ class ReceiptLine:
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
-def moved_ns(clock: ClockInput, way: ClockMap, by_file: ClockMap | None, target: ClockDomain) -> int | None:
+def moved_ns(clock: ClockInput, clock_map: ClockMap, by_file: ClockMap | None, target: ClockDomain) -> int | None:
     """Return how much later the first event of a clock is on trace time than its file states, ns; None if not known.
 
     Args:
         clock: the clock.
-        way: its map to trace time.
+        clock_map: its map to trace time.
         by_file: the same map by what the files alone state; None if they do not relate the two. Then the times of the
             file are compared as they are, unless they are synthetic, or trace time counts from 1970.
         target: the clock domain of trace time.
@@ -96,7 +96,7 @@ def moved_ns(clock: ClockInput, way: ClockMap, by_file: ClockMap | None, target:
     if by_file is None and (clock.domain.synthetic or target.is_wall_clock):
         return None
     first = clock.span[0]
-    return way.at(first) - (by_file or ClockMap()).at(first)
+    return clock_map.at(first) - (by_file or ClockMap()).at(first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Alignment:
 
         Hosts that are related within a bound have one name.
         """
-        alone = [any(way.two_hosts for way in found.values()) for found in self.maps]
+        alone = [any(clock_map.two_hosts for clock_map in found.values()) for found in self.maps]
         return [host if apart else "" for host, apart in zip(self.hosts, alone, strict=True)]
 
     @property
@@ -147,8 +147,8 @@ class Alignment:
         names = self.apart
         sure = [
             all(
-                way.bound_in_step_ns is not None and way.verdict in (Verdict.OK, Verdict.ASSUMED)
-                for way in found.values()
+                clock_map.bound_in_step_ns is not None and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
+                for clock_map in found.values()
             )
             for found in self.maps
         ]
@@ -157,7 +157,7 @@ class Alignment:
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: Message) -> Alignment:
         """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""
         maps = [
-            {clock: replace(way, verdict=worse(way.verdict, verdict)) for clock, way in found.items()}
+            {clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict)) for clock, clock_map in found.items()}
             if index in inputs
             else found
             for index, found in enumerate(self.maps)
@@ -198,7 +198,7 @@ class Aligned:
 
 def receipt_line(
     clock: ClockInput,
-    way: ClockMap,
+    clock_map: ClockMap,
     moved: int | None,
     pairs: Sequence[PairEstimate],
     warnings: Sequence[Message],
@@ -209,7 +209,7 @@ def receipt_line(
 
     Args:
         clock: the clock.
-        way: its map to trace time.
+        clock_map: its map to trace time.
         moved: how much later its first event is than its file states, ns; None if not known.
         pairs: all estimates; those that the map rests on count.
         warnings: the warnings for the clock.
@@ -217,22 +217,24 @@ def receipt_line(
         host: the host that the input states.
     """
     source, domain = clock.trace.sources[0], clock.domain
-    used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(way)]
+    used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(clock_map)]
     basis = max(used, key=lambda estimate: estimate.matches, default=None)
-    method = way.method if way.steps else str(Text.ITS_OWN_TIMES())
-    if way.bends:
-        method = str(Text.ALONG_LINES(method=method, n=len(way.lines)))
-    one_instant = domain.synthetic and way.by_user  # the position of one synthetic time is known, and of no other one
+    method = clock_map.method if clock_map.steps else str(Text.ITS_OWN_TIMES())
+    if clock_map.bends:
+        method = str(Text.ALONG_LINES(method=method, n=len(clock_map.lines)))
+    one_instant = (
+        domain.synthetic and clock_map.by_user
+    )  # the position of one synthetic time is known, and of no other one
     laid = placement if domain.run is Run.NONE else None
     return ReceiptLine(
         source.name,
         source.format,
         domain.name,
         method,
-        way.offset_ns,
-        None if way.bound_ns is None or one_instant else way.bound_ns + domain.resolution_ns,
-        str(Verdict.ASSUMED if domain.synthetic and way.verdict is Verdict.OK else way.verdict),
-        round(way.drift_ppm, 4),
+        clock_map.offset_ns,
+        None if clock_map.bound_ns is None or one_instant else clock_map.bound_ns + domain.resolution_ns,
+        str(Verdict.ASSUMED if domain.synthetic and clock_map.verdict is Verdict.OK else clock_map.verdict),
+        round(clock_map.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
         tuple(warnings),
@@ -240,6 +242,6 @@ def receipt_line(
         host,
         source.rank,
         source.world_size,
-        way.two_hosts,
+        clock_map.two_hosts,
         moved,
     )

@@ -69,7 +69,7 @@ def _pair_json(pair: PairLine) -> dict[str, Any]:
     return {
         "file": pair.file,
         "other": pair.other,
-        "way": _map_json(pair.clock_map),
+        "clock_map": _map_json(pair.clock_map),
         "advice": list(map(str, pair.advice)),
     }
 

@@ -144,7 +144,8 @@ class Events(Tabular):
         trace = getattr(self, "_trace", None)
         if trace is None:
             raise UsageError("these columns belong to no trace, so their texts and tracks are not known")
-        return frames(trace)[type(self).__name__.lower()].to_arrow()
+        name = next(name for name, table in TABLES.items() if isinstance(self, table))
+        return frames(trace)[name].to_arrow()
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,7 +610,9 @@ class _OfTrace:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, trace: Trace, owner: type[Trace]) -> Events:
+    def __get__(self, trace: Trace | None, owner: type[Trace]) -> Events | _OfTrace:
+        if trace is None:  # read on the class
+            return self
         table: Events = vars(trace)[self._name]
         return table.of(trace)
 

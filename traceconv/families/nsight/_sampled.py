@@ -198,7 +198,8 @@ class Sampled:
         if table in ("GPU_METRICS", "SOC_METRICS"):
             for kind, metric, name in rows(f"TARGET_INFO_{table}", ("typeId", "metricId", "metricName")):
                 unit = _unit(str(name))
-                found[kind, metric] = (str(name), *schema.STORED_UNIT.get(unit, (unit, "")))
+                stored = schema.STORED_UNIT if table == "GPU_METRICS" else {}
+                found[kind, metric] = (str(name), *stored.get(unit, (unit, "")))
         elif table.startswith("NET_"):
             columns = ("metricsListId", "metricsIdx", "name", "unit", "description")
             for kind, metric, *words in rows("TARGET_INFO_NETWORK_METRICS", columns):

@@ -143,7 +143,8 @@ ENUMS: Final[dict[str, tuple[str, dict[int, str]]]] = {
 HOST_TIMESTAMP: Final = 2
 #: ENUM_NSYS_GENERIC_EVENT_FIELD_TYPE: the field is an unsigned integer.
 UNSIGNED_FIELD: Final = 1
-#: Units in names of GPU metrics whose values are stored in another one, and the description of such a track.
+#: Units in names of GPU metrics whose values are stored in another one, and the description of such a track. nsys
+#: scales them when it shows them: recordings of 2023.4 and 2025.3 on an H100, figures of public scripts for other GPUs.
 STORED_UNIT: Final = {"MHz": ("Hz", "Nsight Systems names the unit MHz; it stores Hz.")}
 #: CUDA_MEMCPY_KIND_UVM_HTOD -> the word for it.
 COPY_SYMBOL: Final = "CUDA_MEMCPY_KIND_"
