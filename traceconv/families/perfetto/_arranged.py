@@ -22,7 +22,7 @@ _FORMAT = "perfetto"
 COUNTERS = "Counters"
 #: The prefix of names that sort behind names that start with a letter.
 _LATE = "· "
-#: What stands between the names of a group and the only track in it, which are shown as one.
+#: Joins the name of a group to that of the only track in it.
 BETWEEN = " · "
 #: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
 _MOST_JOINED = 2
