@@ -194,6 +194,7 @@ def test_moves_in_time() -> None:
 )
 def test_long_times(seconds: float, text: str) -> None:
     assert format_long(round(seconds * 10**9)) == text
+    assert format_long(-round(seconds * 10**9)) == (f"-{text}" if seconds else text)
 
 
 def test_a_factor_in_place_of_an_exponent_is_no_bad_data() -> None:

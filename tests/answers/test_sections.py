@@ -583,16 +583,45 @@ def test_names_with_a_long_common_start_show_where_they_differ(width: int) -> No
 
 @pytest.mark.parametrize(
     ("ns", "shown"),
-    [(3_599 * 10**9, "3599 s"), (3_600 * 10**9, "1 h"), (166_859 * 10**9, "1 d 22 h"), (-4_000 * 10**9, "-4000 s")],
+    [
+        (3_599 * 10**9, "3599 s"),
+        (3_600 * 10**9, "1 h"),
+        (166_859 * 10**9, "1 d 22 h"),
+        (-3_599 * 10**9, "-3599 s"),
+        (-7_200 * 10**9, "-2 h"),
+        (-4_000 * 10**9, "-1 h 6 min"),
+    ],
 )
 def test_hours_are_shown_as_such(ns: int, shown: str) -> None:
     assert shown_cell(ns, Unit.NS) == shown
 
 
-@given(st.lists(st.text("ab(", max_size=12), max_size=8), st.integers(1, 10))
+@given(st.lists(st.text("ab(…2", max_size=12), max_size=12), st.integers(1, 10))
 def test_texts_told_apart_are_no_longer_and_differ(texts: list[str], width: int) -> None:
     shown = told_apart(texts, [shortened(one, width) for one in texts])
     assert all(len(one) <= width for one in shown)
     for one, cut in zip(texts, shown, strict=True):
         alike = {other for other in texts if shortened(other, width) == shortened(one, width)}
         assert cut == shortened(one, width) or len(alike) > 1
+        assert cut == one or len(one) > width
+    assert width < 4 or len(set(shown)) == len(set(texts))
+
+
+@given(st.sets(st.tuples(*[st.sampled_from(["one", "two", "six"])] * 5), min_size=2), st.integers(16, 60))
+def test_texts_that_differ_at_several_places_stay_different(names: set[tuple[str, ...]], width: int) -> None:
+    texts = [("y" * 30).join(parts) for parts in names]
+    assert len(set(told_apart(texts, [shortened(one, width) for one in texts]))) == len(texts)
+
+
+def test_two_places_at_which_texts_differ_are_shown() -> None:
+    texts = [f"k{'y' * 40}{middle:05d}{'z' * 40}{end}" for middle in range(3) for end in range(2)]
+    shown = told_apart(texts, [shortened(one, 20) for one in texts])
+    assert shown[:3] == ["kyy…0zzzzz…0", "kyy…0zzzzz…1", "kyy…1zzzzz…0"]
+    assert len(set(shown)) == 6
+
+
+def test_texts_that_differ_at_too_many_places_are_numbered() -> None:
+    texts = ["".join(f"{'y' * 20}{bit}" for bit in f"{number:06b}") for number in range(64)]
+    shown = told_apart(texts, [shortened(one, 16) for one in texts])
+    assert len(set(shown)) == 64
+    assert shown[7:10] == ["y…1y…1y…1", "y…0y…0y…0…2", "y…0y…0y…1…2"]

@@ -199,7 +199,7 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
     if cell is None:
         return ""
     if unit is Unit.NS:
-        return format_short(float(cell)) if float(cell) < _HOUR_NS else format_long(int(cell))
+        return format_short(float(cell)) if abs(float(cell)) < _HOUR_NS else format_long(int(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
     if unit is Unit.RATE:

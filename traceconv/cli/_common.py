@@ -285,7 +285,7 @@ def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
 
 
 def _signed(ns: int) -> str:
-    return f"{'-' if ns < 0 else '+'}{format_long(abs(ns))}" if ns else "0"
+    return f"{'+' if ns > 0 else ''}{format_long(ns)}" if ns else "0"
 
 
 def _bound(line: ReceiptLine) -> str:

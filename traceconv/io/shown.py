@@ -6,7 +6,8 @@ Control characters, line breaks, marks that change the direction of writing, and
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import count as counting
 from itertools import pairwise
 
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -39,6 +40,8 @@ def _escape(match: re.Match[str]) -> str:
 
 #: The least width of a text column that is shortened to fit a terminal.
 _LEAST_TEXT = 16
+#: The most places at which a shortened text shows how it differs from others.
+_MOST_PLACES = 3
 
 
 def shortened(text: str, width: int) -> str:
@@ -52,26 +55,67 @@ def shortened(text: str, width: int) -> str:
 def told_apart(texts: Sequence[str], shown: Sequence[str]) -> list[str]:
     """Return texts as they were shortened; those that became equal show their start and where they differ.
 
+    Texts that differ at more places than there is room for end in a number. All that differ stay different, unless
+    there is no room even for the number.
+
     Args:
         texts: the whole texts, as the names of kernels with a long common start.
         shown: the same texts, shortened.
     """
-    by_shown: dict[str, set[str]] = {}
-    for text, cut in zip(texts, shown, strict=True):
-        by_shown.setdefault(cut, set()).add(text)
-    found: dict[str, str] = {}
-    for cut, several in by_shown.items():
-        ordered = sorted(several) if len(several) > 1 else []
-        common = [0, *(_common(*pair) for pair in pairwise(ordered)), 0]
-        for at, text in enumerate(ordered):
-            differs = max(common[at : at + 2])
-            word = re.search(r"\w*\Z", text[:differs])
-            start = word.start() if word and differs - word.start() < len(cut) // 3 else differs
-            room = len(cut) - 1
-            first = min(start, room // 3)
-            rest = text[start : start + room - first]
-            found[text] = f"{text[:first]}…{rest}" if first < start else f"{text[:first]}{rest}…"
-    return [found.get(text, cut) for text, cut in zip(texts, shown, strict=True)]
+    found = dict(zip(texts, shown, strict=True))
+    width = {text: len(cut) for text, cut in found.items()}
+    places = {text: set[int]() for equal in _equal(found) for text in equal if found[text] != text}
+    for _ in range(_MOST_PLACES):
+        for ordered in _equal(found):
+            common = [0, *(_common(*pair) for pair in pairwise(ordered)), 0]
+            for at, text in enumerate(ordered):
+                if text in places:
+                    places[text].add(max(common[at : at + 2]))
+                    found[text] = _excerpt(text, sorted(places[text]), width[text])
+    taken = set(found.values())
+    for ordered in _equal(found):
+        numbers = counting(2)
+        for text in sorted(ordered, key=places.__contains__)[1:]:
+            for suffix in map("…{}".format, numbers):
+                numbered = f"{found[text][: width[text] - len(suffix)]}{suffix}"
+                if len(suffix) > width[text]:
+                    break
+                if numbered not in taken:
+                    found[text] = numbered
+                    taken.add(numbered)
+                    break
+    return [found[text] for text in texts]
+
+
+def _equal(found: Mapping[str, str]) -> list[list[str]]:
+    """Return the texts that are shown as equal, in groups of at least two, in order."""
+    by_shown: dict[str, list[str]] = {}
+    for text, cut in found.items():
+        by_shown.setdefault(cut, []).append(text)
+    return [sorted(texts) for texts in by_shown.values() if len(texts) > 1]
+
+
+def _excerpt(text: str, places: Sequence[int], width: int) -> str:
+    """Return the start of a text and its parts at some places, in `width` characters.
+
+    A part begins with the word at its place, if its start is near. It is twice as long as the start of the text.
+    """
+    part = width // (2 * len(places) + 1)
+    starts = []
+    for place in places:
+        word = re.search(r"\w*\Z", text[:place])
+        starts.append(word.start() if word and place - word.start() < part else place)
+    room = width - len(places)
+    part = room // (2 * len(places) + 1)
+    end = min(starts[0], part)
+    shown, room = text[:end], room - end
+    for left, start in zip(reversed(range(len(starts))), starts, strict=True):
+        shown += "…" if start > end else ""
+        start = max(start, end)
+        end = start + (2 * part if left else room)
+        shown += text[start:end]
+        room -= end - start
+    return f"{shown}…" if end < len(text) and len(shown) < width else shown
 
 
 def _common(one: str, other: str) -> int:

@@ -133,12 +133,13 @@ def format_short(ns: float) -> str:
 
 
 def format_long(ns: int) -> str:
-    """Return a time (ns) for people that may be hours: "1 h 22 min", "3 d 4 h"; below two minutes in three digits."""
-    minutes, hours, days = ns // (60 * 10**9), ns // (3600 * 10**9), ns // (86400 * 10**9)
+    """Return a time (ns) for people that may be hours: "1 h 22 min", "-3 d 4 h"; below two minutes in three digits."""
+    size = abs(ns)
+    minutes, hours, days = size // (60 * 10**9), size // (3600 * 10**9), size // (86400 * 10**9)
     if minutes < 2:
         return format_short(ns)
     parts = [(days, "d"), (hours % 24, "h"), (0 if days else minutes % 60, "min")]
-    return " ".join(f"{count} {unit}" for count, unit in parts if count)
+    return ("-" if ns < 0 else "") + " ".join(f"{count} {unit}" for count, unit in parts if count)
 
 
 def earlier_or_later(ns: int) -> str:
