@@ -161,6 +161,21 @@ def test_a_window_that_cuts_a_slice_still_knows_that_it_has_no_duration() -> Non
         assert any(note.startswith("layers leave out") for note in section.notes)
 
 
+def test_a_table_of_sums_agrees_without_durations_that_were_not_recorded(tmp_path: Path) -> None:
+    """The table is written by hand, in the form of `key_averages().table()`."""
+    line = "---------  ------------  ------------  ------------  ------------  ------------  ------------  \n"
+    titles = ("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")
+    rows = (titles, ("relu", "100.00%", "10.000us", "100.00%", "10.000us", "5.000us", "2"))
+    cells = ["".join(f"{cell:>{9 if at == 0 else 12}}  " for at, cell in enumerate(row)) + "\n" for row in rows]
+    table, trace = tmp_path / "table.txt", tmp_path / "a.json"
+    table.write_text(f"{line}{cells[0]}{line}{cells[1]}{line}Self CPU time total: 10.000us\n")
+    for second, agree in ((event("relu", 60, 50, **OPEN), 1), (event("relu", 60, 50), 0)):
+        trace.write_text(json.dumps(KINETO | {"traceEvents": [event("relu", 0, 10), second]}))
+        (section,) = traceconv.report([trace, table], traceconv.Questions(["operations"]))
+        (said,) = (note for note in section.notes if "agree" in note)
+        assert said.startswith(f"table.txt: {agree} of 1 rows agree with a.json")
+
+
 @pytest.mark.parametrize("searched", [1, 2, 7, 10, 11])
 def test_a_mark_is_found_wherever_the_search_is_cut(searched: int, monkeypatch: pytest.MonkeyPatch) -> None:
     args = Args([bytearray(b'{"a":1}{"unfinished":true}{"unfinished":true}'), bytearray(b'"unfinished"')])
