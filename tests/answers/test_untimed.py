@@ -176,6 +176,17 @@ def test_a_table_of_sums_agrees_without_durations_that_were_not_recorded(tmp_pat
         assert said.startswith(f"table.txt: {agree} of 1 rows agree with a.json")
 
 
+def test_frames_tell_which_durations_were_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(KINETO | {"traceEvents": [event("open", 0, 50, **OPEN), event("short", 60, 1)]}))
+    slices = traceconv.frames([path], args=["unfinished"]).slices.to_arrow()
+    assert slices.column_names[-3:] == ["args", "no_duration", "args.unfinished"]
+    assert dict(zip(slices["name"].to_pylist(), slices["no_duration"].to_pylist(), strict=True)) == {
+        "open": True,
+        "short": False,
+    }
+
+
 @pytest.mark.parametrize("searched", [1, 2, 7, 10, 11])
 def test_a_mark_is_found_wherever_the_search_is_cut(searched: int, monkeypatch: pytest.MonkeyPatch) -> None:
     args = Args([bytearray(b'{"a":1}{"unfinished":true}{"unfinished":true}'), bytearray(b'"unfinished"')])

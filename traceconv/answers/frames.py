@@ -232,10 +232,10 @@ class _Builder:
         strings = self.trace.strings.__getitem__
         return {"name": self.texts(table.name, strings), "category": self.texts(table.category, strings)}
 
-    def ending(self, table: Any) -> Columns:
-        """Return the last columns of events with args."""
+    def ending(self, table: Any, **last: Any) -> Columns:
+        """Return the last columns of events with args: the last ones of their own stand before the chosen args."""
         texts = self.args_text(table.args_at, table.args_len)
-        return {"origin": table.origin, "args": texts, **self.chosen_args(table.args_at, table.args_len)}
+        return {"origin": table.origin, "args": texts, **last, **self.chosen_args(table.args_at, table.args_len)}
 
 
 def _typed(pa: Any, values: Sequence[Any]) -> Any:
@@ -331,7 +331,7 @@ def _slices(of: _Builder) -> Columns:
         **of.named(slices),
         **of.placed(slices.track),
         "synthetic": ~of.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
-        **of.ending(slices),
+        **of.ending(slices, no_duration=~of.table.timed),
     }
 
 
