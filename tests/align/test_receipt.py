@@ -15,7 +15,8 @@ from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
 from traceconv.align.messages import Message, Text
-from traceconv.cli._common import _warned, receipt_blocks, receipt_cells, receipt_table
+from traceconv.align.receipt import warned
+from traceconv.cli._common import receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
 
@@ -178,8 +179,8 @@ def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
         return Text.WITH_HINTS(said=(Text.OVERLAPS_WITH_NONE(gap=gap, other=other),))
 
     twice = [line("1", apart(3, "2")), line("2", apart(3, "1"))]
-    assert list(_warned(twice).values()) == [["1"]]
-    assert len(_warned([line("1", apart(12, "2")), line("2", apart(2, "1"))])) == 2
+    assert warned(twice) == [(f"warning: 1: {twice[0].said[0]}", "")]
+    assert len(warned([line("1", apart(12, "2")), line("2", apart(2, "1"))])) == 2
     first, second = (Text.LEAVE_IT(name=name) for name in ("1", "2"))
-    assert list(_warned([line("1", second), line("2", first)]).values()) == [["1"], ["2"]]
-    assert list(_warned([line("1", first), line("2", first)]).values()) == [["1", "2"]]
+    assert [more for _, more in warned([line("1", second), line("2", first)])] == ["", ""]
+    assert warned([line("1", first), line("2", first)]) == [(f"warning: 1: {first}", "likewise 2")]

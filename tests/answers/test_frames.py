@@ -36,6 +36,7 @@ from traceconv.model.trace import TABLES, Args, SourceInfo, Trace, take
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+RANKS = [ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json" for rank in (0, 1)]
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 READ = [case for case in cases() if (case.folder / "expect.txt").exists()]
 EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}
@@ -260,6 +261,17 @@ def test_an_export_says_what_was_lost(tmp_path: Path) -> None:
     assert result.stderr.startswith(loss)
     quiet = CliRunner().invoke(cli, ["export", str(cut), "-o", str(tmp_path / "quiet.csv"), "--quiet"])
     assert not quiet.output
+
+
+def test_an_export_says_the_warnings_of_the_alignment(tmp_path: Path) -> None:
+    """The two ranks do not name their host."""
+    (warning,) = traceconv.frames(RANKS).warnings
+    assert warning.startswith(f"warning: {RANKS[0]}: it does not name its host, so its clock")
+    assert warning.endswith(f"--same-machine; likewise {RANKS[1]}")
+    command = ["export", *map(str, RANKS), "-o", str(tmp_path / "out.csv")]
+    assert "--same-machine; likewise " in CliRunner().invoke(cli, command).stderr
+    assert not CliRunner().invoke(cli, [*command, "--force", "--quiet"]).output
+    assert traceconv.frames(RANKS, constraints=traceconv.Constraints(same_machine=True)).warnings == []
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])

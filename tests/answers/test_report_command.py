@@ -25,6 +25,7 @@ from traceconv.answers.section import Column, Section, Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+RANKS = [ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json" for rank in (0, 1)]
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 COUNTED = ROOT / "onnxruntime" / "perf-counters-hw" / "input.json"
 SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
@@ -52,6 +53,14 @@ def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
     assert [row["verdict"] for row in document["overview"]] == ["ok", "ok"]
     for section in sections:
         assert all(column.name.endswith("_ns") == (column.unit is Unit.NS) for column in section.columns)
+
+
+def test_each_form_of_a_report_says_the_warnings_of_the_alignment() -> None:
+    said = "nccl-rank0/input.json: it does not name its host"
+    for more in (("--section", "ranks"), ("--section", "operations"), ("--format", "json"), ("--format", "html")):
+        assert run(*RANKS, "--top", 1, *more).stdout.count(said) == 1
+        assert said not in run(*RANKS, "--top", 1, *more, "--same-machine").stdout
+    assert said in run(*RANKS, "--section", "ranks", "--format", "csv").stderr
 
 
 def test_a_report_names_what_was_lost(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement
     from traceconv.align.inputs import ClockInput, HostsApart
     from traceconv.align.pairs import PairEstimate
+
+#: If a warning is about several inputs, the most names of them that are listed after the first one.
+_MOST_OTHERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,31 @@ class Aligned:
     def receipt(self) -> Sequence[ReceiptLine]:
         """The lines of the receipt, one for each clock."""
         return self.alignment.receipt if self.alignment else ()
+
+
+def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
+    """Return each warning once, with its first input, and a text with the other inputs that it is about, "" for none.
+
+    A warning that two inputs give about each other is returned for the first one.
+    """
+    seen: list[Message] = []
+    found = defaultdict[str, list[str]](list)
+    for line in receipt:
+        for message in line.said:
+            both = message.of_both(line.file)
+            if both != message:
+                if both in seen:
+                    continue
+                seen.append(both)
+            if line.file not in found[str(message)]:
+                found[str(message)].append(line.file)
+    return [(f"warning: {first}: {text}", _likewise(others)) for text, (first, *others) in found.items()]
+
+
+def _likewise(files: Sequence[str]) -> str:
+    rest = len(files) - _MOST_OTHERS
+    more = f" and {rest} more" if rest > 0 else ""
+    return f"likewise {', '.join(files[:_MOST_OTHERS])}{more}" if files else ""
 
 
 def receipt_line(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from traceconv.align.receipt import Aligned
+from traceconv.align.receipt import Aligned, warned
 from traceconv.answers.between import check_between, window_of
 from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.layers import layers
@@ -97,7 +97,8 @@ def _of_window(table: SliceTable) -> SliceTable:
 def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     """Return the tables of the requested sections, in the order of SECTIONS.
 
-    If all are requested, the overview names those without rows. The first table names what the inputs lost in reading.
+    If all are requested, the overview names those without rows. The first table names what the inputs lost in reading,
+    and the warnings of the alignment.
 
     Args:
         trace: a trace on one clock, as `merge` returns it.
@@ -121,6 +122,7 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     if empty and not asked.sections:
         found[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
     found[0].notes += trace.losses()
+    found[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
     found += [stacks(_of_window(table), asked.stacks, asked.by)] if asked.stacks else []
     for section in found if asked.where else ():
         section.notes.append(

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.receipt import ReceiptLine
+from traceconv.align.receipt import ReceiptLine, warned
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
@@ -65,6 +65,7 @@ class Frames(Mapping[str, Frame]):
 
     Attributes:
         losses: what the inputs lost in reading, a line for each kind of loss.
+        warnings: the warnings of the alignment, a line for each.
     """
 
     def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine] = (), args: Sequence[str] = ()) -> None:
@@ -72,6 +73,7 @@ class Frames(Mapping[str, Frame]):
         builder = _Builder(trace, receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
         self.losses = trace.losses()
+        self.warnings = ["; ".join(filter(None, both)) for both in warned(receipt)]
 
     def __repr__(self) -> str:
         """Return the names of the tables."""

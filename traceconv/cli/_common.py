@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -15,7 +14,7 @@ import click
 from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
-from traceconv.align.messages import Message
+from traceconv.align.receipt import warned
 from traceconv.api import Output, Result
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -32,8 +31,6 @@ from traceconv.writers import writer_named
 _PACKED = (".gz", ".zip")
 #: The most lines about processes that are printed.
 _MOST_PROCESSES = 20
-#: If a note is about several inputs, the most names of them that are listed after the first one.
-_MOST_OTHERS = 3
 #: The columns of the receipt whose text can be folded.
 _FOLDED = ("file", "clock", "placed by")
 #: The width of the lines of the receipt where the output is not a terminal: logs shall hold them whole.
@@ -177,11 +174,8 @@ def print_receipt(
     cells = receipt_cells(receipt, files, verbose)
     say(*(receipt_table(cells, width_of(sys.stderr) or _WIDEST) or receipt_blocks(cells)))
     say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
-    for warning, (first, *others) in _warned(receipt).items():
-        say(f"warning: {first}: {warning}")
-        rest = len(others) - _MOST_OTHERS
-        more = f" and {rest} more" if rest > 0 else ""
-        say(*[f"  likewise {', '.join(others[:_MOST_OTHERS])}{more}"] * bool(others))
+    for warning, likewise in warned(receipt):
+        say(warning, *[f"  {likewise}"] * bool(likewise))
     processes = together.describe()
     for words in processes[:_MOST_PROCESSES]:
         say(words)
@@ -190,25 +184,6 @@ def print_receipt(
         say(f"{rest} more processes and threads that several files show: --report lists them")
     for words in checks.describe():
         say(words)
-
-
-def _warned(receipt: Sequence[ReceiptLine]) -> dict[str, list[str]]:
-    """Return the inputs that each warning is about.
-
-    A warning that two inputs give about each other is returned once.
-    """
-    seen: list[Message] = []
-    found = defaultdict[str, list[str]](list)
-    for line in receipt:
-        for message in line.said:
-            both = message.of_both(line.file)
-            if both != message:
-                if both in seen:
-                    continue
-                seen.append(both)
-            if line.file not in found[str(message)]:
-                found[str(message)].append(line.file)
-    return found
 
 
 def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:

@@ -43,5 +43,5 @@ def command(path: str, args: tuple[str, ...], force: bool, named: Named, setting
     with working(f"reading {quantity(len(recordings.paths), 'files')}", quiet, recordings.paths):
         tables = api.export(recordings, api.Output(path, force=force), args=args)
     if not quiet:
-        say(*tables.losses)
+        say(*tables.losses, *tables.warnings)
         say(f"{path}: {quantity(len(tables), 'tables')}")

@@ -174,7 +174,7 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
         rendered = text(printed, shown.rows, width)
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
-    if shown.form == "csv":  # it has no place for notes, and losses are among them
+    if shown.form == "csv":  # it has no place for notes, and losses and warnings are among them
         say(*(note for section in printed for note in section.notes))
     if shown.path == "-":
         say(*rendered.split("\n")[:-1], err=False, whole=True)
