@@ -7,9 +7,11 @@ their output as well as files of other tools.
 from __future__ import annotations
 
 import os
+import re
 from typing import BinaryIO, cast
 
 from traceconv.check._report import CheckReport, Problem, declare, extend_report
+from traceconv.families.index import FIELD_1
 from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
 from traceconv.io.source import Source
 from traceconv.model.diagnostics import Diagnostics, Severity
@@ -23,7 +25,6 @@ DAMAGED = declare(
 )
 UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
-_PACKET_TAG = b"\x0a"
 _READ_BYTES = 4 << 20
 
 
@@ -38,9 +39,9 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
         InputError: the file cannot be read or its compression is broken.
     """
     source = Source(path, limits=limits)
-    first = source.head().data[:1]
+    is_protobuf = bool(re.match(FIELD_1, source.head().data))
     with source.open() as plain:
-        report = _check_stream(cast(BinaryIO, plain), first, source.unpacked)
+        report = _check_stream(cast(BinaryIO, plain), is_protobuf, source.unpacked)
     found = Diagnostics()
     if source.damage:
         found.add(DAMAGED, f"{source.display}: {source.damage}")
@@ -49,9 +50,9 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     return extend_report(report, found)
 
 
-def _check_stream(file: BinaryIO, first: bytes, unpacked: Unpacked) -> CheckReport:
+def _check_stream(file: BinaryIO, is_protobuf: bool, unpacked: Unpacked) -> CheckReport:
     # Imported here, since each check has large imports of its own.
-    if first == _PACKET_TAG:
+    if is_protobuf:
         from traceconv.check.pftrace import check_pftrace
 
         return check_pftrace(file, unpacked)

@@ -48,7 +48,7 @@ class Format(NamedTuple):
 
 #: The first byte of a protobuf whose first field is 1 and has a length. Kineto begins its JSON with a line feed and two
 #: spaces: as a protobuf, that would be a number in field 4, which no packet of Perfetto and no plane of XSpace has.
-_FIELD_1 = rb"\A\n(?!  \{\n)"
+FIELD_1 = rb"\A\n(?!  \{\n)"
 
 FORMATS = {
     "chrome-trace": Format(
@@ -117,7 +117,7 @@ FORMATS = {
         (b"performance counter stats for ", b'"counter-value"', b"counts unit events"),
         rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",
     ),
-    "perfetto": Format("perfetto.reader:Perfetto", pattern=_FIELD_1),
+    "perfetto": Format("perfetto.reader:Perfetto", pattern=FIELD_1),
     "pytorch-kineto": Format(
         "pytorch.kineto:PytorchKineto", (b'"schemaversion"', b'"tracename"', b'"external id"', b'"ev idx"')
     ),
@@ -171,7 +171,7 @@ FORMATS = {
         ),
         rb"-- +--",
     ),
-    "xplane": Format("tensorflow.xplane:Xplane", pattern=_FIELD_1),
+    "xplane": Format("tensorflow.xplane:Xplane", pattern=FIELD_1),
 }
 
 #: Other names of formats, besides their names and the part before the hyphen; the usual format comes first.
