@@ -18,6 +18,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket
 import traceconv
 from tests.benchmarks.count import count_slices
 from tests.benchmarks.generate import generate
+from tests.golden import ROOT
 from traceconv.check import CheckReport, check_file
 from traceconv.check._schemas import load_schema, schema_file
 from traceconv.errors import InputError
@@ -802,3 +803,12 @@ def test_slices_are_counted_from_the_wire(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_bytes(builder.trace.SerializeToString())
     assert count_slices(path) == 2
+
+
+def test_json_that_begins_with_a_line_feed_is_not_a_protobuf() -> None:
+    """Kineto of torch 2.11 writes it."""
+    path = ROOT / "pytorch-kineto" / "cuda-graph" / "input.json"
+    assert path.read_bytes()[:1] == b"\n"
+    report = check_file(path)
+    assert report.format == "chrome-json"
+    assert report.ok

@@ -26,20 +26,27 @@ from tests.golden import ROOT, Case, cases
 from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
 from traceconv.answers.frames import TABLE_NAMES, Frames
+from traceconv.answers.inputs_of import inputs_of
+from traceconv.answers.overview import overview
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, Args, SourceInfo, Trace, take
+from traceconv.model.trace import TABLES, Args, SourceInfo, Trace, Track, take
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 RANKS = [ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json" for rank in (0, 1)]
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+LAYERS = ROOT.parent / "tests" / "data" / "layers"
 READ = [case for case in cases() if (case.folder / "expect.txt").exists()]
 EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}
+
+
+def _input_on(track: Track, table: str) -> int:
+    return dict(track.carries).get(table, track.source)
 
 
 @pytest.mark.parametrize("case", READ, ids=[case.name for case in READ])
@@ -62,7 +69,7 @@ def test_the_tables_are_those_of_the_trace(case: Case, tmp_path: Path) -> None:
             if hasattr(rows, "ts"):
                 assert table["start_ns"].to_pylist() == (rows.ts - start).tolist()
                 assert table["input"].to_pylist() == [
-                    trace.sources[trace.tracks[track].source].name for track in rows.track
+                    trace.sources[_input_on(trace.tracks[track], name)].name for track in rows.track
                 ]
             if hasattr(rows, "args_at"):
                 texts = [bytes(trace.args.view(*at)) for at in zip(rows.args_at, rows.args_len, strict=True)]
@@ -414,3 +421,23 @@ def test_a_trace_is_freed_without_the_garbage_collector() -> None:
         assert watched() is None
     finally:
         gc.enable()
+
+
+def test_events_on_a_thread_of_several_inputs_are_of_their_own_input() -> None:
+    """A profile without samples, and samples of its threads: both record the same threads."""
+    paths = [LAYERS / "profile.json", LAYERS / "perf.data.gz"]
+    trace = traceconv.merge(paths, constraints=traceconv.Constraints(same_machine=True)).trace
+    assert trace is not None
+    shared = [track for track in trace.tracks if track.carries]
+    assert {(name, trace.sources[number].name) for track in shared for name, number in track.carries} >= {
+        ("samples", "perf.data.gz")
+    }
+    assert {trace.sources[number].name for number in inputs_of(trace, "samples").tolist()} == {"perf.data.gz"}
+    assert {trace.sources[number].name for number in inputs_of(trace, "slices").tolist()} == {"profile.json"}
+    alone = [traceconv.read(path) for path in paths]
+    rows = overview(trace, ()).records()
+    for row, own in zip(rows, alone, strict=True):
+        span = own.span()
+        assert span is not None
+        assert abs(row["span_ns"] - (span[1] - span[0])) < 1_000_000, "the drift of a clock changes it a little"
+        assert row["slices"] == len(own.slices.ts)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.receipt import ReceiptLine, warned
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
@@ -186,7 +187,7 @@ class _Builder:
     @cached_property
     def track_columns(self) -> dict[str, tuple[npt.NDArray[Any], list[str] | None]]:
         """Return the columns about tracks: a value or a number of a text for each track, and the texts."""
-        tracks, sources = self.trace.tracks, self.trace.sources
+        tracks = self.trace.tracks
         row_of = self.table.row_of_track
         processes, threads = self._above(TrackKind.PROCESS), self._above(TrackKind.THREAD)
 
@@ -196,8 +197,6 @@ class _Builder:
         def numbers(values: Iterable[int | None]) -> I64:
             return np.array([value if value is not None and value in _INT64 else UNKNOWN for value in values], np.int64)
 
-        ranks = [UNKNOWN if source.rank is None else source.rank for source in sources]
-        inputs = np.array([track.source for track in tracks], np.int64)
         each = np.arange(len(tracks))
         return {
             "track_name": (each, [name(int(track)) for track in row_of]),
@@ -205,8 +204,6 @@ class _Builder:
             "thread": (each, [name(track) for track in threads]),
             "pid": (numbers(None if track == NO_TRACK else tracks[track].pid for track in processes), None),
             "tid": (numbers(None if track == NO_TRACK else tracks[track].tid for track in threads), None),
-            "rank": (np.array(ranks, np.int64)[inputs] if len(inputs) else inputs, None),
-            "input": (inputs, [source.name for source in sources]),
         }
 
     def _above(self, kind: TrackKind) -> list[int]:
@@ -221,12 +218,20 @@ class _Builder:
                 found.append(NO_TRACK if track.parent == NO_TRACK else found[track.parent])
         return found
 
-    def placed(self, track: npt.NDArray[np.int32]) -> Columns:
-        """Return the columns about the tracks of events."""
+    def of_events(self, name: str) -> Columns:
+        """Return the columns about the tracks and inputs of the events of a table."""
+        return self.placed(getattr(self.trace, name).track, inputs_of(self.trace, name))
+
+    def placed(self, track: npt.NDArray[np.int32], inputs: npt.NDArray[np.int32]) -> Columns:
+        """Return the columns about tracks and inputs, by their numbers."""
         columns: Columns = {"track": self.table.row_of_track[track] if len(track) else track.astype(np.int64)}
         for name, (of_track, texts) in self.track_columns.items():
             numbers = of_track[track] if len(track) else np.empty(0, np.int64)
             columns[name] = numbers if texts is None else self.texts(numbers, texts.__getitem__)
+        sources = self.trace.sources
+        ranks = np.array([UNKNOWN if source.rank is None else source.rank for source in sources], np.int64)
+        columns["rank"] = ranks[inputs]
+        columns["input"] = self.texts(inputs, lambda number: sources[number].name)
         return columns
 
     def named(self, table: Any) -> Columns:
@@ -309,7 +314,7 @@ def _tracks(of: _Builder) -> Columns:
     # A lane counts as the track that it belongs to, as for events.
     rows = [index for index, track in enumerate(tracks) if track.lane_of == NO_TRACK]
     shown = [tracks[row] for row in rows]
-    where = of.placed(np.array(rows, np.int32))
+    where = of.placed(np.array(rows, np.int32), np.array([track.source for track in shown], np.int32))
     return {
         "track": where["track"],
         "parent": np.array([int(track.parent) for track in shown], np.int64),
@@ -331,7 +336,7 @@ def _slices(of: _Builder) -> Columns:
         "parent": nesting.parent.astype(np.int64, copy=False),
         "depth": nesting.depth,
         **of.named(slices),
-        **of.placed(slices.track),
+        **of.of_events("slices"),
         "synthetic": ~of.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
         **of.ending(slices, no_duration=~of.table.timed),
     }
@@ -339,7 +344,7 @@ def _slices(of: _Builder) -> Columns:
 
 def _instants(of: _Builder) -> Columns:
     table = of.trace.instants
-    return {"start_ns": table.ts - of.start, **of.named(table), **of.placed(table.track), **of.ending(table)}
+    return {"start_ns": table.ts - of.start, **of.named(table), **of.of_events("instants"), **of.ending(table)}
 
 
 def _counters(of: _Builder) -> Columns:
@@ -351,7 +356,7 @@ def _counters(of: _Builder) -> Columns:
         "integer": table.integer,
         "is_integer": table.is_integer.astype(bool),
         "unit": of.texts(table.track, lambda track: tracks[track].unit),
-        **of.placed(table.track),
+        **of.of_events("counters"),
         "origin": table.origin,
     }
 
@@ -377,7 +382,7 @@ def _samples(of: _Builder) -> Columns:
         "weight": table.weight,
         "cpu": table.cpu,
         "stack": of.texts(table.stack + 1, lambda number: stack(number - 1)),
-        **of.placed(table.track),
+        **of.of_events("samples"),
         "origin": table.origin,
     }
 
@@ -390,7 +395,7 @@ def _logs(of: _Builder) -> Columns:
         "level": of.texts(table.level, lambda level: levels.get(level, str(level))),
         "text": of.texts(table.text, strings),
         "source": of.texts(table.source, strings),
-        **of.placed(table.track),
+        **of.of_events("logs"),
         **of.ending(table),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.model.trace import Level
@@ -24,7 +25,7 @@ def logs(table: SliceTable) -> Section:
     """
     trace, entries = table.trace, table.trace.logs
     section = Section("logs", _COLUMNS)
-    source = np.array([track.source for track in trace.tracks], np.int64)[entries.track]
+    source = inputs_of(trace, "logs")
     silent = sorted(set(range(len(trace.sources))) - set(source.tolist()))
     if not len(source):
         section.notes.append("no input holds log entries")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from traceconv.align.receipt import ReceiptLine
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.model.ordering import chunks
-from traceconv.model.trace import Trace
+from traceconv.model.trace import I64, Trace
 
 _COLUMNS = (
     Column("input", "input", Unit.TEXT),
@@ -33,15 +34,9 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     """Return a row for each input and clock; `start_ns` counts from the first event of the trace."""
     section = Section("overview", _COLUMNS)
     whole = trace.span()
-    slices = np.zeros(len(trace.tracks), np.int64)
-    for rows in chunks(len(trace.slices.track)):
-        slices += np.bincount(trace.slices.track[rows], minlength=len(slices))
-    extents = trace.extents()
+    starts, ends, slices = _of_inputs(trace)
     for number, source in enumerate(trace.sources):
-        tracks_of_input = [index for index, track in enumerate(trace.tracks) if track.source == number]
-        found = [extents[index] for index in tracks_of_input if index in extents]
-        start = min((first for first, _ in found), default=None)
-        end = max((last for _, last in found), default=None)
+        start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
         for line in lines or [None]:
             section.rows.append(
@@ -54,8 +49,8 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     line.bound_ns if line else None,
                     None if start is None or whole is None else start - whole[0],
                     None if start is None or end is None else end - start,
-                    len(tracks_of_input),
-                    int(slices[tracks_of_input].sum()),
+                    sum(track.source == number for track in trace.tracks),
+                    int(slices[number]),
                     source.diagnostics.lost,
                 )
             )
@@ -65,3 +60,19 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     if len(left_out) > _MOST_LEFT_OUT:
         section.notes.append(f"left out: {len(left_out) - _MOST_LEFT_OUT} more files")
     return section
+
+
+def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
+    """Return the first and the last time (ns) of the events of each input, reversed without events, and its slices."""
+    count = len(trace.sources)
+    starts, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    slices = np.zeros(count, np.int64)
+    for name, table in trace.timed_tables():
+        for rows in chunks(len(table.ts)):
+            inputs, ts = inputs_of(trace, name, rows), table.ts[rows]
+            np.minimum.at(starts, inputs, ts)
+            np.maximum.at(ends, inputs, ts + table.dur[rows] if name == "slices" else ts)
+            if name == "slices":
+                slices += np.bincount(inputs, minlength=count)
+        trace.forget()
+    return starts, ends, slices

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from traceconv.align.constraint_parser import input_named, names_several
 from traceconv.answers.between import check_between, window_of
 from traceconv.answers.cut import flows_among
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Window
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
@@ -78,31 +78,13 @@ def _window(trace: Trace, text: str) -> Window:
         return window_of(table, text, OPTION)
     starts, ends = [], []
     for name, events in trace.timed_tables():
-        own = np.flatnonzero(_sources(trace, name) == number)
+        own = np.flatnonzero(inputs_of(trace, name) == number)
         if len(own):
             starts.append(int(np.min(events.ts[own])))
             ends.append(int(np.max((events.ts + events.dur if name == "slices" else events.ts)[own])))
     if not starts:
         raise UsageError(f"{OPTION} {text}: this input has no events")
     return Window(text, min(starts), max(ends) + 1, table.start)
-
-
-def _sources(trace: Trace, name: str) -> npt.NDArray[Any]:
-    """Return the number of the input of each row of a table."""
-    of_track = np.array([track.source for track in trace.tracks], np.int32)
-    if name == "flows":
-        found: npt.NDArray[Any] = of_track[trace.slices.track[trace.flows.from_slice]]
-        return found
-    table = getattr(trace, name)
-    found = of_track[table.track]
-    if name == "samples":  # they may be on threads of other inputs
-        names, which = np.unique(table.name, return_inverse=True)
-        texts = [trace.strings[number] for number in names.tolist()]
-        sampled = np.array([[text in source.sampled for text in texts] for source in trace.sources], bool)
-        first: npt.NDArray[Any] = np.argmax(sampled, axis=0)
-        elsewhere: Chosen = np.any(sampled, axis=0)[which] & ~sampled[found, which]
-        found = np.where(elsewhere, first[which], found)
-    return found
 
 
 def _holding(counters: Counters, window: Window) -> Chosen:
@@ -119,7 +101,7 @@ def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
     labels = dict(
         zip((*TIMED, "flows"), ("slices", "instants", "counter values", "samples", "log entries", "flows"), strict=True)
     )
-    sources = {name: _sources(trace, name) for name in kept}
+    sources = {name: inputs_of(trace, name) for name in kept}
     for number, source in enumerate(trace.sources):
         of_source = {name: sources[name] == number for name in kept}
         gone = {name: int(np.sum(mine & ~kept[name])) for name, mine in of_source.items()}

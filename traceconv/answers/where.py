@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.operations import key_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
@@ -242,9 +243,8 @@ def _compared(table: SliceTable, one: Comparison) -> Mask:
         depths = np.arange(int(np.max(table.nesting.depth, initial=0)) + 1)
         return _accepted(one, depths.tolist())[table.nesting.depth]
     if one.field in ("rank", "input"):
-        sources = [trace.sources[track.source] for track in trace.tracks]
-        each = [source.name if one.field == "input" else source.rank for source in sources]
-        return _accepted(one, [ABSENT if value is None else value for value in each])[slices.track]
+        each = [source.name if one.field == "input" else source.rank for source in trace.sources]
+        return _accepted(one, [ABSENT if value is None else value for value in each])[inputs_of(trace, "slices")]
     codes, texts = key_of(table, one.field)
     return _accepted(one, texts)[codes]
 

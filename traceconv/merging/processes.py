@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -93,8 +94,19 @@ class _Moves:
         tables: dict[str, Any] = {}
         for name, table in self._trace.timed_tables():
             goes_to = np.array(self._on_thread_to if name in _CROSS_NOTHING else self._events_to, np.int32)
+            self._carry(name, table.track, goes_to)
             tables[name] = replace(table, track=goes_to[table.track])
         return self._trace.with_tables(tracks=self._tracks, **tables)
+
+    def _carry(self, name: str, on: npt.NDArray[np.int32], goes_to: npt.NDArray[np.int32]) -> None:
+        """Note at the tracks of a table whose rows are all of another input. `on`: the tracks of its rows before."""
+        inputs: dict[int, set[int]] = {}
+        for number in np.unique(on).tolist():
+            inputs.setdefault(int(goes_to[number]), set()).add(self._tracks[number].source)
+        for number, (source, *others) in inputs.items():
+            track = self._tracks[number]
+            if not others and track.source != source:
+                self._tracks[number] = replace(track, carries=(*track.carries, (name, source)))
 
     def _late(self) -> set[int]:
         """Return the tracks that move below another one, and their descendants."""

@@ -84,6 +84,8 @@ class Track:
         labels: PROCESS only: short remarks beside the name.
         clock: the domain of the times on it, an index into Trace.clocks.
         source: the input that it comes from, an index into Trace.sources.
+        carries: tables whose rows on this track are all of another input, each with that input: in a merge, a thread
+            that several inputs record is one track.
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
         shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
             overlap it in time (used for asynchronous operations, which have a track for each id).
@@ -104,6 +106,7 @@ class Track:
     labels: tuple[str, ...] = ()
     clock: ClockId = ClockId(0)
     source: int = 0
+    carries: tuple[tuple[str, int], ...] = ()
     lane_of: TrackId = NO_TRACK
     shares_lanes: bool = False
     unknown: bool = False
