@@ -18,11 +18,11 @@ from traceconv.model.trace import Trace
 KERNEL = "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def profile(folder: Path, *stated: dict[str, Any], rank: int = 0, first: int = 0) -> Trace:
+def profile(folder: Path, *stated: dict[str, Any], rank: int = 0, first: int = 0, kernel: str = KERNEL) -> Trace:
     """A rank of two with a kernel a millisecond, of growing length."""
     group = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2}
     events = [
-        {"ph": "X", "cat": "kernel", "name": KERNEL, "pid": 0, "tid": 7, "ts": 1000 * n, "dur": 300 + n, "args": args}
+        {"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 1000 * n, "dur": 300 + n, "args": args}
         for n, args in enumerate(({"device": 0, "dtype": "Float"} | group | one for one in stated), first)
     ]
     info = {"backend": "nccl", "rank": rank, "world_size": 2}
@@ -53,8 +53,8 @@ def test_what_kernels_are_called(name: str, kind: str | None) -> None:
     assert kind_of_kernel(name) == kind
 
 
-def stated(folder: Path, *args: dict[str, Any]) -> StatedCollectives:
-    return stated_collectives(profile(folder, *args))
+def stated(folder: Path, *args: dict[str, Any], kernel: str = KERNEL) -> StatedCollectives:
+    return stated_collectives(profile(folder, *args, kernel=kernel))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,36 @@ def test_what_torch_calls_them(name: str, kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["broadcast", "_broadcast_oop", "reduce", "gather", "scatter", "send", "all_to_allv"])
 def test_what_does_not_wait_for_all_is_not_stated(name: str, tmp_path: Path) -> None:
     assert stated(tmp_path, {"Collective name": name, "Seq": 1}).each == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "kind"),
+    [
+        *(("[]", "[]", "all_to_all"), ("[512, 512]", "[512, 512]", "all_to_all"), ("[]", "[512, 512]", "all_to_all")),
+        *(("[1024, 0]", "[]", ""), ("[]", "[0, 1024]", ""), ("[0, 0]", "[0, 0]", ""), ("[512, 1]", "[512, 512]", "")),
+        *(("[1, ..., 1]", "[]", ""), (None, None, ""), ("[]", None, ""), ([], [], "")),
+    ],
+)
+def test_all_to_all_of_equal_parts(sent: Any, received: Any, kind: str, tmp_path: Path) -> None:
+    """torch 2.11 calls all of them all_to_allv; an empty part would let its receiver leave early."""
+    parts = {"In split size": sent, "Out split size": received}
+    args = {"Collective name": "all_to_allv"} | {key: value for key, value in parts.items() if value is not None}
+    assert [one.kind for one in stated(tmp_path, args).each] == [kind] * bool(kind)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "kind"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_TREE_LL", "barrier", "barrier"),
+        ("ncclDevKernel_AllReduce_Sum_f32_TREE_LL", "broadcast", "all_reduce"),
+        ("ncclDevKernel_AllReduce_Sum_f32_TREE_LL", "another", "all_reduce"),
+        ("ncclDevKernel_Broadcast_RING_LL", "all_gather", ""),
+    ],
+)
+def test_the_record_states_what_was_asked_for(kernel: str, name: str, kind: str, tmp_path: Path) -> None:
+    """NCCL runs a barrier as an all_reduce of one element."""
+    found = stated(tmp_path, {"Collective name": name, "Seq": 1}, kernel=kernel).each
+    assert [one.kind for one in found] == [kind] * bool(kind)
 
 
 def test_columns(tmp_path: Path) -> None:

@@ -292,6 +292,7 @@ def by(collective: str, kernel_name: str) -> Json:
 
 SIZES = {"Collective_name": "allreduce", "In_msg_nelems": 1024, "Out_msg_nelems": 1024, "dtype": "Float"}
 GROUP = {"Process_Group_Name": "0", "Process_Group_Description": "default_pg", "Process_Group_Ranks": "[0, 1]"}
+EQUAL_PARTS = {"In_split_size": "[]", "Out_split_size": "[]"}
 VERSIONS: dict[str, Callable[[int], Json]] = {
     "torch 2.1: no args": lambda n: {"name": "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)"},
     "torch 2.2: sizes": lambda n: {**SIZES, "Group_size": 2},
@@ -300,6 +301,7 @@ VERSIONS: dict[str, Callable[[int], Json]] = {
     "RCCL, only the args tell": lambda n: {**SIZES, **GROUP, "name": "ncclDevKernel_Generic_1(x)", "Seq": n},
     "MTIA": lambda n: {**SIZES, **GROUP, "name": "hccl::all_reduce", "Seq": n},
     "all_to_all by SendRecv": lambda n: {**SIZES, **GROUP, **by("all_to_all", "SendRecv")},
+    "torch 2.11: all_to_all": lambda n: {**SIZES, **GROUP, **EQUAL_PARTS, **by("all_to_allv", "SendRecv")},
 }
 
 

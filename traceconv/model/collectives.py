@@ -34,6 +34,7 @@ class CollectiveArgs:
         group_size: the number of processes of the group.
         seq: the number of the collective in its group.
         sizes: the amount and type of the exchanged data.
+        parts: how much goes to each rank, and comes from each: lists as text, empty where all are equal.
         source, target: the rank that a message comes from, or goes to.
         call: the number that the collective shares with the call that launched it.
         root: in the args of that call: the number of the root in the group.
@@ -46,6 +47,7 @@ class CollectiveArgs:
     group_size: str = ""
     seq: str = ""
     sizes: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     source: str = ""
     target: str = ""
     call: str = ""
@@ -60,6 +62,7 @@ class Collectives:
         kinds: the operation, such as "all_reduce", by interned name and category; "" where the args state it.
         args: the keys of their args.
         kind_of_text: the operation by its text in the args; other texts are of unknown operations.
+        kind_of_equal_parts: the same for operations in which all wait for all only if all parts are equal.
         groups: the ranks of the groups by name, since the args may be cut short. In the order in which the process
             created them, which is the same in all processes for groups of equal ranks.
         only_group: the ranks of the only group of the job, for collectives that state none; None if it has several
@@ -71,6 +74,7 @@ class Collectives:
     kinds: Mapping[tuple[int, int], str]
     args: CollectiveArgs = CollectiveArgs()
     kind_of_text: Mapping[str, str] = field(default_factory=dict)
+    kind_of_equal_parts: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
     only_group: Group | None = None
     world: Group | None = None

@@ -164,9 +164,29 @@ def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int])
 
 
 def _kind(declared: Collectives, code: tuple[int, int], args: Mapping[str, Any]) -> str:
-    """Return the operation of a slice; "" if it is not known, or if name and args contradict each other."""
-    named, stated = declared.kinds[code], declared.kind_of_text.get(str(args.get("kind", "")), "")
-    return "" if named in ONE_SIDED and stated != named else named or stated
+    """Return the operation of a slice; "" if it is not known, or if name and args contradict each other.
+
+    If all wait for all by both, the args tell what was asked for: NCCL runs a barrier as an all_reduce.
+    """
+    named, text = declared.kinds[code], str(args.get("kind", ""))
+    stated = declared.kind_of_text.get(text, "")
+    if text in declared.kind_of_equal_parts and _has_equal_parts(args):
+        stated = declared.kind_of_equal_parts[text]
+    if named in ONE_SIDED:
+        return named if stated == named else ""
+    return named if named and stated in ("", *ONE_SIDED) else stated
+
+
+def _has_equal_parts(args: Mapping[str, Any]) -> bool:
+    """Return whether a rank exchanges equally much with each rank: its parts are "[]", or equal and not 0."""
+    parts = [args.get(part) for part in ("part0", "part1")]
+    return all(part == "[]" or (isinstance(part, str) and _equal(part.strip("[]").split(","))) for part in parts)
+
+
+def _equal(counts: Sequence[str]) -> bool:
+    """Return whether these are equal whole numbers above 0."""
+    distinct = {count.strip() for count in counts}
+    return len(distinct) == 1 and all(count.isdecimal() and count.isascii() and int(count) > 0 for count in distinct)
 
 
 def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:
@@ -210,6 +230,7 @@ def _members(trace: Trace, rows: I64, args: CollectiveArgs) -> list[dict[str, An
     names = {"kind": args.kind, "ranks": args.ranks, "group": args.group, "about": args.about, "seq": args.seq}
     names |= {"source": args.source, "target": args.target, "call": args.call, "root": args.root}
     names |= {"group_size": args.group_size} | {f"size{number}": size for number, size in enumerate(args.sizes)}
+    names |= {f"part{number}": part for number, part in enumerate(args.parts)}
     names = {part: name for part, name in names.items() if name}
     slices = trace.slices
     numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], tuple(names.values()))

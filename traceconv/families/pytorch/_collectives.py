@@ -13,12 +13,12 @@ A kernel names the other side of a message ("Src Rank", "Dst Rank"). The root of
 is the "Rank", counted in the group, of the `record_param_comms` with its "External id"; of other operations this is the
 rank itself. `Seq` counts collectives and, apart from these, messages to all others of a group.
 
-Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where
-the args were added one by one since torch 2.2, recordings of torch 2.11 with NCCL 2.28, whose kernels have all of the
-above but `Seq`, and of torch 2.15 with gloo. torch 2.11 calls all_to_all_single "all_to_allv". Kernels of coalesced
-calls have none of these args. Those that replay a CUDA graph had none either; since 2026 (torch/cuda, annotations of
-graphs) they may have those of the capture, with its `Seq`. Lists of more than 30 ranks are cut: 29 of them, "...", and
-the last one; `distributedInfo` has all.
+Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where the
+args were added one by one since torch 2.2, recordings of torch 2.11 with NCCL 2.28, whose kernels have all of the above
+but `Seq`, and of torch 2.15 with gloo. torch 2.11 calls all_to_all_single "all_to_allv", with "In split size" and "Out
+split size": "[]" if all parts are equal. Kernels of coalesced calls have none of these args. Those that replay a CUDA
+graph had none either; since 2026 (torch/cuda, annotations of graphs) they may have those of the capture, with its
+`Seq`. Lists of more than 30 ranks are cut: 29 of them, "...", and the last one; `distributedInfo` has all.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ _ARGS = CollectiveArgs(
     group_size="Group size",
     seq="Seq",
     sizes=("In msg nelems", "Out msg nelems", "dtype", "Input Dims", "Input type"),
+    parts=("In split size", "Out split size"),
     source="Src Rank",
     target="Dst Rank",
     call="External id",
     root="Rank",
 )
 _CALL = "record_param_comms"
-#: The names of ProcessGroupNCCL. Without all_to_allv: its parts may be empty, so that nobody waits for their senders.
+#: The names of ProcessGroupNCCL.
 _KIND_OF_TEXT = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce",
@@ -60,6 +61,8 @@ _KIND_OF_TEXT = {
     "barrier": "barrier",
     **{kind: kind for kind in ONE_SIDED},
 }
+#: Parts of an all_to_allv may be empty, so that nobody waits for their senders; not if all are equal.
+_KIND_OF_EQUAL_PARTS = {"all_to_allv": "all_to_all"}
 _GLOO = {
     "gloo:all_reduce": "all_reduce",
     "gloo:all_gather": "all_gather",
@@ -88,7 +91,7 @@ def declare_collectives(out: Builder, info: Any) -> None:
         world = None if size is None or size > _MOST_RANKS else tuple(range(size))
         groups, only = _groups(info, world)
         calls = [(names.index(_CALL), names.index("cpu_op"))] if {_CALL, "cpu_op"} <= {*names} else ()
-        out.collectives = Collectives(kinds, _ARGS, _KIND_OF_TEXT, groups, only, world, calls)
+        out.collectives = Collectives(kinds, _ARGS, _KIND_OF_TEXT, _KIND_OF_EQUAL_PARTS, groups, only, world, calls)
 
 
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
