@@ -208,3 +208,10 @@ def test_an_importer_that_fails_does_not_keep_others_from_a_file(
     assert cls.name == "b"
     with pytest.raises(registry.SniffWarning):  # as any warning in these tests: not hidden
         identify(source)
+
+
+def test_a_family_is_meant() -> None:
+    with pytest.raises(UsageError) as error:
+        registry.formats_called("perff")
+    assert error.value.hint.startswith("did you mean perf")
+    assert "perf," in error.value.hint

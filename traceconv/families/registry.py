@@ -141,7 +141,8 @@ def importer_class(name: str) -> type[Importer]:
     import difflib
 
     similar = [known for known in names() if name.lower() in known]
-    similar = similar or difflib.get_close_matches(name.lower(), [*names(), *ALIASES])
+    families = {known.partition("-")[0] for known in names()}
+    similar = similar or difflib.get_close_matches(name.lower(), sorted({*names(), *ALIASES, *families}))
     hint = f"did you mean {', '.join(similar)}?" if similar else f"known formats: {', '.join(names())}"
     raise UsageError(f"unknown format {name!r}", hint=hint)
 
