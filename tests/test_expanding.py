@@ -25,7 +25,7 @@ import traceconv
 from tests.golden import ROOT
 from traceconv import cli, expanding, inputs, reading
 from traceconv.check._schemas import load_schema
-from traceconv.errors import InputError, UnrecognizedInput, UsageError
+from traceconv.errors import ImporterFailed, InputError, UnrecognizedInput, UsageError
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
@@ -269,6 +269,76 @@ def test_a_trace_made_of_recordings_that_are_there_is_not_taken(name: str, tmp_p
     assert traceconv.expand([runs]).left_out == {}
 
 
+def kineto(slices: int, **members: object) -> bytes:
+    """Return a recording of PyTorch with this many slices, and with more top-level members."""
+    recording = json.loads(KINETO.read_bytes())
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::conv2d", "pid": 7, "tid": 7, "ts": 100.0 + 4 * n, "dur": 2.5}
+        for n in range(slices)
+    ]
+    return json.dumps(recording | {"traceEvents": events} | members).encode()
+
+
+@pytest.mark.parametrize("slices", [2048, 4097, 20_000])
+@pytest.mark.parametrize("name", ["b.pftrace", "b.pftrace.gz", "b.json", "b.json.gz"])
+def test_a_large_trace_is_known_as_made_of_its_recording(name: str, slices: int, tmp_path: Path) -> None:
+    recording = kineto(slices)
+    runs = folder(tmp_path / "runs", {"a.json": recording})
+    traceconv.merge([runs / "a.json"], runs / name)
+    assert traceconv.expand([runs]).left_out == {f"{runs}/{name}": "traceconv made it of a.json"}
+    merged = traceconv.merge([runs]).trace
+    assert merged is not None
+    assert merged.counts()["slices"] == slices
+    # made of another recording of the same size
+    (runs / "a.json").write_bytes(recording.replace(b'"dur": 2.5', b'"dur": 3.5', 1))
+    assert traceconv.expand([runs]).left_out == {}
+
+
+@pytest.mark.parametrize("name", ["b.json", "b.json.gz"])
+def test_inputs_are_found_in_metadata_that_is_larger_than_the_head(name: str, tmp_path: Path) -> None:
+    large = {f"setting {n}": "x" * 1000 for n in range(1000)}
+    runs = folder(tmp_path / "runs", {"a.json": kineto(5000, settings=large)})
+    traceconv.merge([runs / "a.json"], runs / name)
+    assert traceconv.expand([runs]).left_out == {f"{runs}/{name}": "traceconv made it of a.json"}
+
+
+def test_the_inputs_of_a_trace_are_known_without_reading_its_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = folder(tmp_path / "runs", {"a.json": kineto(20_000)})
+    for name in ("b.pftrace", "c.json"):
+        traceconv.merge([runs / "a.json"], tmp_path / name)
+        os.rename(tmp_path / name, runs / name)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("an input was read")
+
+    monkeypatch.setattr(reading, "_read_one", refuse)
+    assert len(traceconv.expand([runs]).paths) == 1
+
+
+def test_the_start_of_an_input_is_read_whatever_its_end_adds(tmp_path: Path) -> None:
+    """Begins and ends become slices when the input is finished."""
+    runs = folder(tmp_path / "runs", {"a.json": kineto(20_000)})
+    traceconv.convert(runs / "a.json", runs / "b.pftrace")
+    trace = reading.read_start(reading.recognise(Source(runs / "b.pftrace")), 4096)
+    assert trace.counts()["slices"] >= 4096
+
+
+def test_a_bug_of_an_importer_is_told_where_forms_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = next((ROOT / "perf-data" / "several_events").glob("input.*"))
+    printed = Path(__file__).parent / "perf_script" / "several_events.txt"
+    runs = folder(tmp_path / "runs", {"perf.data": recorded.read_bytes(), "perf.txt": printed.read_bytes()})
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.delenv("TRACECONV_DEBUG", raising=False)
+    monkeypatch.setattr(reading, "_read_by", fail)
+    with pytest.raises(ImporterFailed, match="a bug"):
+        traceconv.expand([runs])
+
+
 def test_a_trace_is_taken_where_its_recordings_are_not_there(tmp_path: Path) -> None:
     log, other = ONEDNN.read_bytes(), KINETO.read_bytes()
     runs = folder(tmp_path / "runs", {"1/a.log": log, "2/a.log": log + log, "3/a.json": other})
@@ -305,14 +375,27 @@ def test_a_trace_is_taken_where_its_recording_was_changed(way: str, tmp_path: Pa
 def test_fingerprints_of_large_files(tmp_path: Path) -> None:
     path, data = tmp_path / "large", bytearray(os.urandom(5 << 20))
     found = set()
-    for place in (None, 0, 4 << 20, len(data) - 1):
+    for place in (None, 0, 100_000, 1 << 20, 4 << 20, len(data) - 1):
         if place is not None:
             data[place] ^= 1
         path.write_bytes(data)
         found.add(fingerprint(Source(path)))
     path.write_bytes(data[:-1])
     found.add(fingerprint(Source(path)))
-    assert len(found) == 5
+    assert len(found) == 7
+
+
+def test_each_byte_of_a_large_recording_counts(tmp_path: Path) -> None:
+    runs = folder(tmp_path / "runs", {"a.json": kineto(36_000)})
+    data = bytearray((runs / "a.json").read_bytes())
+    assert len(data) > 3 << 20
+    traceconv.convert(runs / "a.json", runs / "b.pftrace")
+    assert traceconv.expand([runs]).left_out == {f"{runs}/b.pftrace": "traceconv made it of a.json"}
+    for start in range(100_000, len(data), len(data) // 50):
+        place = data.find(b'"dur": 2.5', start)
+        changed = data[:place] + data[place:].replace(b"2.5", b"9.5", 1)
+        (runs / "a.json").write_bytes(changed)
+        assert traceconv.expand([runs]).left_out == {}
 
 
 def test_copies_in_other_folders_are_taken_once(tmp_path: Path) -> None:

@@ -14,13 +14,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from traceconv.errors import AmbiguousFormat, InputError, TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.errors import AmbiguousFormat, ImporterFailed, InputError, TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.same import digests, fingerprint
+from traceconv.io.same import digests, present
 from traceconv.io.source import Source
 from traceconv.reading import Recognised, read_start, recognise
-from traceconv.writers.metadata import stated_sources
+from traceconv.writers import writers
+from traceconv.writers.metadata import names_of_sources
 
 #: The errors for files of a folder that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
@@ -226,7 +227,7 @@ def _note_results(files: Sequence[Recording], sources: Sequence[Source], reasons
     made_of = {
         shown(one.path): stated for one in files if one.is_optional and one.found and (stated := _made_of(one.found))
     }
-    there = {fingerprint(source) for source in sources} if made_of else set()
+    there = present({one for stated in made_of.values() for one in stated}, sources)
     for path, stated in made_of.items():
         if stated.keys() <= there:
             reasons[path] = f"traceconv made it of {', '.join(map(os.path.basename, stated.values()))}"
@@ -237,8 +238,9 @@ def _made_of(recording: Recognised) -> dict[str, str]:
     if b"traceconv" not in recording.source.head().data:
         return {}
     try:
-        return stated_sources(read_start(recording, _FIRST_EVENTS).metadata)
-    except TraceconvError:
+        stated = (names_of_sources(writer.stated_sources(recording.source)) for writer in writers())
+        return next(filter(None, stated), {})
+    except InputError:
         return {}  # the error is raised when it is read
 
 
@@ -287,9 +289,15 @@ def _note_other_forms(found: Sequence[_Form], reasons: dict[str, str]) -> None:
 
 
 def _first_samples(recording: Recognised) -> set[_Sample]:
-    """Return the first samples of a file; empty if it cannot be read: then reading it as an input raises the error."""
+    """Return the first samples of a file; empty if it cannot be read: then reading it as an input raises the error.
+
+    Raises:
+        ImporterFailed: the importer has a bug.
+    """
     try:
         trace = read_start(recording, _FIRST_EVENTS)
+    except ImporterFailed:
+        raise
     except TraceconvError:
         return set()
     times, tracks = trace.samples.ts[:_FIRST_SAMPLES].tolist(), trace.samples.track[:_FIRST_SAMPLES].tolist()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from traceconv.io.source import CHUNK_BYTES, Source, unreadable
 
-#: The parts of a file in its fingerprint: of up to 1 MiB, all of it.
-_PARTS, _PART_BYTES = 16, 1 << 16
+#: The bytes of a file that are read at a time for its fingerprint.
+_PART_BYTES = 1 << 18
 
 
 def digests(sources: Sequence[Source]) -> list[bytes]:
@@ -36,9 +35,9 @@ def _digest(source: Source) -> bytes:
 
 
 def fingerprint(source: Source) -> str:
-    """Return the size of a file, as it is stored, and a checksum of evenly spread parts of it; "" for a stream.
+    """Return the size of a file, as it is stored, and a checksum of all its bytes; "" for a stream.
 
-    Copies of a file have the same one, whenever they were made. The cost does not grow with the size.
+    Copies of a file have the same one, whenever they were made.
 
     Raises:
         InputError: the file cannot be read.
@@ -47,10 +46,28 @@ def fingerprint(source: Source) -> str:
         return ""
     try:
         with source.path.open("rb", buffering=0) as file:
-            size, checksum = os.fstat(file.fileno()).st_size, 0
-            for part in range(_PARTS):
-                file.seek(max(part * _PART_BYTES, part * (size - _PART_BYTES) // (_PARTS - 1)))
-                checksum = zlib.crc32(file.read(_PART_BYTES), checksum)
+            size = checksum = 0
+            while data := file.read(_PART_BYTES):
+                size += len(data)
+                checksum = zlib.crc32(data, checksum)
     except OSError as error:
         raise unreadable(source.display, error) from None
     return f"{size}-{checksum:08x}"
+
+
+def present(fingerprints: Collection[str], sources: Sequence[Source]) -> set[str]:
+    """Return the fingerprints whose files are among the inputs. Only files of these sizes are read.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    sizes = {one.partition("-")[0] for one in fingerprints}
+    return {fingerprint(source) for source in sources if _stored_size(source) in sizes} & set(fingerprints)
+
+
+def _stored_size(source: Source) -> str:
+    """Return the size of a file, as it is stored, in bytes; "" for a stream."""
+    try:
+        return str(source.path.stat().st_size) if source.path is not None else ""
+    except OSError as error:
+        raise unreadable(source.display, error) from None

@@ -107,16 +107,17 @@ class Tables:
         self.added(1)
 
     def stop_at(self, rows: int) -> None:
-        """Make the tables raise `Enough` once they have this many rows."""
+        """Make the tables raise `Enough` when they have this many rows; once, so that they can be finished."""
         self._look_at = self._most_rows = rows
 
     def added(self, rows: int) -> None:
         """Count added rows, and spill columns if memory is short."""
         self._rows += rows
         if self._rows >= self._look_at:
-            if self._most_rows:
-                raise Enough
             self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
+            if self._most_rows:
+                self._most_rows = 0  # what is left is finished
+                raise Enough
             self._tell_size()
             self._spill_columns_if_short()
 

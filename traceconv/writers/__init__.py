@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol
 
 from msgspec import Struct
 
 from traceconv.errors import UsageError
 
 if TYPE_CHECKING:
+    from traceconv.io.source import Source
     from traceconv.model.trace import Trace
 
 
@@ -48,6 +49,17 @@ class Writer(Protocol):
 
     def notes(self, trace: Trace) -> list[str]:
         """Return sentences for the user about data that is in the file, but that Perfetto does not show."""
+
+    @staticmethod
+    def stated_sources(source: Source) -> Any:
+        """Return the `sources` of `recording_metadata` from a file of this writer; None for any other file.
+
+        It is read where `write` puts it, before the events; a file that another program rearranged may not have it
+        there.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
 
 
 def writers() -> Iterator[type[Writer]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from traceconv import __version__
@@ -23,15 +22,11 @@ def _described(source: SourceInfo) -> dict[str, Any]:
     return found | ({"fingerprint": source.fingerprint} if source.fingerprint else {})
 
 
-def stated_sources(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return the names of the inputs of a trace that traceconv wrote, by their fingerprints, from its metadata.
+def names_of_sources(sources: Any) -> dict[str, str]:
+    """Return the names of the inputs of a trace by their fingerprints, from the `sources` that its writer states.
 
-    It is empty for other traces, and if one of the inputs was a stream.
+    It is empty for any other value, and if one of the inputs was a stream.
     """
-    sources = metadata.get("traceconv.sources")
-    for name in ("metadata", "traceconv"):  # of Chrome JSON
-        metadata = inside if isinstance(inside := metadata.get(name), dict) else {}
-    sources = metadata.get("sources") if sources is None else sources
     if not isinstance(sources, list):
         return {}
     found = [(str(one.get("fingerprint", "")), str(one.get("name", ""))) for one in sources if isinstance(one, dict)]

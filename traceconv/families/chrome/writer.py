@@ -39,6 +39,8 @@ from traceconv.families.chrome._lines import (
     loadable,
     task_text,
 )
+from traceconv.io.outline import outline
+from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
 from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
@@ -51,6 +53,8 @@ from traceconv.writers.order import Windows
 U8 = npt.NDArray[np.uint8]
 
 _BLOCK = 16 * 1024
+#: The importer leaves out a larger value, too.
+_LARGEST_METADATA = 16 << 20
 _MAX_CHUNKS = 1 << 16
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
 _LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
@@ -79,6 +83,19 @@ class ChromeJson:
         samples = len(trace.samples.ts)
         unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
         return [unseen] if samples else []
+
+    @staticmethod
+    def stated_sources(source: Source) -> Any:
+        """Return the inputs that `metadata` before the events states. Raises InputError."""
+        members = source.head().json.members
+        size = HEAD_BYTES
+        while size < _LARGEST_METADATA and list(members.items())[-1:] == [("metadata", {})]:  # it is cut
+            size *= 4
+            with source.open() as stream:
+                members = outline(stream.read(size)).members
+        metadata = members.get("metadata")
+        own = metadata.get("traceconv") if isinstance(metadata, dict) else None
+        return own.get("sources") if isinstance(own, dict) else None
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
-from traceconv.families.common.wire_reader import Message
+from traceconv.families.common.wire_reader import Message, Value
+from traceconv.families.perfetto import _fields as proto
+
+#: The attribute with the inputs of a trace that traceconv wrote.
+SOURCES = "traceconv.sources"
 
 #: The names of the kinds of packets by their field, for messages.
 PACKET_KINDS = {
@@ -76,6 +82,18 @@ ABOUT = frozenset((33, 34, 35, 36, 46, 69, 72, 78, 82, 90, 109, 113, 124, 134, 1
 def attributes_of(message: Message) -> dict[str, Any]:
     """Read TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
     return {one.text(1): one.text(3) if 3 in one else one.signed(2) for one in map(Message, message.all(1))}
+
+
+def json_attribute(packets: Iterable[Value], name: str) -> Any:
+    """Return the value of an attribute that is JSON, from the first packet that has it; None if none has."""
+    for packet in packets:
+        try:
+            value = attributes_of(Message(packet).message(proto.ATTRIBUTES)).get(name)
+            if isinstance(value, str):
+                return json.loads(value)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def system_of(message: Message) -> dict[str, Any]:

@@ -11,20 +11,25 @@ import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
+from traceconv.families.perfetto._about import SOURCES, json_attribute
 from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.families.perfetto._inputs import attribute_of
 from traceconv.families.perfetto.view import VIEW, view_of
+from traceconv.io.packets import Readable, read_packets
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 from traceconv.writers.ids import Identity, groups_above, identities
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.view import window
 
+#: The packets of the head up to the attributes: the first one, the view, the attributes.
+_TO_ATTRIBUTES = 3
 _ROOT_UUID = 0
 _LONG_PATH = 1000
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
@@ -153,6 +158,11 @@ class Head:
         if track.kind is TrackKind.COUNTER:
             fields += wire.blob(proto.COUNTER, _unit(track.unit))
         return fields
+
+
+def stated_sources(trace: Readable) -> Any:
+    """Return the attribute with the inputs from the packets before the tracks of a trace; None if it is not there."""
+    return json_attribute(islice(read_packets(trace), _TO_ATTRIBUTES), SOURCES)
 
 
 def _start(trace: Trace) -> tuple[int, int]:

@@ -25,7 +25,7 @@ import msgspec
 
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.index import FORMATS
-from traceconv.families.perfetto._about import PACKET_KINDS
+from traceconv.families.perfetto._about import PACKET_KINDS, SOURCES
 from traceconv.families.perfetto._arranged import BETWEEN
 from traceconv.families.perfetto._inputs import INPUTS, restore
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
@@ -52,8 +52,8 @@ _NUMBERS |= {98: VARINT, 88: VARINT}
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
 #: The attributes that traceconv writes as JSON.
-_OWN_JSON = ("traceconv.sources", "alignment", "inputs", "traceconv.time_shift_ns", INPUTS)
-_SHIFT, _CLOCK, _SOURCES = "traceconv.time_shift_ns", "traceconv.clock", "traceconv.sources"
+_OWN_JSON = (SOURCES, "alignment", "inputs", "traceconv.time_shift_ns", INPUTS)
+_SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 
 
@@ -121,9 +121,9 @@ class Perfetto:
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
         self._set_clock(reader, info, out)
         out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS)})
-        out.info.marks = _own_marks(info.get(_SOURCES))
+        out.info.marks = _own_marks(info.get(SOURCES))
         if out.info.marks.is_output:
-            restore(info.get(_SOURCES), info.pop(INPUTS, None), out, reader.tracks.built)
+            restore(info.get(SOURCES), info.pop(INPUTS, None), out, reader.tracks.built)
 
     def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
         domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain

@@ -15,9 +15,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from traceconv.families.common.wire_reader import BadWire, Message, Value, scan
-from traceconv.families.perfetto import _fields as proto
-from traceconv.families.perfetto._about import attributes_of
+from traceconv.families.common.wire_reader import BadWire, Value, scan
+from traceconv.families.perfetto._about import json_attribute
 from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.model.trace import NO_TRACK, Layer, Trace, TrackKind
 from traceconv.writers.ids import Identity
@@ -120,13 +119,5 @@ def _stated(head: bytes) -> dict[str, Any]:
     packets: list[tuple[int, Value]] = []
     with suppress(BadWire):  # the head is cut inside a packet
         scan(head, packets)
-    for _, packet in packets:
-        try:
-            message = Message(packet)
-            value = attributes_of(message.message(proto.ATTRIBUTES)).get(VIEW)
-            view = json.loads(value) if isinstance(value, str) else None
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(view, dict):
-            return view
-    return {}
+    view = json_attribute((packet for _, packet in packets), VIEW)
+    return view if isinstance(view, dict) else {}

@@ -28,8 +28,9 @@ from traceconv import kernel
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto._annotations import Annotations, Interner, Interning, Limits
-from traceconv.families.perfetto._head import Head
+from traceconv.families.perfetto._head import Head, stated_sources
 from traceconv.families.perfetto._samples import SamplePackets, bounded_weights
+from traceconv.io.source import Source
 from traceconv.model.shown import as_shown
 from traceconv.model.trace import (
     I32,
@@ -73,6 +74,12 @@ class PerfettoProto:
             "add up to a total outside 0 to 2^64 - 1"
         )
         return [notes] if bounded else []
+
+    @staticmethod
+    def stated_sources(source: Source) -> Any:
+        """Return the inputs that the head of a file states. Raises InputError."""
+        with source.open() as stream:
+            return stated_sources(stream)
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
