@@ -418,6 +418,22 @@ def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queu
     assert [row[1:9] for row in own.rows] == [row[1:9] for row in section.rows]
 
 
+def test_devices_inside_a_process_without_a_pid_stay_apart(tmp_path: Path) -> None:
+    """The writer puts devices into the only process, which in the .pftrace is a track like others."""
+    path, own = tmp_path / "input.json", tmp_path / "own.pftrace"
+    document = json.loads((ROOT / "tensorflow-profiler" / "device" / "input.json").read_text(encoding="utf-8"))
+    first = [one for one in document["traceEvents"] if one]
+    (pid,) = {one["pid"] for one in first if "/device:GPU:0" in str(one.get("args"))}
+    second = json.loads(
+        json.dumps([one | {"pid": pid + 1} for one in first if one["pid"] == pid]).replace("GPU:0", "GPU:1")
+    )
+    path.write_text(json.dumps(document | {"traceEvents": first + second}), encoding="utf-8")
+    convert(path, own)
+    rows = [device(SliceTable(read(one)))[0].rows for one in (path, own)]
+    assert [row[0] for row in rows[0]] == ["/device:GPU:0", "/device:GPU:1"]
+    assert [row[1:9] for row in rows[1]] == [row[1:9] for row in rows[0]]
+
+
 def test_processes_without_a_name_are_said_to_be_processes() -> None:
     section = device(SliceTable(read(ROOT / "nvprof-text" / "gpu-trace" / "input.log")))[0]
     assert section.records()[0]["device"] == "process 9319 / GPU 0: Tesla T4"

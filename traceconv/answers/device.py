@@ -6,6 +6,7 @@ to.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -138,10 +139,17 @@ def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:
 
 
 def _device_of(table: SliceTable, queue: int) -> int:
-    """Return the outermost track around a queue that is not a process of the system: a device can be drawn as one."""
+    """Return the track of the device of a queue.
+
+    It is the innermost one from which on the path of the queue is that of a device, as its format declares. Without
+    one, it is the outermost track that is not a process of the system: a device can be drawn as one.
+    """
     tracks = table.trace.tracks
-    parent = tracks[queue].parent
+    marks, path = table.trace.sources[tracks[queue].source].marks.devices, table.path(queue)
+    parent, is_work = tracks[queue].parent, re.compile(marks.queues).fullmatch if marks else None
     while parent != NO_TRACK and not (tracks[parent].kind is TrackKind.PROCESS and tracks[parent].pid is not None):
+        if is_work and is_work(path.removeprefix(table.path(parent)).removeprefix(" / ")):
+            break
         queue, parent = parent, tracks[parent].parent
     return queue
 
