@@ -189,7 +189,6 @@ def test_the_interval_holds_the_truth(ahead: int, within: int, tmp_path: Path) -
     """What collectives leave open of two clocks; they have the instant inside at which all were there."""
     traces = [read(path) for path in gloo(tmp_path, ahead, "node8")]
     found = match_collectives(traces, align(traces, policy=Policy(estimate=False)))
-    assert found is not None
     one, other = (found.occurrences.where(found.occurrences.rank == rank) for rank in (0, 1))
     least, most = int(np.max(one.start - other.end)), int(np.min(one.end - other.start))
     assert least <= -ahead <= most
@@ -270,9 +269,7 @@ def job(
 
 
 def matched(traces: list[Trace]) -> Matched:
-    found = match_collectives(traces, align(traces))
-    assert found is not None
-    return found
+    return match_collectives(traces, align(traces))
 
 
 def checked(traces: list[Trace]) -> Causality:

@@ -19,13 +19,16 @@ from hypothesis import strategies as st
 
 import traceconv
 from tests.align.test_hosts import SECOND
-from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, kernel
+from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, by, kernel
 from tests.benchmarks.ranks import Scene, judged, write_job
 from tests.golden import ROOT
 from traceconv.align.collectives import Occurrences
 from traceconv.answers.ranks import shown_ranks, waits
 from traceconv.answers.section import Section
 
+NOT_KNOWN = (
+    "who waits for whom is not known: no two ranks recorded collectives of a known group in which all wait for all"
+)
 #: A wall clock that is 9 ms ahead, when the others are at `BASE`.
 AHEAD = BASE + 9 * MS
 SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
@@ -182,6 +185,31 @@ def test_ranks_of_one_host_beside_another_one_are_comparable(tmp_path: Path) -> 
     assert (row["last_rank"], row["lead_ns"]) == (2, MS)
 
 
+@pytest.mark.parametrize("seq", [{}, {"Seq": 7}])
+def test_collectives_in_which_not_all_wait_are_counted_in_a_note(seq: Json, tmp_path: Path) -> None:
+    """Their groups are known: this is not the reason."""
+
+    def events(*names: tuple[str, str]) -> list[Json]:
+        args = ({**SIZES, **GROUP, **seq, **by(*name)} for name in names)
+        return [kernel(n * MS, MS // 2, **one) for n, one in enumerate(args)]
+
+    parts = ("all_to_allv", "SendRecv")
+    only = write(tmp_path, {rank: events(("broadcast", "Broadcast_RING_LL"), parts) for rank in (0, 1)})
+    why = "not counted, since not every rank is known to wait for all others: "
+    notes = tables(*only)["ranks"].notes
+    assert notes[1:] == [f"{why}2 records of all_to_allv, 2 records of broadcast", NOT_KNOWN]
+    both = events(("allreduce", "AllReduce_Sum"), parts, ("send", "SendRecv"), ("new", "Generic_1"))
+    notes = tables(*write(tmp_path, {0: both, 1: both}))["ranks"].notes
+    assert f"{why}2 records of all_to_allv, 2 records of new, 2 records of send" in notes
+    assert NOT_KNOWN not in notes
+
+
+def test_collectives_that_state_nothing_beside_others_are_of_no_known_group(tmp_path: Path) -> None:
+    both = [collective(0, MS, 1), kernel(2 * MS, MS)]
+    notes = tables(*write(tmp_path, {0: both, 1: both}))["ranks"].notes
+    assert "not matched: 2 records of collectives without their group" in notes
+
+
 def test_one_rank_alone_is_said(tmp_path: Path) -> None:
     (section,) = tables(GLOO[0]).values()
     assert not section.rows
@@ -201,7 +229,7 @@ def test_ranks_without_collectives_have_steps_and_no_zeros(tmp_path: Path) -> No
     assert (zero["step_p50_ns"], one["step_p50_ns"], one["step_max_ns"]) == (200 * US, 300 * US, 400 * US)
     assert {row[key] for row in (zero, one) for key in ("collectives", "last", "caused_ns", "suffered_share")} == {None}
     notes = found["ranks"].notes
-    assert "no two ranks recorded collectives whose group is known: who waits for whom is not known" in notes
+    assert NOT_KNOWN in notes
     assert found["collectives"].notes == ["no records of different ranks are certain to be of one collective"]
     assert "no input states how many ranks the job has: whether some are missing is not known" in notes
     assert not found["collectives"].rows

@@ -59,7 +59,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
         from traceconv.align.ranks import check_of_ranks
 
         matched = match_collectives(traces, alignment)
-        checks += check_of_ranks(traces, alignment, matched) if matched else []
+        checks += check_of_ranks(traces, alignment, matched) if not matched.is_empty else []
     return Causality(tuple(checks), matched)
 
 

@@ -45,6 +45,11 @@ class Matched:
     one_sided: Occurrences
 
     @property
+    def is_empty(self) -> bool:
+        """Whether fewer than two ranks recorded collectives that can be compared."""
+        return not self.ranks and not len(self.one_sided.row)
+
+    @property
     def checked(self) -> Occurrences:
         """All records that can be checked for whether they can have happened as drawn."""
         return joined_numbers(self.occurrences, self.one_sided)
@@ -55,8 +60,8 @@ class Matched:
         return len(self.unmatched.row)
 
 
-def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched | None:
-    """Match the collectives of inputs of different ranks; return None if fewer than two ranks have any.
+def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched:
+    """Match the collectives of inputs of different ranks; none, with their terms, if fewer than two ranks have any.
 
     Args:
         traces: the inputs.
@@ -64,12 +69,14 @@ def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched 
     """
     terms = Terms()
     seen = recorded_collectives(traces, alignment.maps, terms, alignment.repeats)
+    nothing = Occurrences.none()
+    none = Matched(nothing, (), nothing, terms, (), nothing)
     if seen is None:
-        return None
+        return none
     one_sided = one_sided_collectives(seen)
     seen = seen.where(seen.side == Side.BOTH)
     if len(np.unique(seen.rank)) < 2 and not len(one_sided.row):
-        return None
+        return none
     hosts = alignment.apart
     host_of = np.array([hosts.index(host) for host in hosts], np.int64)
     ordered = ordered_collectives(seen, host_of[seen.input], drawn=True)

@@ -10,7 +10,7 @@ entry are compared.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from itertools import compress, count
@@ -63,6 +63,11 @@ class Occurrences:
         """Concatenate the records of several tables."""
         columns = ([getattr(one, column.name) for one in several] for column in fields(Occurrences))
         return Occurrences(*map(np.concatenate, columns))
+
+    @staticmethod
+    def none() -> Occurrences:
+        """Return no records."""
+        return Occurrences(*[np.zeros(0, np.int64)] * len(fields(Occurrences)))
 
     def where(self, chosen: Any) -> Occurrences:
         """Return the records chosen by a mask or by rows."""
@@ -133,6 +138,7 @@ class Terms:
         members: the ranks of each group by its number.
         of_unknown_group: for each input the number of its collectives without a known group.
         untimed: for each input the number of its collectives whose duration was not recorded.
+        not_for_all: for each input how often each operation occurs in which not every rank is known to wait for all.
     """
 
     kinds: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
@@ -141,6 +147,7 @@ class Terms:
     members: dict[int, Group] = field(default_factory=dict)
     of_unknown_group: dict[int, int] = field(default_factory=dict)
     untimed: dict[int, int] = field(default_factory=dict)
+    not_for_all: dict[int, Counter[str]] = field(default_factory=dict)
 
 
 def recorded_collectives(
@@ -184,7 +191,10 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
     stated = stated_collectives(trace)
     size = trace.sources[0].world_size  # ranks with another size of the job are of another job
     keys = _groups(set(stated.groups), declared.groups, rank)
-    terms.of_unknown_group[index] = sum(1 for one in stated.each if stated.groups[one.group].ranks is None)
+    terms.of_unknown_group[index] = stated.without_group + sum(
+        1 for one in stated.each if stated.groups[one.group].ranks is None
+    )
+    terms.not_for_all[index] = stated.not_for_all
     chosen = [one for one in stated.each if stated.groups[one.group] in keys]
     # The root distinguishes broadcasts of one group, sender and receiver distinguish messages.
     groups = {(one.group, one.ends): terms.groups[size, keys[stated.groups[one.group]], one.ends] for one in chosen}

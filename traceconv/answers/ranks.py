@@ -19,7 +19,7 @@ import numpy.typing as npt
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
-from traceconv.io.shown import quantity
+from traceconv.io.shown import one_line, quantity
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
 
@@ -60,6 +60,9 @@ _COLLECTIVES = (
     Column("missing", "missing", Unit.TEXT, detail=True),
 )
 _NO_COLLECTIVE = "no records of different ranks are certain to be of one collective"
+_NOT_KNOWN = (
+    "who waits for whom is not known: no two ranks recorded collectives of a known group in which all wait for all"
+)
 _HOSTS = (
     Column("host", "host", Unit.TEXT),
     Column("ranks", "ranks", Unit.TEXT),
@@ -351,12 +354,20 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
     if silent:
         found.append(f"no rank is stated by {_named(silent)}")
     if matched is None or judged is None:
-        return [*found, "no two ranks recorded collectives whose group is known: who waits for whom is not known"]
+        return [*found, _NOT_KNOWN]
+    of_kind = sum(matched.terms.not_for_all.values(), Counter[str]())
+    if of_kind:
+        counts = _named(
+            [f"{quantity(count, 'records')} of {one_line(kind)}" for kind, count in sorted(of_kind.items())]
+        )
+        found.append(f"not counted, since not every rank is known to wait for all others: {counts}")
     untold = [
         source.name for number, source in enumerate(sources) if source.rank is not None and number not in judged.inputs
     ]
-    if untold:
-        found.append(f"no collectives of a known group are recorded by {_named(untold)}")
+    if len(matched.ranks) < 2:
+        found.append(_NOT_KNOWN)
+    elif untold:
+        found.append(f"no collectives of a known group in which all wait for all are recorded by {_named(untold)}")
     of_unknown = sum(matched.terms.of_unknown_group.values())
     if of_unknown:
         found.append(f"not matched: {quantity(of_unknown, 'records')} of collectives without their group")

@@ -45,9 +45,6 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
 def _pairs(traces: Sequence[Trace], alignment: Alignment) -> tuple[I64, I64, int]:
     """Return the rows of the slices that flows start at and end at, and the number of collectives."""
     matched = match_collectives(traces, alignment)
-    if matched is None:
-        nothing = np.zeros(0, np.int64)
-        return nothing, nothing, 0
     seen = matched.occurrences
     clock = np.array(alignment.related, np.int64)[seen.input]
     first, last = np.full((2, len(clock)), [[len(traces)], [-1]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 18
 #: Larger numbers are not sequence numbers.
 _MOST = 2**62
+#: The operation of slices that do not state it.
+_UNKNOWN = "an unknown operation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,14 @@ class StatedCollectives:
     Attributes:
         each: the collectives with a known operation.
         groups: the distinct groups of all declared collectives.
+        without_group: the number of those that state nothing beside others that do.
+        not_for_all: how often each operation occurs in which not every rank is known to wait for all others.
     """
 
     each: list[StatedCollective]
     groups: list[GroupStated]
+    without_group: int = 0
+    not_for_all: Counter[str] = field(default_factory=Counter)
 
 
 def stated_collectives(trace: Trace) -> StatedCollectives:
@@ -99,10 +105,13 @@ def stated_collectives(trace: Trace) -> StatedCollectives:
     if declared is None:
         return StatedCollectives([], [])
     groups: dict[GroupStated, int] = {}
-    found = [one for one in _stated(trace, declared, groups) if one.kind]
+    every = list(_stated(trace, declared, groups))
+    found = [one for one, counts in every if counts]
+    without_group = sum(not one.kind for one, _ in every)
+    not_for_all = Counter(one.kind for one, counts in every if one.kind and (not counts or one.side != Side.BOTH))
     often = Counter((one.group, one.kind, one.seq) for one in found)
     each = [replace(one, seq=-1) if often[one.group, one.kind, one.seq] > 1 else one for one in found]
-    return StatedCollectives(_with_messages_numbered(each), list(groups))
+    return StatedCollectives(_with_messages_numbered(each), list(groups), without_group, not_for_all)
 
 
 def _with_messages_numbered(each: Sequence[StatedCollective]) -> list[StatedCollective]:
@@ -137,10 +146,12 @@ def _rows(trace: Trace, declared: Iterable[tuple[int, int]]) -> I64:
     return np.concatenate(found)
 
 
-def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int]) -> Iterator[StatedCollective]:
-    """Yield the collective of each declared slice, and number the groups.
+def _stated(
+    trace: Trace, declared: Collectives, groups: dict[GroupStated, int]
+) -> Iterator[tuple[StatedCollective, bool]]:
+    """Yield the collective of each declared slice, with whether it is known who waits for whom; number the groups.
 
-    If some slices of a category state their group, the group of those that do not is unknown.
+    If some slices of a category state their group, the group of those that do not is unknown: they get no operation.
     """
     rows = _rows(trace, declared.kinds)
     slices, args = trace.slices, _members(trace, rows, declared.args)
@@ -151,7 +162,7 @@ def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int])
     roots = _roots(trace, declared) if declared.calls and any(kind in ONE_SIDED for kind in kinds) else {}
     number_of: dict[str, int] = {}
     for row, name, category, kind, one in zip(rows.tolist(), names, categories, kinds, args, strict=True):
-        silent = category in telling and not _tells(one)
+        silent = untold = category in telling and not _tells(one)
         key = " ".join(str(one.get(part, "")) for part in ("ranks", "group", "about", "group_size"))
         if key not in number_of:
             number_of[key] = groups.setdefault(_group(one, declared), len(groups))
@@ -160,7 +171,8 @@ def _stated(trace: Trace, declared: Collectives, groups: dict[GroupStated, int])
         silent |= kind in ONE_SIDED and _group(one, declared).ranks is None
         side, ends = _ends(kind, one, roots, trace.sources[0].rank)
         silent |= kind in ONE_SIDED and not ends
-        yield StatedCollective(row, "" if silent else kind, number_of[key], sizes, number, side, ends)
+        shown = "" if untold else kind or str(one.get("kind") or _UNKNOWN)
+        yield StatedCollective(row, shown, number_of[key], sizes, number, side, ends), bool(kind) and not silent
 
 
 def _kind(declared: Collectives, code: tuple[int, int], args: Mapping[str, Any]) -> str:
