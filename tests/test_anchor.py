@@ -389,12 +389,19 @@ def test_how_mentions_it() -> None:
 # -- traceconv clocks -------------------------------------------------------------------------------------------------
 
 
+def test_clocks_says_that_an_option_gives_the_zero() -> None:
+    alone = GOLDEN / "alone" / "input.json"
+    result = run("clocks", alone, "--offset", "input.json=5s")
+    assert "given by an option" in result.stdout, result.output
+    assert "given by an option" not in run("clocks", alone).stdout
+
+
 def test_clocks_says_what_relates_files() -> None:
     kineto = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
     onednn = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
     result = run("clocks", kineto, onednn, GOLDEN / "alone" / "input.json")
     assert result.exit_code == 0, result.output
-    assert "PyTorch profiler time  given by an offset" in result.stdout
+    assert "PyTorch profiler time  stated by the file" in result.stdout
     assert "(CLOCK_BOOTTIME)" in result.stdout
     assert "and input.log: related by baseTimeNanoseconds" in result.stdout
 

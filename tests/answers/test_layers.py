@@ -9,6 +9,7 @@ import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,11 +36,12 @@ from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
 from traceconv.families.perf._tracks import PERF_CLOCK
-from traceconv.families.perfetto._inputs import restore
+from traceconv.families.perfetto._inputs import restore, stated_inputs
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import CountMarks, FormatMarks, LaunchMarks
+from traceconv.model.placing import Placing, unshared
 from traceconv.model.trace import Layer, Slices, SourceInfo, Trace, TrackKind
 
 END = 40
@@ -339,15 +341,121 @@ def test_events_without_periods_have_none_in_a_trace_that_was_written_before(tmp
     assert kinds == [{"cycles": Kind.PERIODS, "faults": Kind.SAMPLES}] * 2
 
 
+LAYERS = ROOT.parent / "tests" / "data" / "layers"
+
+
+def layers_in(*files: Path, **options: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    (section,) = traceconv.report(list(files), Questions(["layers"]), **options)
+    return [{**row} for row in section.records()], section.notes
+
+
+@pytest.mark.parametrize("runtime", ["torch", "mxnet"])
+def test_outputs_of_outputs_answer_like_the_inputs(runtime: str, tmp_path: Path) -> None:
+    inputs = [LAYERS / runtime / "profile.json.gz", LAYERS / runtime / "perf.data.gz"]
+    rows, notes = layers_in(*inputs)
+    assert any(row["uncertain_samples"] for row in rows)
+    written = [tmp_path / f"{number}.pftrace" for number in range(4)]
+    traceconv.merge(inputs, written[0])
+    for before, output in pairwise(written):
+        traceconv.convert(before, output)
+        assert layers_in(output) == (rows, notes)
+    columns = {column.name: column.unit for column in traceconv.report([written[3]], Questions(["layers"]))[0].columns}
+    assert columns["cpu-clock"] is Unit.NS
+
+
+def test_an_output_keeps_its_bounds_beside_other_files(tmp_path: Path) -> None:
+    """Also if nothing bounds the offset of the other file."""
+    inputs = [LAYERS / "torch" / "profile.json.gz", LAYERS / "torch" / "perf.data.gz"]
+    rows, _ = layers_in(*inputs)
+    traceconv.merge(inputs, tmp_path / "a.pftrace")
+    log = tmp_path / "b.json"
+    log.write_text('{"traceEvents": [{"ph": "i", "name": "x", "pid": 3, "tid": 3, "ts": 5}]}', encoding="utf-8")
+    other = traceconv.Input(log, offset_ns=1_795_652_761 * 10**9)
+    traceconv.merge([tmp_path / "a.pftrace", other], tmp_path / "ab.pftrace")
+    assert layers_in(tmp_path / "a.pftrace", other)[0] == rows
+    assert layers_in(tmp_path / "ab.pftrace")[0] == rows
+    traceconv.convert(tmp_path / "ab.pftrace", tmp_path / "abc.pftrace")
+    assert layers_in(tmp_path / "abc.pftrace")[0] == rows
+
+
+def test_placings_between_two_inputs() -> None:
+    """What two inputs share does not count: the output that holds both."""
+    output, a, b, c = (Placing(bound) for bound in (100, 3, 4, 5))
+    assert unshared((a, output), (b, output)) == [a, b]
+    assert unshared((a, output), (c,)) == [a, output, c]
+
+
+def test_bounds_that_a_file_does_not_state_are_not_known(tmp_path: Path) -> None:
+    """Chrome JSON states none, and other tools merge files without stating any."""
+    inputs = [LAYERS / "torch" / "profile.json.gz", LAYERS / "torch" / "perf.data.gz"]
+    traceconv.merge(inputs, tmp_path / "out.json")
+    rows, notes = layers_in(tmp_path / "out.json")
+    assert sum(row["samples"] for row in rows) == 9919
+    assert {row["uncertain_samples"] for row in rows} == {None}
+    assert any(note.startswith("± samples: not known") for note in notes)
+
+
+@pytest.mark.parametrize("alignment", [None, 7, [7], [{"file": "b", "bound_ns": "x"}], [{"file": "c", "bound_ns": 1}]])
+def test_a_missing_or_damaged_alignment_bounds_nothing(alignment: Any) -> None:
+    (one,) = stated_inputs([{"name": "b", "format": "perf-script"}], None, alignment)
+    assert [step.bound_ns for step in one.placings] == [None]
+
+
+@pytest.mark.parametrize("placed", [7, [], [3], [True], [-1], ["0"]])
+def test_damaged_placings_bound_nothing(placed: Any) -> None:
+    attribute = {"sources": [{"name": "b", "format": "perf-script", "placed": placed}], "placings": [[5, "", ""]]}
+    (one,) = stated_inputs([], attribute, None)
+    assert [step.bound_ns for step in one.placings] == [None]
+
+
 @pytest.mark.parametrize(
-    "attribute", [[], {"sources": 1}, {"sources": [7], "tracks": {"9": [1], "0": [{}], "x": 3}}, {"unknown": [-1]}]
+    ("attribute", "damaged"),
+    [
+        (None, 0),
+        ([], 1),
+        ({"sources": 1}, 0),
+        ({"sources": [7], "tracks": {"9": [1], "0": [{}], "x": 3}}, 2),
+        ({"tracks": {"9" * 5000: [1], "²": [1]}}, 2),
+        ({"tracks": 7}, 1),
+        ({"unknown": [-1]}, 0),
+    ],
 )
-def test_a_damaged_attribute_is_as_good_as_none(attribute: Any, tmp_path: Path) -> None:
+def test_a_damaged_attribute_is_as_good_as_none(attribute: Any, damaged: int) -> None:
     out = Builder(SourceInfo("a", "perfetto"), PERF_CLOCK)
     track = out.tracks.process("p", pid=7)
-    restore([{"name": "b", "format": "perf-script"}], attribute, out, {1: track}.get)
+    out.info.stated = stated_inputs([{"name": "b", "format": "perf-script"}], attribute, None)
+    restore(attribute, out, {1: track}.get)
     assert [one.name for one in out.info.stated] == ["b"]
     assert (out.tracks[track].stated, out.tracks[track].pid) == (0, 7)
+    assert sum(entry.count for entry in out.info.diagnostics) == damaged
+
+
+def test_samples_whose_process_can_be_one_of_several_are_said_to_be(tmp_path: Path) -> None:
+    """The profile of MXNet states no pid: with layers of another process, nothing tells which one was sampled."""
+    inputs = [LAYERS / "mxnet" / "profile.json.gz", LAYERS / "mxnet" / "perf.data.gz"]
+    other = tmp_path / "b.json"
+    event = {"ph": "X", "name": "x", "pid": 1, "tid": 1, "ts": 5, "dur": 5}
+    other.write_text(json.dumps({"traceEvents": [event]}), encoding="utf-8")
+    offset = traceconv.Input(other, offset_ns=1_795_652_768 * 10**9)
+    for constraints in (Constraints(), Constraints(same_machine=True)):
+        _, notes = layers_in(*inputs, offset, constraints=constraints)
+        why = "it is not known which of 2 processes with layers they are from, if any: profile.json.gz states no pid"
+        assert f"3838 of 3838 samples are in no layer: {why}" in notes
+
+
+@pytest.mark.parametrize("said", [False, True])
+def test_same_machine_is_only_advised_where_it_helps(said: bool, tmp_path: Path) -> None:
+    """Two files of one pid and no host: the option joins their processes."""
+    (tmp_path / "b.script.txt").write_text("python 7/7 1790000000.000001: 9 cycles: 1 f (a)\n" * 2, encoding="utf-8")
+    event = {"ph": "X", "name": "x", "pid": 7, "tid": 7, "ts": US_2026, "dur": 9}
+    (tmp_path / "a.json").write_text(json.dumps({"traceEvents": [event]}), encoding="utf-8")
+    inputs = [
+        traceconv.Input(tmp_path / "a.json", offset_ns=0),
+        traceconv.Input(tmp_path / "b.script.txt", offset_ns=0),
+    ]
+    _, notes = layers_in(*inputs, constraints=Constraints(same_machine=said))
+    assert any("--same-machine" in note for note in notes) != said
+    assert any("samples are in no layer" in note for note in notes)
 
 
 def counted_in_slices(trace: Trace) -> Counter[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, count
@@ -27,7 +28,7 @@ from traceconv.answers.layer_sums import (
     slice_counts,
 )
 from traceconv.answers.operations import combined, in_order, key_of, sorted_by
-from traceconv.answers.owners import Owners, Pool
+from traceconv.answers.owners import Outside, Owners, Pool
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
 from traceconv.answers.stated import by_stated_inputs
@@ -433,18 +434,10 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     found = []
     count = len(sampled.rows)
     if count:
-        none, foreign = cells["samples"][-1], int(np.count_nonzero(sampled.line == NONE))
-        text = f"{none} of {count} samples are in no layer"
-        why = "their processes have no layers (if these are one machine under two names: --same-machine)"
-        if not foreign:
-            found.append(f"{text}: no layer was running at their time")
-        elif none == foreign:
-            found.append(f"{text}: {why}")
-        else:
-            found.append(f"{text}: at the time of {none - foreign} no layer was running; of {foreign}, {why}")
+        found.append(f"{cells['samples'][-1]} of {count} samples are in no layer: {_why_in_none(sums, sampled, cells)}")
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
-            found.append(f"{called}: not known, since the clock bound between the inputs is not known")
+            found.append(f"{called}: not known, since the clock bound between samples and layers is not known")
         else:
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
             share = f"{100 * shares[(len(shares) - 1) // 2]:.1f} %" if shares else ""
@@ -459,6 +452,30 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     if sums.shared:
         found.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
     return found + _notes_of_intervals(sums.owners)
+
+
+def _why_in_none(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> str:
+    """Return the reasons why samples are in no layer, with the number of samples of each if there are several."""
+    owners, tracks = sums.owners, sums.owners.table.trace.samples.track[sampled.rows]
+    foreign = tracks[sampled.line == NONE]
+    idle = cells["samples"][-1] - len(foreign)
+    counts, renamed = Counter[Outside](), False
+    for track in np.unique(foreign).tolist():
+        counts[why := owners.outside(track)] += int(np.count_nonzero(foreign == track))
+        renamed |= why is Outside.NO_LAYERS and owners.can_be_renamed(track)
+    reasons = (
+        []
+        if counts and not idle
+        else [("at the time of {} no layer was running", "no layer was running at their time", idle)]
+    )
+    for why in Outside:
+        words = why.value.format(processes=owners.processes, file=owners.without_pid)
+        if why is Outside.NO_LAYERS and renamed and not owners.table.trace.one_machine:
+            words += " (if these are one machine under two names: --same-machine)"
+        reasons += [(f"of {{}}, {words}", words, counts[why])] if counts[why] else []
+    if len(reasons) == 1:
+        return reasons[0][1]
+    return "; ".join(several.format(number) for several, _, number in reasons)
 
 
 def _notes_of_intervals(owners: Owners) -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,19 +14,19 @@ import numpy.typing as npt
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
 from traceconv.answers.launches import work_of
 from traceconv.answers.tables import Rows, SliceTable
-from traceconv.model.clocks import Verdict
+from traceconv.model.placing import Placing, unshared
+from traceconv.model.stated import placings_of
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
 
 Pool = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """The placement of an input: its bound (ns, None if not known), clock and host."""
+class Outside(enum.Enum):
+    """Why events belong to no thread with layers."""
 
-    bound_ns: int | None
-    apart: bool
-    host: str
+    NO_LAYERS = "their processes have no layers"
+    UNKNOWN = "it is not known which of {processes} processes with layers they are from, if any: {file} states no pid"
+    UNRELATED = "their input is not aligned with the layers, or of another host"
 
 
 @dataclass(frozen=True)
@@ -144,19 +144,56 @@ class Owners:
         the threads with layers of the process; those without a process to all threads with layers. Never to another
         host, or to layers that are not on the same clock.
         """
+        candidates, is_own = self._candidates(track)
+        return self._related(source, candidates), is_own
+
+    def _candidates(self, track: int) -> tuple[Pool, bool]:
+        """Return what `pool` returns, also if the clock or the host differs."""
         line_of, _, _ = self._lines
         tracks = self.table.trace.tracks
         while track != NO_TRACK and tracks[track].kind is TrackKind.COUNTER:
             track = tracks[track].parent
         thread = NO_TRACK if track == NO_TRACK else self._thread_above(track)
         if thread != NO_TRACK and line_of[thread] != NONE:
-            return self._related(source, (int(line_of[thread]),)), True
+            return (int(line_of[thread]),), True
         process = NO_TRACK if track == NO_TRACK else self.table.process_of(track)
         if process in self._of_process:
-            return self._related(source, self._of_process[process]), False
+            return self._of_process[process], False
         if process == NO_TRACK or tracks[process].kind is not TrackKind.PROCESS:
-            return self._related(source, tuple(range(len(self.timelines)))), False
-        return self._related(source, self._guessed(track, process)), False
+            return tuple(range(len(self.timelines))), False
+        return self._guessed(track, process), False
+
+    def outside(self, track: int) -> Outside:
+        """Return why the samples of a track that have no timeline belong to no thread with layers."""
+        if self._candidates(track)[0]:
+            return Outside.UNRELATED
+        return Outside.UNKNOWN if len(self._of_process) > 1 and self.without_pid else Outside.NO_LAYERS
+
+    @property
+    def processes(self) -> int:
+        """The number of processes with layers."""
+        return len(self._of_process)
+
+    @cached_property
+    def without_pid(self) -> str:
+        """The first input with layers in a process whose pid it does not state; "" if there is none."""
+        trace = self.table.trace
+        found = (trace.tracks[process] for process in self._of_process if trace.tracks[process].pid is None)
+        return next((trace.sources[track.source].name for track in found), "")
+
+    def can_be_renamed(self, track: int) -> bool:
+        """Return whether another file has layers with the pid or tid of a track: under another name of the machine."""
+        trace = self.table.trace
+        process = self.table.process_of(track)
+        mine, placings = (trace.tracks[process].pid, trace.tracks[track].tid), self._placings
+        own = trace.tracks[track].source
+        for at in self._lines[1]:
+            thread, above = trace.tracks[at], trace.tracks[self.table.process_of(at)]
+            if any(a is not None and a == b for a, b in zip(mine, (above.pid, thread.tid), strict=True)) and (
+                thread.source != own and not set(placings[thread.source]) & set(placings[own])
+            ):
+                return True
+        return False
 
     def counted(self, counter: int) -> tuple[Pool, bool]:
         """Return the timelines for counts of intervals, and whether a thread or process is named.
@@ -240,20 +277,9 @@ class Owners:
     # -- how certain it is ------------------------------------------------------------------------------------------
 
     @cached_property
-    def _placed(self) -> list[_Placed]:
-        """Return the placement of each input."""
-        trace = self.table.trace
-        lines: dict[str, list[dict[str, Any]]] = {}
-        for line in trace.metadata.get("alignment", []):
-            lines.setdefault(line["file"], []).append(line)
-        found = []
-        for source in trace.sources:
-            own = lines.get(source.name, [])
-            bounds = [line["bound_ns"] for line in own]
-            bound = None if not bounds or None in bounds else max(bounds)
-            apart = any(line["verdict"] == Verdict.SEPARATE for line in own)
-            found.append(_Placed(bound, apart, next((line.get("host", "") for line in own), "")))
-        return found
+    def _placings(self) -> list[tuple[Placing, ...]]:
+        """Return how each input was placed."""
+        return placings_of(self.table.trace)
 
     def _related(self, source: int, pool: Pool) -> Pool:
         """Return the timelines of a pool with the clock and the host of an input, without synthetic times."""
@@ -268,21 +294,26 @@ class Owners:
         )
 
     def _is_related(self, one: int, other: int) -> bool:
-        a, b = self._placed[one], self._placed[other]
-        return one == other or not (a.apart or b.apart or (a.host and b.host and a.host != b.host))
+        steps = unshared(self._placings[one], self._placings[other])
+        return one == other or not (
+            any(step.apart for step in steps) or len({*(step.host for step in steps)} - {""}) > 1
+        )
 
     def bound(self, sources: Iterable[int], line: int) -> int | None:
         """Return the uncertainty of events of one of the inputs on a timeline, ns; None if not known.
 
-        An output of traceconv is one input: it does not state the original input of an event.
+        It is 0 within one input, but not known if that can hold several: a file that traceconv or any tool wrote.
         """
         most = 0
         for one in sources:
-            if self.table.trace.sources[one].marks.is_output:
+            source = self.table.trace.sources[one]
+            if one in self._lines[2][line] and (source.written or source.marks.any_tool):
                 return None
             for other in self._lines[2][line] - {one}:
-                bounds = self._placed[one].bound_ns, self._placed[other].bound_ns
-                if bounds[0] is None or bounds[1] is None:
-                    return None
-                most = max(most, bounds[0] + bounds[1])
+                total = 0
+                for step in unshared(self._placings[one], self._placings[other]):
+                    if step.bound_ns is None:
+                        return None
+                    total += step.bound_ns
+                most = max(most, total)
         return most

@@ -5,12 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from dataclasses import replace
-from typing import Any
 
 from traceconv.answers.tables import SliceTable, Uncut
-from traceconv.model.marks import NO_MARKS
+from traceconv.model import stated
 from traceconv.model.trace import Frame, Trace
-from traceconv.model.tracks import Tracks
 
 
 def by_stated_inputs(table: SliceTable) -> SliceTable:
@@ -24,30 +22,8 @@ def by_stated_inputs(table: SliceTable) -> SliceTable:
 
 
 def _by_stated_inputs(trace: Trace) -> Trace:
-    sources = list(trace.sources)
-    first: dict[int, int] = {}
-    for number, source in enumerate(trace.sources):
-        if source.stated:
-            first[number] = len(sources)
-            sources[number] = replace(source, marks=NO_MARKS, sampled=(), stated=())
-            sources += source.stated
-    tracks = Tracks(
-        replace(track, source=first[track.source] + track.stated, pid=None if track.invented else track.pid)
-        if track.source in first
-        else track
-        for track in trace.tracks
-    )
     frames = [replace(frame, named=frame.named and not _is_place(frame)) for frame in trace.frames]
-    return trace.with_tables(sources=sources, tracks=tracks, frames=frames, metadata=_with_bounds(trace))
-
-
-def _with_bounds(trace: Trace) -> dict[str, Any]:
-    """Return the metadata of a trace; if it has a single input, with the clock bounds that this states for its own."""
-    (source, *others) = trace.sources
-    for one in trace.metadata.get("inputs", ()) if not others else ():
-        if one["file"] == source.name and "traceconv.sources" in one["facts"]:
-            return trace.metadata | {"alignment": one["facts"].get("alignment", [])}
-    return trace.metadata
+    return stated.by_stated_inputs(trace).with_tables(frames=frames)
 
 
 def _is_place(frame: Frame) -> bool:

@@ -16,12 +16,19 @@ from traceconv.cli._recordings import Named, recordings_options, settings_option
 from traceconv.cli._terminal import say, width_of
 from traceconv.inputs import Settings
 from traceconv.io.shown import shortened, widths_within
-from traceconv.model.clocks import ClockMap, Zero
+from traceconv.model.clocks import ClockMap, Provenance, Zero
 from traceconv.model.times import format_bound, format_time
 
 #: Columns whose texts are shortened where the terminal is narrow.
 _TEXTS = ("file", "clock", "machine", "to CLOCK_REALTIME by")
 _UNLIMITED = 1 << 30
+#: What gives the zero of a clock, by the sources of its relation to the wall clock: the first of these that is one.
+_GIVEN = {
+    Provenance.USER: "given by an option",
+    Provenance.ESTIMATED: "estimated",
+    Provenance.ASSUMED: "assumed",
+    Provenance.METADATA: "stated by the file",
+}
 
 
 @click.command("clocks")
@@ -90,12 +97,9 @@ def _print_clocks(lines: list[ClockLine]) -> None:
     rows = [("file", "clock", "zero", "steps", "machine", "to CLOCK_REALTIME by", "within")]
     for line in lines:
         clock = line.clock
-        zero = clock.run.value if clock.synthetic else clock.zero.value
-        if clock.zero is Zero.UNKNOWN and not clock.synthetic and line.realtime is not None:
-            zero = "given by an offset"
         clock_map = ("nothing", "") if line.realtime is None else _map_cells(line.realtime)
         name = clock.name if line.events else f"({clock.name})"
-        rows.append((line.file, name, zero, format_time(clock.resolution_ns), line.host or "-", *clock_map))
+        rows.append((line.file, name, _zero(line), format_time(clock.resolution_ns), line.host or "-", *clock_map))
     is_text = [title in _TEXTS for title in rows[0]]
     width = width_of(sys.stdout) or _UNLIMITED
     widths = widths_within(rows, is_text, width - 2 * (len(rows[0]) - 1))
@@ -106,6 +110,17 @@ def _print_clocks(lines: list[ClockLine]) -> None:
     for row in rows:
         cells = (shortened(cell, room).ljust(room) for cell, room in zip(row, widths, strict=True))
         say("  ".join(cells).rstrip(), err=False)
+
+
+def _zero(line: ClockLine) -> str:
+    """Return what is zero of a clock; if the clock does not define it, what gives it."""
+    clock = line.clock
+    if clock.synthetic:
+        return clock.run.value
+    if clock.zero is not Zero.UNKNOWN or line.realtime is None:
+        return clock.zero.value
+    given = {step.provenance for step in line.realtime.steps}
+    return next(words for by, words in _GIVEN.items() if by in given or by is Provenance.METADATA)
 
 
 def _map_cells(clock_map: ClockMap) -> tuple[str, str]:

@@ -76,7 +76,12 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
         metadata["processes"] = processes
     left_out = {path: reason for trace in recorded for path, reason in trace.left_out.items()}
     return merged.with_tables(
-        clocks=[alignment.clock], snapshots=[], tracks=tracks, metadata=metadata, left_out=left_out
+        clocks=[alignment.clock],
+        snapshots=[],
+        tracks=tracks,
+        metadata=metadata,
+        left_out=left_out,
+        one_machine=all(machine.by_user for machine in alignment.machines),
     )
 
 

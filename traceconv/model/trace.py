@@ -26,6 +26,7 @@ from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks
+from traceconv.model.placing import Placing
 from traceconv.model.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -412,6 +413,9 @@ class SourceInfo:
         without_periods: the names of samples whose periods are not stated, so that each has the weight 1.
         sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
         stated: of an output of traceconv: its inputs, as far as answers need them; () if they are not stated.
+        written: whether traceconv wrote the file: it can hold inputs whose clock bounds are not known, unless `stated`.
+        placings: of an input that an output of traceconv states: how it was placed in the outputs that held it,
+            innermost first; () for others.
         path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
         digest: a hash of the unpacked content; b"" if no other input has the same start.
         fingerprint: the size and a checksum of the file as it is stored, by which copies of it are known; "" for a
@@ -437,6 +441,8 @@ class SourceInfo:
     without_periods: tuple[str, ...] = ()
     sampled: tuple[str, ...] = ()
     stated: tuple[SourceInfo, ...] = ()
+    written: bool = False
+    placings: tuple[Placing, ...] = ()
     path: str = ""
     digest: bytes = b""
     fingerprint: str = ""
@@ -489,6 +495,7 @@ class Trace:
         mappings: the mapped temporary files of the columns, if they are in files.
         collectives: the declared collectives of an input; None without any, and in a trace of several inputs.
         left_out: the files of folders and archives that were not read, with the reason.
+        one_machine: whether the user states that all inputs are of one machine.
     """
 
     sources: list[SourceInfo]
@@ -508,6 +515,7 @@ class Trace:
     mappings: tuple[mmap.mmap, ...] = ()
     collectives: Collectives | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
+    one_machine: bool = False
 
     def __repr__(self) -> str:
         """Return five lines: the inputs, the counts of events, the clocks, the time span and the problems."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from traceconv import __version__
@@ -31,3 +32,11 @@ def names_of_sources(sources: Any) -> dict[str, str]:
         return {}
     found = [(str(one.get("fingerprint", "")), str(one.get("name", ""))) for one in sources if isinstance(one, dict)]
     return dict(found) if len(found) == len(sources) and all(key for key, _ in found) else {}
+
+
+def is_output(metadata: Mapping[str, Any]) -> bool:
+    """Return whether traceconv wrote a trace, from its metadata: those of Perfetto or of Chrome JSON."""
+    if "traceconv.sources" in metadata:
+        return True
+    inside = metadata.get("metadata")
+    return isinstance(inside, dict) and isinstance(about := inside.get("traceconv"), dict) and "sources" in about

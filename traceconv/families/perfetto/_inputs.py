@@ -2,6 +2,9 @@
 
 The attribute is JSON: {"sources": [{"without_periods": ["cycles"]}, ...], "tracks": {"1": [uuid, ...]}, ...}. A track
 that is not in it is of the first input. Without it, answers would attribute costs by guesses.
+
+An output that was made of outputs states the inputs of these. Then each source has its name and format, and in "placed"
+how it was placed: in the output that held it, in the one that held that, and so on, as indices into "placings".
 """
 
 from __future__ import annotations
@@ -12,8 +15,17 @@ from typing import Any
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import importer_class
 from traceconv.model.builder import Builder
+from traceconv.model.clocks import Verdict
+from traceconv.model.diagnostics import lost
 from traceconv.model.marks import NO_MARKS
+from traceconv.model.placing import Placing, placing_of, read_placing
+from traceconv.model.stated import by_stated_inputs, placings_of
 from traceconv.model.trace import Layer, SourceInfo, Trace, TrackId, TrackKind
+
+BAD_INPUTS = lost(
+    "perfetto.bad_inputs",
+    "what the file states of its inputs is damaged: a part was ignored, so answers about layers can lack an input",
+)
 
 INPUTS = "traceconv.inputs"
 _TEXTS = ("without_periods", "sampled")
@@ -28,62 +40,101 @@ def attribute_of(trace: Trace, uuids: Sequence[int], left_out: Collection[int]) 
         uuids: the uuids of its tracks.
         left_out: the tracks that are not written.
     """
-    sources = [
-        {key: value for key in (*_TEXTS, _JOINED) if (value := getattr(source, key))}
-        | ({} if source.layer is _layer_of(source.format) else {"layer": source.layer and source.layer.name})
-        for source in trace.sources
-    ]
+    outputs = {number for number, source in enumerate(trace.sources) if source.stated}
+    trace = by_stated_inputs(trace)
+    number_of = {number: at for at, number in enumerate(sorted({*range(len(trace.sources))} - outputs))}
+    sources = [_counted(trace.sources[number]) for number in number_of]
+    found: dict[str, Any] = {}
+    if outputs:
+        all_placings, placings = placings_of(trace), list[Placing]()
+        for number, one in zip(number_of, sources, strict=True):
+            placings += (step for step in all_placings[number] if step not in placings)
+            one |= {"name": trace.sources[number].name, "format": trace.sources[number].format}
+            one |= {"placed": [placings.index(step) for step in all_placings[number]]}
+        found["placings"] = [[one.bound_ns, Verdict.SEPARATE if one.apart else "", one.host] for one in placings]
     of_source: dict[int, list[int]] = {}
     without_pid, unknown = [], []
     for index, track in enumerate(trace.tracks):
         if index in left_out:
             continue
-        if track.source:
-            of_source.setdefault(track.source, []).append(uuids[index])
+        if number := number_of.get(track.source, 0):
+            of_source.setdefault(number, []).append(uuids[index])
         if track.kind is TrackKind.PROCESS and track.pid is None:
             without_pid.append(uuids[index])
         if track.unknown:
             unknown.append(uuids[index])
-    found = {"sources": sources if any(sources) else [], "tracks": of_source}
+    found |= {"sources": sources if any(sources) else [], "tracks": of_source}
     found |= {"without_pid": without_pid, "unknown": unknown}
     stated = {key: value for key, value in found.items() if value}
     return {INPUTS: stated} if stated else {}
 
 
-def restore(sources: Any, attribute: Any, out: Builder, track_of: Callable[[int], TrackId | None]) -> None:
-    """Restore the inputs of a file that traceconv wrote, as far as they are stated.
+def stated_inputs(sources: Any, attribute: Any, alignment: Any) -> tuple[SourceInfo, ...]:
+    """Return the inputs that a file of traceconv states.
 
     Args:
-        sources: the inputs with their formats, as the file states them.
+        sources: the files that it was made of, with their formats, as the file states them.
         attribute: the value of the attribute.
-        out: the builder, with all tracks.
+        alignment: how these files were placed, as the file states it.
+    """
+    attribute = attribute if isinstance(attribute, dict) else {}
+    known, files = _dicts(attribute.get("sources")), _dicts(sources)
+    if known and all("placed" in one for one in known):
+        steps = [read_placing(one) for one in _list(attribute.get("placings"))]
+        return tuple(_stated(one, one, _placings(one["placed"], steps)) for one in known)
+    known = known if len(known) == len(files) else [{}] * len(files)
+    return tuple(
+        _stated(one, more, (placing_of(str(one.get("name")), alignment),))
+        for one, more in zip(files, known, strict=True)
+    )
+
+
+def _placings(numbers: Any, steps: Sequence[Placing]) -> tuple[Placing, ...]:
+    """Return the placings with these numbers; one that states nothing if some are wrong."""
+    found = [steps[at] for at in _list(numbers) if type(at) is int and 0 <= at < len(steps)]
+    return tuple(found) if found and len(found) == len(_list(numbers)) else (Placing(),)
+
+
+def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | None]) -> None:
+    """Restore which track is of which stated input, as far as the file states it; count what is damaged.
+
+    Args:
+        attribute: the value of the attribute; None if there is none.
+        out: the builder, with all tracks and the stated inputs.
         track_of: returns the track of a uuid.
     """
-    named = [one for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    if not isinstance(attribute, dict | None):
+        out.problem(BAD_INPUTS, INPUTS, "no JSON object")
     attribute = attribute if isinstance(attribute, dict) else {}
-    known = attribute.get("sources")
-    more = known if isinstance(known, list) and len(known) == len(named) else [{}] * len(named)
-    out.info.stated = tuple(_stated(one, other) for one, other in zip(named, more, strict=True))
-    of_source = attribute.get("tracks")
-    for number, uuids in of_source.items() if isinstance(of_source, dict) else ():
-        if not (number.isdecimal() and int(number) < len(named)):
+    numbers = {str(number): number for number in range(len(out.info.stated))}
+    of_source = attribute.get("tracks", {})
+    for key, uuids in of_source.items() if isinstance(of_source, dict) else (("", None),):
+        if key not in numbers or not isinstance(uuids, list):
+            out.problem(BAD_INPUTS, INPUTS, f"tracks of input {key!r:.40}")
             continue
         for track in _tracks(uuids, track_of):
-            out.tracks[track].stated = int(number)
+            out.tracks[track].stated = numbers[key]
     for track in _tracks(attribute.get("unknown"), track_of):
         out.tracks[track].unknown = True
     for track in _tracks(attribute.get("without_pid"), track_of):
         out.tracks[track].invented = True
 
 
-def _stated(one: dict[str, Any], more: Any) -> SourceInfo:
+def _counted(source: SourceInfo) -> dict[str, Any]:
+    """Return what is stated of an input: how its events were counted, and a layer that its format does not declare."""
+    found = {key: value for key in (*_TEXTS, _JOINED) if (value := getattr(source, key))}
+    if source.layer is not _layer_of(source.format):
+        found["layer"] = source.layer and source.layer.name
+    return found
+
+
+def _stated(one: dict[str, Any], more: dict[str, Any], placings: tuple[Placing, ...]) -> SourceInfo:
     name = str(one.get("format"))
     marks = getattr(importer_class(name), "marks", NO_MARKS) if name in FORMATS else NO_MARKS
-    found = SourceInfo(str(one.get("name")), name, layer=_layer_of(name), marks=marks)
-    if isinstance(more, dict):
-        found.layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else found.layer
-        found.without_periods, found.sampled = (_texts(more.get(key)) for key in _TEXTS)
-        found.join_category = category if isinstance(category := more.get(_JOINED), str) else ""
+    found = SourceInfo(str(one.get("name")), name, layer=_layer_of(name), marks=marks, placings=placings)
+    found.layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else found.layer
+    found.without_periods, found.sampled = (_texts(more.get(key)) for key in _TEXTS)
+    found.join_category = category if isinstance(category := more.get(_JOINED), str) else ""
     return found
 
 
@@ -92,10 +143,18 @@ def _layer_of(format: str) -> Layer | None:
     return found
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [one for one in _list(value) if isinstance(one, dict)]
+
+
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(filter(lambda one: isinstance(one, str), value)) if isinstance(value, list) else ()
+    return tuple(one for one in _list(value) if isinstance(one, str))
 
 
 def _tracks(uuids: Any, track_of: Callable[[int], TrackId | None]) -> list[TrackId]:
-    found = [track_of(uuid) for uuid in uuids if isinstance(uuid, int)] if isinstance(uuids, list) else []
+    found = [track_of(uuid) for uuid in _list(uuids) if isinstance(uuid, int)]
     return [track for track in found if track is not None]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +28,7 @@ from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import PACKET_KINDS, SOURCES
 from traceconv.families.perfetto._arranged import BETWEEN
-from traceconv.families.perfetto._inputs import INPUTS, restore
+from traceconv.families.perfetto._inputs import INPUTS, restore, stated_inputs
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
 from traceconv.families.perfetto.view import VIEW
@@ -121,9 +122,11 @@ class Perfetto:
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
         self._set_clock(reader, info, out)
         out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS)})
-        out.info.marks = _own_marks(info.get(SOURCES))
+        stated = stated_inputs(info.get(SOURCES), info.get(INPUTS), info.get("alignment"))
+        out.info.marks = _own_marks([one.format for one in stated])
         if out.info.marks.is_output:
-            restore(info.get(SOURCES), info.pop(INPUTS, None), out, reader.tracks.built)
+            out.info.stated = stated
+            restore(info.get(INPUTS), out, reader.tracks.built)
 
     def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
         domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain
@@ -135,12 +138,9 @@ class Perfetto:
             out.clocks.snapshot(snapshot)
 
 
-def _own_marks(sources: Any) -> FormatMarks:
+def _own_marks(formats: Collection[str]) -> FormatMarks:
     """Return the declarations of the formats of the inputs, if traceconv wrote the trace; else none."""
-    stated = [one.get("format") for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
-    marks = [
-        getattr(importer_class(name), "marks", NO_MARKS) for name in sorted(FORMATS.keys() & set(map(str, stated)))
-    ]
+    marks = [getattr(importer_class(name), "marks", NO_MARKS) for name in sorted(FORMATS.keys() & set(formats))]
     if not marks:
         return ANY_TOOL_MARKS
     return msgspec.structs.replace(
