@@ -171,15 +171,16 @@ def _contradiction(
     clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
     place, worst = _place(traces, wrong), wrong.worst_ns
     text = Text.COLLECTIVES_CONTRADICT(clocks=clocks, count=wrong.count, all=wrong.of.count, worst=worst, place=place)
-    return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names[second]))
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names))
 
 
-def _hint(records: Occurrences, first: int, second: int, name: str) -> Message:
+def _hint(records: Occurrences, first: int, second: int, names: Sequence[str]) -> Message:
     """Return the hint for two inputs that contradict each other.
 
-    It proposes an offset of the second one that makes all of their collectives possible, if there is one.
+    It proposes an offset of the second one that makes all of their collectives possible, if there is one. It says
+    nothing of third inputs, which may contradict both.
     """
-    stay = Text.LEAVE_IT(name=name)
+    stay = Text.LEAVE_IT(name=names[second])
     pair = records.where(np.isin(records.input, (first, second)))
     both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
     pair = pair.where(both)
@@ -190,7 +191,7 @@ def _hint(records: Occurrences, first: int, second: int, name: str) -> Message:
     most = int(np.min((one.end - other.start)[ahead], initial=NO_BOUND_NS))
     if least > most or least == -NO_BOUND_NS or most == NO_BOUND_NS:
         return stay
-    return Text.MOVE_IT_OR_LEAVE_IT(name=name, move=_short(least, most), leave=stay)
+    return Text.MOVE_IT_OR_LEAVE_IT(name=names[second], other=names[first], move=_short(least, most), leave=stay)
 
 
 def _short(least: int, most: int) -> int:
