@@ -22,6 +22,7 @@ from traceconv.model.times import (
     format_short,
     format_time,
     format_us,
+    format_within,
     parse_duration,
     parse_ns,
 )
@@ -195,6 +196,28 @@ def test_moves_in_time() -> None:
 def test_long_times(seconds: float, text: str) -> None:
     assert format_long(round(seconds * 10**9)) == text
     assert format_long(-round(seconds * 10**9)) == (f"-{text}" if seconds else text)
+
+
+@pytest.mark.parametrize(
+    ("ns", "within", "text"),
+    [
+        *((-3_600_002_000_000, 1_020_000, "-1 h 2 ms"), (3_600_002_000_000, 3_000_000, "1 h")),
+        *((-6_738_273, 9_050_000, "-6.74 ms"), (-6_738_273, 1_001, "-6.738 ms"), (-6_738_273, 0, "-6.738273 ms")),
+        *((406_812_345_678_901, 20_001, "4 d 17 h 12.34568 s"), (406_812_345_678_901, 15 * 10**9, "4 d 17 h")),
+        *((499_930_000, 14_000, "499.93 ms"), (500_070_000, 14_000, "500.07 ms"), (500_070_000, 70_000, "500 ms")),
+        *((119_999_999_999, 0, "119.999999999 s"), (120_000_000_001, 0, "2 min 1 ns"), (0, 0, "0 ns")),
+    ],
+)
+def test_times_within_a_bound(ns: int, within: int, text: str) -> None:
+    assert format_within(ns, within) == text
+
+
+@given(st.integers(-LIMIT_NS, LIMIT_NS), st.integers(0, 10**14))
+def test_no_more_is_hidden_than_the_bound(ns: int, within: int) -> None:
+    parts = format_within(abs(ns), within).split(" ")
+    units = DURATION_UNITS | {"d": 24 * DURATION_UNITS["h"]}
+    shown = sum(Fraction(count) * units[unit] for count, unit in zip(parts[::2], parts[1::2], strict=True))
+    assert abs(shown - abs(ns)) <= within
 
 
 def test_a_factor_in_place_of_an_exponent_is_no_bad_data() -> None:

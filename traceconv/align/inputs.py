@@ -30,10 +30,13 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
+from traceconv.model.times import format_within
 from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
 #: The maps of clocks to trace time.
 Maps = Mapping[Key, ClockMap]
+#: The ends of an interval are shown to this part of its width.
+_PART_HIDDEN = 10
 #: The values of `Policy.on_ambiguous`.
 ON_AMBIGUOUS = ("fail", "separate", "best")
 
@@ -174,11 +177,12 @@ class HostsApart:
     def describe(self) -> str:
         """Return the limits as a sentence."""
         host, other, least, most = self.host, self.other, self.least_ns, self.most_ns
-        if least < 0 < most:
-            return str(Text.HOSTS_MAY_BE_APART(host=host, other=other, least=-least, most=most, count=self.collectives))
-        if most <= 0:
+        either = least < 0 < most
+        if not either and most <= 0:
             host, other, least, most = other, host, -most, -least
-        return str(Text.HOSTS_ARE_APART(host=host, other=other, least=least, most=most, count=self.collectives))
+        text = Text.HOSTS_MAY_BE_APART if either else Text.HOSTS_ARE_APART
+        ends = [format_within(abs(end), (most - least) // _PART_HIDDEN) for end in (least, most)]
+        return str(text(host=host, other=other, least=ends[0], most=ends[1], count=self.collectives))
 
 
 @dataclass(frozen=True, slots=True)

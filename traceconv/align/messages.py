@@ -523,12 +523,12 @@ class Text(enum.Enum):
     COLLECTIVE_NUMBERED = "{name:repr} number {seq}"
     OF_TWO_RANKS = "{collective} (rank {left} left it at {early}, rank {entered} entered it at {late})"
     HOSTS_ARE_APART = (
-        "by {count:collective s} of both, the wall clock of {host} is {least:short} to {most:short} ahead of that of "
+        "by {count:collective s} of both, the wall clock of {host} is {least} to {most} ahead of that of "
         "{other} (in the middle of the recording)"
     )
     HOSTS_MAY_BE_APART = (
-        "by {count:collective s}, the wall clock of {host} is at most {least:short} behind and "
-        "{most:short} ahead of that of {other} (in the middle of the recording)"
+        "by {count:collective s}, the wall clock of {host} is at most {least} behind and "
+        "{most} ahead of that of {other} (in the middle of the recording)"
     )
     SEVERAL_ORDERS_FIT = (
         "{files:list}: their collectives have no numbers (Seq) and fit at several offsets between their hosts; the "

@@ -23,7 +23,7 @@ from traceconv.cli._terminal import say, width_of
 from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.model.diagnostics import Severity
-from traceconv.model.times import format_drift, format_long, format_short, format_time
+from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
 from traceconv.model.trace import SourceInfo
 from traceconv.writers import writer_named
 
@@ -216,7 +216,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
         "rank": lambda line: "" if line.rank is None else str(line.rank),
         "clock": lambda line: line.clock,
         "placed by": lambda line: line.method,
-        "moved": lambda line: "" if line.moved_ns is None or not any_moved else _signed(line.moved_ns),
+        "moved": lambda line: "" if line.moved_ns is None or not any_moved else _moved(line.moved_ns, line.bound_ns),
         "offset": lambda line: f"{'+' if line.offset_ns >= 0 else ''}{format_time(line.offset_ns)}" if verbose else "",
         "drift": lambda line: format_drift(line.drift_ppm) if line.drift_ppm else "",
         "within": lambda line: line.bound_text if verbose else _bound(line),
@@ -259,8 +259,9 @@ def receipt_blocks(cells: list[dict[str, str]]) -> list[str]:
     return lines
 
 
-def _signed(ns: int) -> str:
-    return f"{'+' if ns > 0 else ''}{format_long(ns)}" if ns else "0"
+def _moved(ns: int, bound_ns: int | None) -> str:
+    shown = format_long(ns) if bound_ns is None else format_within(ns, bound_ns)
+    return f"{'+' if ns > 0 else ''}{shown}" if ns else "0"
 
 
 def _bound(line: ReceiptLine) -> str:
