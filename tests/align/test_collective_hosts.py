@@ -700,3 +700,16 @@ def test_the_clocks_of_all_hosts_are_not_looked_at_for_each_host(
         traces = recorded(tmp_path, [20 * US * (n * 37 % 100) for n in range(hosts)], 12)
         assert {line.verdict for line in align(traces).receipt} == {"ok"}
     assert 0 < steps[40] < 5 * steps[10]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "said"),
+    [
+        (499_931_000, 500_071_000, "one is 499.93 ms to 500.07 ms ahead of that of two"),
+        (-500_071_000, -499_931_000, "two is 499.93 ms to 500.07 ms ahead of that of one"),
+        (3_600_001_000_000, 3_600_003_000_000, "one is 1 h 1 ms to 1 h 3 ms ahead of that of two"),
+        (-20_000, 300_000, "one is at most 20 µs behind and 300 µs ahead of that of two"),
+    ],
+)
+def test_the_ends_of_an_interval_differ(least: int, most: int, said: str) -> None:
+    assert f"the wall clock of {said} " in HostsApart("one", "two", least, most, 60).describe()
