@@ -131,6 +131,34 @@ def test_times_of_operations_leave_out_slices_without_a_recorded_duration(tmp_pa
     assert "times leave out 2 slices whose duration was not recorded" in section.notes
 
 
+def test_each_call_of_a_slice_that_sums_up_several_is_counted(tmp_path: Path) -> None:
+    path = ROOT / "tvm-profile" / "vm-text" / "input.txt"
+    convert(path, tmp_path / "again.pftrace")
+    for trace in (read(path), read(tmp_path / "again.pftrace")):
+        section = operations(SliceTable(trace))
+        row = only(section, name="VM::AllocStorage")
+        assert (row["count"], row["total_ns"], row["mean_ns"]) == (8, 37_430, 4_679)
+        assert (row["p50_ns"], row["p99_ns"], row["max_ns"]) == (None, None, None)
+        row = only(section, name="VM::AllocTensor")  # rows of the table with 2, 3, 1, 1 and 1 calls
+        assert (row["count"], row["total_ns"], row["mean_ns"], row["p50_ns"]) == (8, 50_400, 6_300, None)
+        row = only(section, name="vm_mod_fused_nn_softmax")
+        assert (row["count"], row["mean_ns"], row["p50_ns"], row["max_ns"]) == (1, 4_400, 4_400, 4_400)
+        assert sum(row["count"] for row in section.records()) == 40  # of the row Sum
+        assert any(
+            note.startswith("count is the number of calls; 4 slices with several calls") for note in section.notes
+        )
+        row = only(operations(SliceTable(trace), ("category",)))
+        assert (row["count"], row["mean_ns"], row["max_ns"]) == (40, 7_443, None)
+
+
+def test_layers_count_each_call_of_a_slice_that_sums_up_several(tmp_path: Path) -> None:
+    text = (ROOT / "tvm-profile" / "counters-and-locale" / "input.log").read_text()
+    (tmp_path / "a.log").write_text(text.replace("cuda0      1    float32[1, 4]  ", "cuda0      3    float32[1, 4]  "))
+    (section,) = (one for one in answers(read(tmp_path / "a.log"), Aligned(), Questions(("layers",))) if one.rows)
+    assert only(section, name="fused_conv")["calls"] == 3
+    assert only(section, name="fused_in")["calls"] == 1
+
+
 def test_the_number_of_lines_of_a_log_is_no_duration(tmp_path: Path) -> None:
     (path,) = (ROOT / "deepsparse" / "v030-mix-stdout").glob("input.*")
     convert(path, tmp_path / "own.pftrace")

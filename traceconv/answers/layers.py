@@ -163,7 +163,10 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
     lines, apart, table = sums.owners.timelines, sums.apart, sums.owners.table
     lasting = np.zeros(len(sums.of_segment), np.int64)
     lasting[: sums.nowhere] = np.where(lines.rows == NONE, 0, lines.ends - lines.starts)
-    calls = np.bincount(np.append(sums.group, apart.group[: len(apart.rows)]), minlength=sums.groups)
+    rows = np.append(sums.owners.rows, apart.rows)
+    calls = np.zeros(sums.groups, np.int64)
+    of_group = np.append(sums.group, apart.group[: len(apart.rows)])
+    np.add.at(calls, of_group, 1 if table.calls is None else table.calls[rows])
     in_tables = np.array([call for one in sums.counts.values() for call in one.calls], np.int64)
     known, first = np.unique(in_tables, return_index=True)
     without_time = np.bincount(apart.group[len(apart.rows) :][first[known != NO_CALL]], minlength=sums.groups)

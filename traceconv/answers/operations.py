@@ -39,6 +39,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     """Return a row for each value of the keys, sorted by a column: numbers descending, texts ascending.
 
     Slices without a recorded duration are counted in a column of their own; times are of the others, None without any.
+    Of slices that sum up several calls, each call counts; percentiles and the maximum are None, since sums do not tell.
 
     Args:
         table: the slices.
@@ -68,6 +69,14 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     self_ns = np.add.reduceat(np.where(known, gathered(table.nesting.self_ns, order), 0), first).tolist()
     durations = np.where(known, gathered(slices.dur, order), 0)
     sums = np.add.reduceat(durations, first).tolist()
+    calls, timed_calls, several = counts, counts - unknown, 0
+    is_sum = np.zeros(len(first), bool)
+    if table.calls is not None:
+        calls_of = gathered(table.calls, order)
+        calls = np.add.reduceat(calls_of, first)
+        timed_calls = np.add.reduceat(np.where(known, calls_of, 0), first)
+        is_sum = np.maximum.reduceat(calls_of, first) > 1
+        several = int(np.count_nonzero(calls_of > 1))
     total = np.add.reduceat(np.where(gathered(outermost, order), durations, 0), first).tolist()
     durations[~known] = -1  # the first ones of a group after sorting
     for start, count in zip(first.tolist(), counts.tolist(), strict=True):
@@ -80,7 +89,9 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         return found
 
     columns_of_numbers = zip(
-        counts.tolist(),
+        calls.tolist(),
+        timed_calls.tolist(),
+        is_sum.tolist(),
         unknown.tolist(),
         total,
         self_ns,
@@ -91,16 +102,21 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         strict=True,
     )
     rows: list[tuple[Cell, ...]] = []
-    for code, (count, without, outer, own, whole, p50, p99, most) in zip(
+    for code, (count, with_times, summed, without, outer, own, whole, *ranked) in zip(
         codes[order[first]].tolist(), columns_of_numbers, strict=True
     ):
         times: tuple[Cell, ...] = (None,) * 7
-        if count > without:
-            mean = rounded(whole, count - without)
-            times = (outer, own, mean, p50, p99, most, own / busy if busy else None)
+        if with_times:
+            shown = (None, None, None) if summed else ranked
+            times = (outer, own, rounded(whole, with_times), *shown, own / busy if busy else None)
         rows.append((*values(code), count, *times, without))
 
     section.rows = in_order(rows, at)
+    if several:
+        section.notes.append(
+            f"count is the number of calls; {quantity(several, 'slices')} with several calls: "
+            "the percentiles and the maximum of their rows are not known"
+        )
     missing = int(np.sum(unknown))
     if missing:
         section.columns = (*columns, _UNKNOWN)

@@ -15,13 +15,15 @@ from traceconv.answers.intervals import NOTHING, Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
-from traceconv.model.arg_values import durations_recorded
+from traceconv.model.arg_values import arg_values, durations_recorded
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
 
 Rows = npt.NDArray[np.intp]
 Some = Rows | slice
 ALL = slice(None)
+#: Larger numbers of calls are no counts.
+_MOST_CALLS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,26 @@ class SliceTable:
         if self.uncut is not None:  # the args of a slice that crosses the start of the window are gone
             return self.uncut.table.timed[self.uncut.rows]
         return durations_recorded(self.trace.slices, self.trace.args)
+
+    @cached_property
+    def calls(self) -> I64 | None:
+        """Return the number of calls that each slice sums up; None if no format declares slices as sums."""
+        if self.uncut is not None:  # as for `timed`
+            whole = self.uncut.table.calls
+            return None if whole is None else whole[self.uncut.rows]
+        slices = self.trace.slices
+        found = None
+        for number, source in enumerate(self.trace.sources):
+            marks = source.marks.sums
+            if marks is None:
+                continue
+            rows = self.rows_of(number)
+            rows = rows[self.of_categories(marks.categories, rows)]
+            numbers, values = arg_values(self.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.calls])
+            calls = [one if type(one) is int and 0 < one <= _MOST_CALLS else 1 for (one,) in values]
+            found = np.ones(len(slices.ts), np.int64) if found is None else found
+            found[rows] = np.array(calls, np.int64)[numbers]
+        return found
 
     def untimed_notes(self, rows: Rows, what: str = "times leave out") -> list[str]:
         """Return a note on those of the slices whose duration was not recorded, if there are some."""

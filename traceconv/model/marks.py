@@ -115,6 +115,18 @@ class TotalsMarks(Struct, frozen=True):
         return name if self.joined is None or not re.fullmatch(self.joined[0], name) else self.joined[1]
 
 
+class SumMarks(Struct, frozen=True):
+    """How to recognise slices that each sum up several calls, as rows of a table do.
+
+    Attributes:
+        categories: the categories of these slices.
+        calls: the arg with the number of calls; a slice without a positive integer there is one call.
+    """
+
+    categories: tuple[str, ...]
+    calls: str
+
+
 class FormatMarks(Struct, frozen=True):
     """The declarations of a format about all its files.
 
@@ -135,6 +147,7 @@ class FormatMarks(Struct, frozen=True):
         memory: a pattern of the names of counters of allocated memory, in bytes; "" if there are none.
         primitives: how to recognise calls of primitives; None if there are none.
         totals: how to read rows of sums; None if the file is not a table of sums.
+        sums: how to recognise slices that sum up several calls; None if each slice is one.
         interval_counts: a pattern of the names of counters whose values are event counts of the interval up to the next
             value; "" if there are none.
         interval_threads: a pattern, with groups `name` and `tid`, of the tracks whose counters count in one thread
@@ -158,6 +171,7 @@ class FormatMarks(Struct, frozen=True):
     memory: str = ""
     primitives: PrimitiveMarks | None = None
     totals: TotalsMarks | None = None
+    sums: SumMarks | None = None
     interval_counts: str = ""
     interval_threads: str = ""
     counts: CountMarks | None = None

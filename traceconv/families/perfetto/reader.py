@@ -149,6 +149,7 @@ def _own_marks(formats: Collection[str]) -> FormatMarks:
         memory="|".join(dict.fromkeys(one.memory for one in marks if one.memory)),
         asides=tuple(dict.fromkeys(category for one in marks for category in one.asides)),
         primitives=next((one.primitives for one in marks if one.primitives), None),
+        sums=next((one.sums for one in marks if one.sums), None),
         shapes=tuple(dict.fromkeys(arg for one in marks for arg in one.shapes)),
         devices=_devices([one.devices for one in marks if one.devices]),
         times="|".join(dict.fromkeys(one.times for one in marks if one.times)),

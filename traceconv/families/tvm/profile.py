@@ -36,7 +36,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
-from traceconv.model.marks import CountMarks, FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks, SumMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
 
@@ -257,6 +257,7 @@ class TvmProfile:
         shapes=("Argument Shapes",),
         # Columns of PAPI, and those of the roofline analysis that are sums.
         libraries="libtvm",
+        sums=SumMarks(("call",), "count"),
         counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
     )
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
