@@ -344,6 +344,32 @@ def test_each_kernel_of_a_graph_is_launched_by_its_one_call(tmp_path: Path) -> N
     assert (row["launches"], parts(row)) == (3, (0, 0, 0, 20_000, 0))
 
 
+@pytest.mark.parametrize("case", ["xplane/jax-gpu", "tensorflow-profiler/jax-gpu"])
+def test_launches_on_tracks_without_categories_are_known_by_their_ids(case: str, tmp_path: Path) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    convert(path, tmp_path / "again.pftrace")
+    for trace in (read(path), read(tmp_path / "again.pftrace")):
+        table = SliceTable(trace)
+        names, slices = np.array(trace.strings), trace.slices
+        calls = np.flatnonzero(np.char.startswith(names[slices.name], "cuGraphLaunch"))
+        launched = table.launches[table.launches >= 0]
+        assert np.unique(launched, return_counts=True)[1].tolist() == [8] * len(calls)  # kernels of each graph
+        assert set(launched.tolist()) == set(calls.tolist())
+        section, _ = device(table)
+        row = section.records()[0]
+        assert (row["launches"], row["negative"], row["unknown_ns"]) == (40, 0, 0)
+        parts = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns")
+        assert sum(row[key] for key in parts) == row["idle_ns"]
+        assert not any("no recorded launch" in note for note in section.notes)
+
+
+def test_queue_time_is_of_all_launches_and_no_longer_than_their_latency(tmp_path: Path) -> None:
+    events = launched(1, (0, 10), (5, 20)) + launched(2, (30, 40), (35, 50)) + launched(3, (60, 70), (170, 180))
+    (section, *_) = device(kineto(tmp_path / "a.json", events))
+    row = section.records()[0]
+    assert (row["launch_latency_p50_ns"], row["queue_time_p50_ns"]) == (5_000, 0)
+
+
 def test_an_id_is_surer_than_a_flow_from_a_time_at_which_two_calls_start(tmp_path: Path) -> None:
     events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
     events.append(event("cudaFuncSetAttribute", 130, 0, cat="cuda_runtime", args={"correlation": 9}))

@@ -230,7 +230,7 @@ def _row(
         hidden / communication.length if communication.length else None,
         len(launched),
         _median(latency),
-        _median(queued[queued > 0]),
+        _median(np.maximum(queued, 0)),
         int(np.sum(latency < 0)) if known else None,
     )
     return row, causes

@@ -8,6 +8,7 @@ from traceconv.align.launches import OwnIds, group_numbers, own_ids, with_ids
 from traceconv.answers.attribution import NONE
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.launch_ids import of_launches
+from traceconv.model.marks import LaunchMarks
 from traceconv.model.trace import I64
 
 
@@ -40,29 +41,37 @@ def launches(table: SliceTable) -> I64:
     for pattern, some in by_flows.items():
         _add_by_flows(found, table, pattern, np.concatenate(some))
     numbers: dict[tuple[str, ...], I64] = {}
+    alike = np.zeros(len(trace.strings), np.int64)  # calls on the tracks of hosts have any category
     for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
-        marks = info.marks.launches
-        if marks is None or not len(work):
+        if not len(work):
             continue
-        if marks.calls not in numbers:
-            numbers[marks.calls] = group_numbers(trace.strings, marks.calls)
-        rows, ids = with_ids(trace, work, marks)
-        calls = own_ids(trace, table.rows_of(number), marks, numbers[marks.calls], table.processes, len(marks.calls))
-        if len(calls.ids) and len(rows):
-            _add_by_ids(found, table, rows, ids, calls)
+        by_track, by_category = info.marks.devices, info.marks.launches
+        if by_track is not None and by_track.ids:
+            rows = table.rows_of(number)
+            rows = rows[table.on_tracks(by_track.hosts, rows)]
+            _add_by_ids(found, table, work, rows, LaunchMarks(calls=("",), ids=by_track.ids), alike)
+        if by_category is not None:
+            if by_category.calls not in numbers:
+                numbers[by_category.calls] = group_numbers(trace.strings, by_category.calls)
+            _add_by_ids(found, table, work, table.rows_of(number), by_category, numbers[by_category.calls])
     return found
 
 
-def _add_by_ids(found: I64, table: SliceTable, rows: Rows, ids: I64, calls: OwnIds) -> None:
+def _add_by_ids(found: I64, table: SliceTable, work: Rows, hosts: Rows, marks: LaunchMarks, rank_of: I64) -> None:
     """Add the calls with the ids of device work.
 
     Args:
         found: the launch calls by flows; those by ids are added.
         table: the slices.
-        rows: the work.
-        ids: the id of each.
-        calls: the calls with ids.
+        work: the work.
+        hosts: the slices that may be calls.
+        marks: how to read ids.
+        rank_of: the rank of calls by their category, as for `own_ids`.
     """
+    rows, ids = with_ids(table.trace, work, marks)
+    calls = own_ids(table.trace, hosts, marks, rank_of, table.processes, len(marks.calls))
+    if not len(calls.ids) or not len(rows):
+        return
     device = table.processes[table.trace.slices.track[rows]]
     process = _processes(found, table, device, rows, calls)[device]
     known = process != NONE

@@ -40,17 +40,21 @@ class LaunchMarks(Struct, frozen=True):
 
 
 class DeviceMarks(Struct, frozen=True):
-    """How to recognise work of devices that shares no ids with calls.
+    """How to recognise work of devices by its tracks.
 
     Attributes:
         queues: a pattern of the paths of the tracks whose slices are work, such as "GPU / stream 7".
         copies: a pattern found in the names of work that only moves or sets memory; "" if names do not tell.
         communication: a pattern found in the names of work that exchanges data with other ranks; "" likewise.
+        hosts: a pattern of the paths of the tracks with the calls that launch work; "" if there are none.
+        ids: the args that hold the correlation id of a call and its work; empty if there are none.
     """
 
     queues: str
     copies: str = ""
     communication: str = ""
+    hosts: str = ""
+    ids: tuple[str, ...] = ()
 
 
 class PrimitiveMarks(Struct, frozen=True):
@@ -190,6 +194,8 @@ XLA_DEVICES: Final = DeviceMarks(
     r"(?:.* / )?/device:(?:GPU:\d+ / Stream #.*|TPU:\d+ / XLA Ops)",
     copies=r"(?i:^mem(?:cpy|set))",
     communication=rf"{_COMMUNICATION}|^(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)",
+    hosts=r"(?:.* / )?/host:[^/]* / (?!/device:).*",
+    ids=("correlation_id",),
 )
 #: CUDA and HIP, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has the same
 #: categories for both, and so have databases that are converted to Chrome JSON by others.

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -161,9 +161,22 @@ def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
     """Return what any of the formats says of work of devices, in paths with the joint names of traceconv's traces."""
     if not marks:
         return None
-    marks = [msgspec.structs.replace(one, queues=one.queues.replace(" / ", f"(?: / |{BETWEEN})")) for one in marks]
-    columns = zip(*map(msgspec.structs.astuple, marks), strict=True)
-    return DeviceMarks(*("|".join(f"(?:{one})" for one in dict.fromkeys(filter(None, column))) for column in columns))
+    between = f"(?: / |{BETWEEN})"
+    marks = [
+        msgspec.structs.replace(one, queues=one.queues.replace(" / ", between), hosts=one.hosts.replace(" / ", between))
+        for one in marks
+    ]
+
+    def any_of(patterns: Iterable[str]) -> str:
+        return "|".join(f"(?:{one})" for one in dict.fromkeys(filter(None, patterns)))
+
+    return DeviceMarks(
+        any_of(one.queues for one in marks),
+        copies=any_of(one.copies for one in marks),
+        communication=any_of(one.communication for one in marks),
+        hosts=any_of(one.hosts for one in marks),
+        ids=tuple(dict.fromkeys(arg for one in marks for arg in one.ids)),
+    )
 
 
 def _fact(key: str, value: Any) -> Any:
