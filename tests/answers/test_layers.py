@@ -363,6 +363,15 @@ def test_outputs_of_outputs_answer_like_the_inputs(runtime: str, tmp_path: Path)
     assert columns["cpu-clock"] is Unit.NS
 
 
+def test_samples_are_uncertain_if_their_input_comes_first(tmp_path: Path) -> None:
+    """A thread that both record is a track of the first one."""
+    inputs = [LAYERS / "torch" / "perf.data.gz", LAYERS / "torch" / "profile.json.gz"]
+    rows, _ = layers_in(*inputs)
+    assert all(row["uncertain_samples"] for row in rows if row["samples"] > 10)
+    traceconv.merge(inputs, tmp_path / "out.pftrace")
+    assert layers_in(tmp_path / "out.pftrace")[0] == rows
+
+
 def test_an_output_keeps_its_bounds_beside_other_files(tmp_path: Path) -> None:
     """Also if nothing bounds the offset of the other file."""
     inputs = [LAYERS / "torch" / "profile.json.gz", LAYERS / "torch" / "perf.data.gz"]

@@ -90,7 +90,7 @@ class Owners:
         # A thread whose layers are outside of a window is still a thread with layers.
         seen = self if self.table.uncut is None else Owners(self.table.uncut.table)
         for track in np.unique(seen.table.trace.slices.track[seen.rows]).tolist():
-            thread, source = self._thread_above(track), trace.tracks[track].source
+            thread, source = self._thread_above(track), trace.tracks[track].source_of_slices
             rest = (self.table.process_of(track), source)
             line = line_of[track] = numbers.setdefault(rest if thread == NO_TRACK else (thread, NONE), len(numbers))
             if line == len(tracks):

@@ -13,7 +13,8 @@ from traceconv.model.tracks import Tracks
 def by_stated_inputs(trace: Trace) -> Trace:
     """Return the trace with the tracks of outputs of traceconv assigned to the inputs that these state.
 
-    The outputs stay in the list of inputs, with their diagnostics and without tracks.
+    The outputs stay in the list of inputs, with their diagnostics and without tracks. How certain events are that are
+    still theirs, on a thread of another input, is not known.
     """
     if not any(source.stated for source in trace.sources):
         return trace
@@ -22,7 +23,7 @@ def by_stated_inputs(trace: Trace) -> Trace:
     for number, (source, placings) in enumerate(zip(trace.sources, placings_of(trace), strict=True)):
         if source.stated:
             first[number] = len(sources)
-            sources[number] = replace(source, marks=NO_MARKS, sampled=(), stated=())
+            sources[number] = replace(source, marks=NO_MARKS, sampled=(), stated=(), placings=(Placing(),))
             sources += (replace(one, placings=one.placings + placings) for one in source.stated)
     tracks = Tracks(
         replace(track, source=first[track.source] + track.stated, pid=None if track.invented else track.pid)

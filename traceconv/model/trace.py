@@ -115,6 +115,11 @@ class Track:
     stated: int = 0
     invented: bool = False
 
+    @property
+    def source_of_slices(self) -> int:
+        """The input that the slices on it come from."""
+        return dict(self.carries).get("slices", self.source)
+
 
 def processes(tracks: Sequence[Track]) -> I64:
     """Return the process of each track, as the number of a track; the topmost track above it if it has none."""

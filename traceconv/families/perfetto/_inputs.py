@@ -57,7 +57,7 @@ def attribute_of(trace: Trace, uuids: Sequence[int], left_out: Collection[int]) 
     for index, track in enumerate(trace.tracks):
         if index in left_out:
             continue
-        if number := number_of.get(track.source, 0):
+        if number := number_of.get(track.source_of_slices, number_of.get(track.source, 0)):
             of_source.setdefault(number, []).append(uuids[index])
         if track.kind is TrackKind.PROCESS and track.pid is None:
             without_pid.append(uuids[index])
