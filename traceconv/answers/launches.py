@@ -41,7 +41,7 @@ def launches(table: SliceTable) -> I64:
     for pattern, some in by_flows.items():
         _add_by_flows(found, table, pattern, np.concatenate(some))
     numbers: dict[tuple[str, ...], I64] = {}
-    alike = np.zeros(len(trace.strings), np.int64)  # calls on the tracks of hosts have any category
+    no_ranks = np.zeros(len(trace.strings), np.int64)  # calls on the tracks of hosts have any category
     for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
         if not len(work):
             continue
@@ -49,7 +49,7 @@ def launches(table: SliceTable) -> I64:
         if by_track is not None and by_track.ids:
             rows = table.rows_of(number)
             rows = rows[table.on_tracks(by_track.hosts, rows)]
-            _add_by_ids(found, table, work, rows, LaunchMarks(calls=("",), ids=by_track.ids), alike)
+            _add_by_ids(found, table, work, rows, LaunchMarks(calls=("",), ids=by_track.ids), no_ranks)
         if by_category is not None:
             if by_category.calls not in numbers:
                 numbers[by_category.calls] = group_numbers(trace.strings, by_category.calls)
