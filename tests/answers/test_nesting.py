@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
@@ -19,7 +20,7 @@ from traceconv.answers.operations import operations
 from traceconv.answers.tables import SliceTable
 from traceconv.model import ordering
 from traceconv.model.shown import as_shown
-from traceconv.model.trace import Slices
+from traceconv.model.trace import Slices, Trace
 
 NESTED = [
     case
@@ -74,6 +75,16 @@ OF_PERFETTO = """
 """
 
 
+def calls_of(trace: Trace, row: int) -> int:
+    """The calls of a slice: 1, but for a row of a table that sums up several."""
+    slices = trace.slices
+    marks = trace.sources[trace.tracks[slices.track[row]].source].marks.sums
+    if marks is None or trace.strings[slices.category[row]] not in marks.categories:
+        return 1
+    args = json.loads(trace.args.get(int(slices.args_at[row]), int(slices.args_len[row])) or b"{}")
+    return int(args.get(marks.calls) or 1)
+
+
 @pytest.mark.parametrize("case", NESTED, ids=[case.name for case in NESTED])
 def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor: OpenTrace) -> None:
     trace = case.merged(case.traces(tmp_path))
@@ -101,6 +112,6 @@ def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor
     assert all(row[2] == 0 for row in found - expected)  # instants and log entries are slices of length 0 there
     assert (found - expected).total() == len(trace.instants.ts) + len(trace.logs.ts)
     section = operations(table, ("name",))
-    assert sum(int(row[1] or 0) for row in section.rows) == len(table.counted)
+    assert sum(int(row[1] or 0) for row in section.rows) == sum(calls_of(trace, row) for row in table.counted.tolist())
     timed = table.counted[table.timed[table.counted]]  # the others have no recorded end
     assert sum(int(row[3] or 0) for row in section.rows) == int(nesting.self_ns[timed].sum())
