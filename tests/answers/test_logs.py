@@ -56,7 +56,7 @@ def test_an_input_without_a_log_is_named(tmp_path: Path) -> None:
     assert section.notes == ["none of 2 log entries is a warning or an error"]
     text.write_text("2026-11-24T10:00:00.000Z INFO begins\n" + "2026-11-24T10:00:01.500Z ERROR is lost\n" * 2)
     (section,) = traceconv.report([text, silent], traceconv.Questions(sections=("logs",)))
-    far_away, note = section.notes
+    note, far_away = section.notes
     assert far_away.startswith("warning: run.log: it does not overlap")
     assert note == f"{section_name(silent)}: holds no log entries"
     ((level, shown, count, _, _),) = section.rows
