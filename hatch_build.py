@@ -15,8 +15,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _PACKAGE = "traceconv"
 _SHARED = "traceconv._cyutility"
-#: Modules that are compiled for size, since their part of the work is small.
-_SMALL = ("_decode", "_lines", "_nesting", "_strings")
+#: Modules that are compiled for size: the wheel stays below 1.5 MB. Chrome JSON is written an eighth slower for it.
+_SMALL = ("_decode", "_json_rows", "_lines", "_nesting", "_strings")
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
