@@ -97,7 +97,10 @@ def nothing_stays(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 def test_recordings_are_taken_in_order_and_the_rest_is_listed(runs: Path, tmp_path: Path) -> None:
     found = traceconv.expand([runs])
     assert [shown(path) for path in found.paths] == [f"{runs}/a.json", f"{runs}/b/onednn.log"]
-    assert [one.found and one.found.cls.name for one in found.recordings] == ["pytorch-kineto", "onednn-verbose"]
+    assert [one.recognition and one.recognition.cls.name for one in found.recordings] == [
+        "pytorch-kineto",
+        "onednn-verbose",
+    ]
     assert found.left_out == {f"{runs}/{name}": reason for name, reason in REASONS.items()}
     del found
     gc.collect()

@@ -112,8 +112,8 @@ def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> Identified:
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
     """
-    found = expand([path], limits=limits).single(path).recognised(limits)
-    return Identified(found.cls.name, found.reason)
+    recognised = expand([path], limits=limits).single(path).recognised(limits)
+    return Identified(recognised.cls.name, recognised.reason)
 
 
 def read(
@@ -157,13 +157,13 @@ def _single(path: AnyPath | Opened, format: str | None, settings: Settings, outp
     if isinstance(path, Opened):
         if format:
             raise UsageError(f"format {format!r} is given for recordings that are open: state it when they are opened")
-        found = opened(path, settings)
-        if (count := len(found.expanded.recordings)) != 1:
+        inputs = opened(path, settings)
+        if (count := len(inputs.expanded.recordings)) != 1:
             raise UsageError(f"{count} recordings are open, expected one", hint="traceconv.merge takes several")
-        return found
-    found = opened([Input(path, format)], settings, output)
-    found.expanded.single(path)
-    return found
+        return inputs
+    inputs = opened([Input(path, format)], settings, output)
+    inputs.expanded.single(path)
+    return inputs
 
 
 def merge(
@@ -204,18 +204,18 @@ def merge(
     to = Output(output) if isinstance(output, str | os.PathLike) else output
     path, force = (to.path, to.force) if to else ("", False)
     writer = _writer_of(to) if to else None
-    found = opened(inputs, Settings(options, constraints, policy, memory, limits), path)
+    files = opened(inputs, Settings(options, constraints, policy, memory, limits), path)
     if writer:
-        refuse_overwriting(found, os.fspath(path))
+        refuse_overwriting(files, os.fspath(path))
         check_target(os.fspath(path), binary=writer.binary, force=force)
-    reports_to = _check_reports(report, path, found, force)
+    reports_to = _check_reports(report, path, files, force)
     if to and to.trim:
         from traceconv.answers.trim import check_trim
 
-        check_trim(to.trim, list(map(shown, found.paths)))
-    space = Memory(found.settings.memory)
-    traces = read_all(found, space)
-    alignment, checks = _aligned(traces, found, reports_to, force)
+        check_trim(to.trim, list(map(shown, files.paths)))
+    space = Memory(files.settings.memory)
+    traces = read_all(files, space)
+    alignment, checks = _aligned(traces, files, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     merged = merge_traces(traces, alignment, collective_flows=bool(to and to.collective_flows))
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
@@ -250,10 +250,10 @@ def estimate(
         UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
-    found = opened(inputs, Settings(options, constraints, policy, limits=limits))
-    reports_to = _check_reports(report, "", found, force)
-    traces = read_all(found, Memory(found.settings.memory))
-    alignment, checks = _aligned(traces, found, reports_to, force)
+    files = opened(inputs, Settings(options, constraints, policy, limits=limits))
+    reports_to = _check_reports(report, "", files, force)
+    traces = read_all(files, Memory(files.settings.memory))
+    alignment, checks = _aligned(traces, files, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
     return alignment, checks
 
@@ -364,19 +364,19 @@ def _on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Al
             return inputs, Aligned()
         alignment = align([inputs])
         return merge_traces([inputs], alignment), Aligned(alignment)
-    found = opened(inputs, settings)
-    traces = read_all(found, Memory(found.settings.memory))
-    alignment, checks = _aligned(traces, found, (), False)
+    files = opened(inputs, settings)
+    traces = read_all(files, Memory(files.settings.memory))
+    alignment, checks = _aligned(traces, files, (), False)
     return merge_traces(traces, alignment), Aligned(alignment, checks.matched)
 
 
 def _aligned(
-    traces: Sequence[Trace], found: Opened, reports_to: Sequence[str], force: bool
+    traces: Sequence[Trace], files: Opened, reports_to: Sequence[str], force: bool
 ) -> tuple[Alignment, Causality]:
     """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
-    checks, policy = Causality(()), found.settings.policy or Policy()
+    checks, policy = Causality(()), files.settings.policy or Policy()
     try:
-        alignment = align(traces, policy=policy, constraints=found.constraints)
+        alignment = align(traces, policy=policy, constraints=files.constraints)
         if len(traces) > 1:
             checks = causality(traces, alignment, policy.names)
         return believed(alignment, checks, policy.on_ambiguous), checks
@@ -406,8 +406,8 @@ def clocks(
     """
     from traceconv.align.clock_overview import survey
 
-    found = opened(inputs, Settings(options, constraints, limits=limits))
-    return survey(read_all(found, Memory(found.settings.memory)), found.constraints)
+    files = opened(inputs, Settings(options, constraints, limits=limits))
+    return survey(read_all(files, Memory(files.settings.memory)), files.constraints)
 
 
 def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:

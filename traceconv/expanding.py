@@ -40,7 +40,7 @@ class _Form(NamedTuple):
 
     form: int
     path: str
-    found: Recognised
+    recognition: Recognised
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +51,24 @@ class Recording:
         path: an input that is a file, or a file in a folder or archive.
         input: the number of the input that it is or is part of.
         is_inside: whether it is part of a folder or archive.
-        found: its format, if it was recognised already.
+        recognition: its format, if it was recognised already.
         repeats: why it is left out where several inputs are merged: it is in another one; "" for all others.
     """
 
     path: AnyPath
     input: int
     is_inside: bool = False
-    found: Recognised | None = None
+    recognition: Recognised | None = None
     repeats: str = ""
 
     @property
     def is_optional(self) -> bool:
         """Whether the user named only the folder or archive that it is in."""
-        return self.is_inside and self.found is not None
+        return self.is_inside and self.recognition is not None
 
     def recognised(self, limits: Limits) -> Recognised:
         """Return the recording with its format. Raises UnrecognizedFormat, AmbiguousFormat or InputError."""
-        return self.found or recognise(Source(self.path, limits=limits))
+        return self.recognition or recognise(Source(self.path, limits=limits))
 
 
 @dataclass
@@ -132,8 +132,8 @@ def expand(
         if files is None:
             if not skip_unknown or _is_named(path, named) or not os.path.isfile(path):
                 take(Recording(path, number))
-            elif found := _recognised(path, limits, expanded, (UnrecognizedFormat, AmbiguousFormat)):
-                take(Recording(path, number, found=found))
+            elif recognised := _recognised(path, limits, expanded, (UnrecognizedFormat, AmbiguousFormat)):
+                take(Recording(path, number, recognition=recognised))
             continue
         expanded.left_out |= files.left_out
         for file in files.paths:
@@ -143,11 +143,11 @@ def expand(
                 expanded.left_out[shown(file)] = "it is the output"
             elif _is_named(file, named):
                 take(Recording(file, number, is_inside=True))
-            elif found := _recognised(file, limits, expanded):
-                if getattr(found.cls, "only_named", False):
+            elif recognised := _recognised(file, limits, expanded):
+                if getattr(recognised.cls, "only_named", False):
                     expanded.left_out[shown(file)] = "a plain log: name it to include it"
                 else:
-                    take(Recording(file, number, True, found))
+                    take(Recording(file, number, True, recognised))
         known |= {os.path.realpath(file) for file in files.paths}
     if any(one.is_optional for one in expanded.recordings):
         _take_once(expanded, each, limits)
@@ -195,11 +195,11 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
     _note_copies(files, sources, reasons)
     forms = sorted(
         (
-            _Form(form, shown(one.path), one.found)
+            _Form(form, shown(one.path), one.recognition)
             for one in files
             if one.is_optional
-            and one.found
-            and (form := _form(one.found)) is not None
+            and one.recognition
+            and (form := _form(one.recognition)) is not None
             and shown(one.path) not in reasons
         ),
         key=lambda one: one.form,
@@ -211,8 +211,8 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
 
 def _source(recording: Recording, limits: Limits) -> Source | None:
     """Return the source of a recording; None for streams and for what cannot be read, which is said when it is read."""
-    if recording.found:
-        return recording.found.source
+    if recording.recognition:
+        return recording.recognition.source
     try:
         source = Source(recording.path, limits=limits) if os.path.isfile(recording.path) else None
         if source is not None:
@@ -225,7 +225,9 @@ def _source(recording: Recording, limits: Limits) -> Source | None:
 def _note_results(files: Sequence[Recording], sources: Sequence[Source], reasons: dict[str, str]) -> None:
     """Add to `reasons` the traces that traceconv made of files that are there, unchanged or as copies."""
     made_of = {
-        shown(one.path): stated for one in files if one.is_optional and one.found and (stated := _made_of(one.found))
+        shown(one.path): stated
+        for one in files
+        if one.is_optional and one.recognition and (stated := _made_of(one.recognition))
     }
     there = present({one for stated in made_of.values() for one in stated}, sources)
     for path, stated in made_of.items():
@@ -266,23 +268,23 @@ def _form(recording: Recognised) -> int | None:
     return form
 
 
-def _note_other_forms(found: Sequence[_Form], reasons: dict[str, str]) -> None:
+def _note_other_forms(forms: Sequence[_Form], reasons: dict[str, str]) -> None:
     """Add to `reasons` the files that were printed from another one: they share half of the first samples with it.
 
     Args:
-        found: the files, the best form first.
+        recognition: the files, the best form first.
         reasons: is extended.
     """
     owners: dict[_Sample, int] = {}
     samples: list[set[_Sample]] = []
-    for number, (form, path, recording) in enumerate(found):
+    for number, (form, path, recording) in enumerate(forms):
         samples.append(_first_samples(recording))
         shared = Counter(owners[sample] for sample in samples[-1] if sample in owners)
         for owner, count in shared.most_common(1):
             end = min(max(samples[-1]), max(samples[owner]))
             least = min(sum(sample <= end for sample in samples[one]) for one in (number, owner))
-            if form != found[owner].form and count >= _LEAST_SAMPLES and 2 * count >= least:
-                reasons[path] = f"{recording.cls.name} of the same recording as {found[owner].path}"
+            if form != forms[owner].form and count >= _LEAST_SAMPLES and 2 * count >= least:
+                reasons[path] = f"{recording.cls.name} of the same recording as {forms[owner].path}"
         if path not in reasons:
             for sample in samples[-1]:
                 owners.setdefault(sample, number)

@@ -95,7 +95,7 @@ class Opened:
         self.expanded, self.inputs, self.settings = expanded, inputs, settings
         self.constraints = _with_offsets(settings.constraints, inputs)
         self.sources = [
-            recording.found.source if recording.found else Source(recording.path, limits=settings.limits)
+            recording.recognition.source if recording.recognition else Source(recording.path, limits=settings.limits)
             for recording in expanded.recordings
         ]
 
@@ -139,14 +139,14 @@ def opened(inputs: Inputs, settings: Settings, output: AnyPath = "") -> Opened:
     if not isinstance(inputs, Iterable):
         raise UsageError(f"the inputs are of type {type(inputs).__name__}: a list of paths is expected")
     items = [item if isinstance(item, Input) else Input(item) for item in inputs]
-    found = expand([item.path for item in items], output=output, limits=settings.limits) if items else Expanded()
-    numbers = [item.input for item in found.recordings]
+    expansion = expand([item.path for item in items], output=output, limits=settings.limits) if items else Expanded()
+    numbers = [item.input for item in expansion.recordings]
     if numbers != list(range(len(items))) and replace(settings.constraints, same_machine=False) != NO_CONSTRAINTS:
         raise UsageError(
             "the constraints are about inputs by number, and one is a folder or an archive",
             hint="traceconv.expand(paths).paths has the recordings in it",
         )
-    return Opened(found, [replace(items[item.input], path=item.path) for item in found.recordings], settings)
+    return Opened(expansion, [replace(items[item.input], path=item.path) for item in expansion.recordings], settings)
 
 
 def read_all(opened: Opened, memory: Memory) -> list[Trace]:
@@ -157,7 +157,7 @@ def read_all(opened: Opened, memory: Memory) -> list[Trace]:
     errors: list[TraceconvError] = []
     for item, source, recording in zip(inputs, sources, opened.expanded.recordings, strict=True):
         try:
-            known = None if item.format else recording.found
+            known = None if item.format else recording.recognition
             recognised.append(known or recognise(source, item.format))
         except UnrecognizedFormat as error:
             one_of_several = UnrecognizedInput(error.reason, hint=error.hint, at=source.display)
@@ -168,12 +168,12 @@ def read_all(opened: Opened, memory: Memory) -> list[Trace]:
         memory.add_input(partial(getattr, source, "size"))
     traces: list[Trace] = []
     if not errors:
-        shared = _assign_options(options, names, [found.cls for found in recognised])
-        for index, (item, found, name) in enumerate(zip(inputs, recognised, names, strict=True)):
+        shared = _assign_options(options, names, [recording_format.cls for recording_format in recognised])
+        for index, (item, recording_format, name) in enumerate(zip(inputs, recognised, names, strict=True)):
             try:
-                stated = importer_options(opened.constraints, index, found.cls)
+                stated = importer_options(opened.constraints, index, recording_format.cls)
                 wanted = _with_constraints(shared[index] | option_texts(item.options), stated, name)
-                traces.append(read_recognised(found, wanted, name, memory))
+                traces.append(read_recognised(recording_format, wanted, name, memory))
             except TraceconvError as error:
                 errors.append(error)
     if errors:

@@ -66,17 +66,17 @@ def module(name: str) -> Any:
     """
     if not COMPILED:
         return None
-    found = importlib.import_module(MODULES[name])
+    loaded = importlib.import_module(MODULES[name])
     if name not in _checked:
         source = source_of(name)
-        expected = getattr(found, CHECKSUM, None)  # none where it was compiled by other means than hatch_build.py
+        expected = getattr(loaded, CHECKSUM, None)  # none where it was compiled by other means than hatch_build.py
         if expected is not None and source.exists() and _checksum(source) != expected:
             raise StaleKernel(
                 f"{source.name} (of {MODULES[name]}), or what it includes, was changed after it was compiled",
                 hint="compile it: pip install -e . in the checkout; or do without it: TRACECONV_KERNEL=off",
             )
         _checked.add(name)
-    return found
+    return loaded
 
 
 def _checksum(source: Path) -> int:

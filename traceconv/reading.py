@@ -93,10 +93,10 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
     among = formats_called(format) if format else ()
     named = (importer_class(among[0]), Match.yes("")) if len(among) == 1 else None
     for one in collected(source):
-        found = named or _first_recognised(one, among)
-        if found is None or (one.arrivals and _reads_arrivals(source, named, among)):
+        identified = named or _first_recognised(one, among)
+        if identified is None or (one.arrivals and _reads_arrivals(source, named, among)):
             continue
-        cls, match = found
+        cls, match = identified
         streams = [stream for stream in one.streams if one.by_name or answer_of(cls, stream).certainty > Certainty.NO]
         if streams:
             many = f", from {len(streams)} writers whose prefixes are removed" if len(streams) > 1 else ""
@@ -112,7 +112,7 @@ def _first_recognised(marked: Collected, among: Sequence[str]) -> tuple[type[Imp
     """
     least = Certainty.FALLBACK if marked.by_name else Certainty.MAYBE
     answers = (_identified(stream, among) for stream in marked.streams)
-    return next((found for found in answers if found and found[1].certainty >= least), None)
+    return next((answer for answer in answers if answer and answer[1].certainty >= least), None)
 
 
 def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], Match] | None:
@@ -124,8 +124,8 @@ def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], M
 
 def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, among: Sequence[str]) -> bool:
     """Return whether the importer of an input uses the arrival times in the prefixes itself."""
-    found = named or _identified(source, among)
-    return found is not None and getattr(found[0], "reads_arrivals", False)
+    identified = named or _identified(source, among)
+    return identified is not None and getattr(identified[0], "reads_arrivals", False)
 
 
 def read_recognised(

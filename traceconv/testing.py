@@ -107,10 +107,10 @@ def check_golden(
         expected: the file that `update` writes.
         options: of the importer.
     """
-    found = as_text(read_with(cls, source, options))
+    text = as_text(read_with(cls, source, options))
     if update:
-        Path(expected).write_text(found, encoding="utf-8")
-    assert Path(expected).read_text(encoding="utf-8") == found, f"{source} is read otherwise than {expected} says"
+        Path(expected).write_text(text, encoding="utf-8")
+    assert Path(expected).read_text(encoding="utf-8") == text, f"{source} is read otherwise than {expected} says"
 
 
 def read_with(

@@ -173,13 +173,13 @@ def test_the_tracks_and_the_metadata_tell_it(traces: list[Trace], alignment: Ali
 
 def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
     def line(file: str, said: Message) -> ReceiptLine:
-        return ReceiptLine(file, "f", "c", "way", 0, None, "ok", said=(said,))
+        return ReceiptLine(file, "f", "c", "way", 0, None, "ok", messages=(said,))
 
     def apart(gap: int, other: str) -> Message:
         return Text.WITH_HINTS(said=(Text.OVERLAPS_WITH_NONE(gap=gap, other=other),))
 
     twice = [line("1", apart(3, "2")), line("2", apart(3, "1"))]
-    assert warned(twice) == [(f"warning: 1: {twice[0].said[0]}", "")]
+    assert warned(twice) == [(f"warning: 1: {twice[0].messages[0]}", "")]
     assert len(warned([line("1", apart(12, "2")), line("2", apart(2, "1"))])) == 2
     first, second = (Text.LEAVE_IT(name=name) for name in ("1", "2"))
     assert [more for _, more in warned([line("1", second), line("2", first)])] == ["", ""]

@@ -38,7 +38,7 @@ class ReceiptLine:
         drift_ppm: by how much trace time runs faster than the clock, ppm.
         matches: the number of events matched with those of another input, if the map rests on them.
         residual_ns: the median distance that remains between matched events, ns; None without any.
-        said: the warnings: reasons against the map, and assumptions that are wrong.
+        messages: the warnings: reasons against the map, and assumptions that are wrong.
         note: the positions of the events, if not all were placed in the same way; else "".
         host: the host that the input states, "" if it states none.
         rank: the rank of the process in its job, None if the input states none.
@@ -57,7 +57,7 @@ class ReceiptLine:
     drift_ppm: float = 0.0
     matches: int = 0
     residual_ns: int | None = None
-    said: tuple[Message, ...] = field(default=(), repr=False)
+    messages: tuple[Message, ...] = field(default=(), repr=False)
     note: str = ""
     host: str = ""
     rank: int | None = None
@@ -68,7 +68,7 @@ class ReceiptLine:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings as text."""
-        return tuple(map(str, self.said))
+        return tuple(map(str, self.messages))
 
     @property
     def bound_text(self) -> str:
@@ -77,7 +77,7 @@ class ReceiptLine:
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
-        members = asdict(replace(self, said=()))
+        members = asdict(replace(self, messages=()))
         members = {("warnings" if name == "said" else name): value for name, value in members.items()}
         members["warnings"] = self.warnings
         del members["moved_ns"]
@@ -171,7 +171,7 @@ class Alignment:
             replace(
                 line,
                 verdict=str(worse(Verdict(line.verdict), verdict)),
-                said=(*line.said, text) if index == inputs[-1] else line.said,
+                messages=(*line.messages, text) if index == inputs[-1] else line.messages,
             )
             if index in inputs
             else line
@@ -208,7 +208,7 @@ def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
     seen: list[Message] = []
     found = defaultdict[str, list[str]](list)
     for line in receipt:
-        for message in line.said:
+        for message in line.messages:
             both = message.of_both(line.file)
             if both != message:
                 if both in seen:

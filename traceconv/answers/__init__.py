@@ -94,7 +94,7 @@ def _of_window(table: SliceTable) -> SliceTable:
     return cut(table, table.window)
 
 
-def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
+def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Section]:
     """Return the tables of the requested sections, in the order of SECTIONS.
 
     If all are requested, the overview names those without rows. The first table names what the inputs lost in reading,
@@ -103,36 +103,36 @@ def answers(trace: Trace, aligned: Aligned, asked: Questions) -> list[Section]:
     Args:
         trace: a trace on one clock, as `merge` returns it.
         aligned: the alignment of its inputs, and the collectives of their ranks.
-        asked: the questions.
+        questions: the questions.
 
     Raises:
         UsageError: a section, key, layer or window does not exist, or a pattern or condition is invalid.
     """
-    asked.check()
-    window = window_of(SliceTable(trace), asked.between) if asked.between else None
-    if not asked.where:
+    questions.check()
+    window = window_of(SliceTable(trace), questions.between) if questions.between else None
+    if not questions.where:
         table = SliceTable(trace, None, window)
     else:
-        condition = parse(asked.where)
+        condition = parse(questions.where)
         table = SliceTable(trace, lambda of: holds(of, condition), window)
-    wanted = asked.sections or SECTIONS
-    by_name = {name: answer(table, aligned, asked) for name, answer in _SECTIONS.items() if name in wanted}
-    found = [section for sections in by_name.values() for section in sections]
+    wanted = questions.sections or SECTIONS
+    by_name = {name: answer(table, aligned, questions) for name, answer in _SECTIONS.items() if name in wanted}
+    result = [section for sections in by_name.values() for section in sections]
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
-    if empty and not asked.sections:
-        found[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
-    found[0].notes += trace.losses()
-    found[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
-    found += [stacks(_of_window(table), asked.stacks, asked.by)] if asked.stacks else []
-    for section in found if asked.where else ():
+    if empty and not questions.sections:
+        result[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
+    result[0].notes += trace.losses()
+    result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
+    result += [stacks(_of_window(table), questions.stacks, questions.by)] if questions.stacks else []
+    for section in result if questions.where else ():
         section.notes.append(
-            f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {asked.where}"
+            f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {questions.where}"
             if section.name in _OF_CHOSEN
             else "--where does not apply to this section: it is about all that was recorded"
         )
-    for section in found if window else ():
+    for section in result if window else ():
         if section.name in _OF_ALL_TIMES:
             section.notes.append("--between does not apply to this section: it is about all that was recorded")
         else:
             section.window = window
-    return found
+    return result

@@ -148,10 +148,10 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
         of_layer[row] = frames.setdefault((caller, name), len(frames))
     callers = np.where(sampled.line != NONE, of_layer[layer], NONE)
     stack = trace.samples.stack.copy()
-    found, stack[sampled.rows] = _grafted(
+    with_layers, stack[sampled.rows] = _grafted(
         [Frame(name, _MODULE, caller) for caller, name in frames], trace.frames, callers, stack[sampled.rows]
     )
-    return trace.with_tables(samples=replace(trace.samples, stack=stack), frames=found)
+    return trace.with_tables(samples=replace(trace.samples, stack=stack), frames=with_layers)
 
 
 def _grafted(

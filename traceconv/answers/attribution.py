@@ -77,11 +77,11 @@ class Timelines:
 
     def locate(self, lines: I64, times: I64) -> I64:
         """Return the segments of timelines at times (ns)."""
-        found = np.empty(len(times), np.int64)
+        positions = np.empty(len(times), np.int64)
         for line, rows in grouped(lines):
             span = self.span(line)
-            found[rows] = np.searchsorted(self.starts[span], times[rows], "right") - 1 + span.start
-        return found
+            positions[rows] = np.searchsorted(self.starts[span], times[rows], "right") - 1 + span.start
+        return positions
 
     def runs(self, line: int) -> tuple[I64, I64]:
         """Return the starts and ends of the times in which a timeline runs any layer, ns."""
@@ -104,12 +104,12 @@ class Timelines:
         count = np.bincount(at, minlength=len(times))
         several = count > 1
         turn = np.where(several, (np.cumsum(several) - 1) % np.maximum(count, 1), 0)
-        found = np.full(len(times), NONE, np.int64)
+        lines = np.full(len(times), NONE, np.int64)
         running = np.flatnonzero(count)
-        found[running] = line[(np.cumsum(count) - count + turn)[running]]
-        idle = np.flatnonzero(found == NONE)
-        found[idle] = self._nearest(pool, times[idle])
-        return np.array(pool, np.int64)[found], int(np.count_nonzero(several))
+        lines[running] = line[(np.cumsum(count) - count + turn)[running]]
+        idle = np.flatnonzero(lines == NONE)
+        lines[idle] = self._nearest(pool, times[idle])
+        return np.array(pool, np.int64)[lines], int(np.count_nonzero(several))
 
     def _nearest(self, pool: Sequence[int], times: I64) -> I64:
         """Return the timeline of the pool with the nearest edge, for each time."""
@@ -173,15 +173,15 @@ class _Running:
     def time(self, times: I64) -> I64:
         """Return the time in which any of them has run up to each time, ns."""
         step, past = self._step(times)
-        found: I64 = self._time[step] + np.where(self._count[step] > 0, past, 0)
-        return found
+        time: I64 = self._time[step] + np.where(self._count[step] > 0, past, 0)
+        return time
 
     def turns(self, times: I64) -> npt.NDArray[np.float64]:
         """Return the time that each has run up to each time, ns; time in which n run counts as 1/n."""
         step, past = self._step(times)
         count = self._count[step]
-        found: npt.NDArray[np.float64] = self._turns[step] + np.where(count > 0, past / np.maximum(count, 1), 0)
-        return found
+        turns: npt.NDArray[np.float64] = self._turns[step] + np.where(count > 0, past / np.maximum(count, 1), 0)
+        return turns
 
 
 def grouped(numbers: I64) -> Iterator[tuple[int, I64]]:
@@ -238,7 +238,7 @@ def timelines(
     times, inner, track = times[order], inner[order], track[order]
     last = np.append((np.diff(times) != 0) | (np.diff(track) != 0), True)[: 2 * count]
     times, inner, track = times[last], inner[last], track[last].astype(np.int64)
-    found = []
+    merged = []
     for _, on_line in grouped(line_of_track[track]):
         tracks = [
             (np.append(BEFORE, times[on_line[one]]), np.append(NONE, inner[on_line[one]]))
@@ -246,9 +246,9 @@ def timelines(
         ]
         while len(tracks) > 1:
             tracks = [_latest(slices, tracks[at : at + 2], is_innermost) for at in range(0, len(tracks), 2)]
-        found.append(tracks[0])
-    starts, inside = zip(*found, strict=True) if found else ((np.empty(0, np.int64),), (np.empty(0, np.int64),))
-    first = np.cumsum([0, *(len(one) for one, _ in found)])
+        merged.append(tracks[0])
+    starts, inside = zip(*merged, strict=True) if merged else ((np.empty(0, np.int64),), (np.empty(0, np.int64),))
+    first = np.cumsum([0, *(len(one) for one, _ in merged)])
     return Timelines(first.astype(np.int64), np.concatenate(starts), np.concatenate(inside))
 
 
@@ -273,5 +273,5 @@ def _latest(
 
 def _within(times: I64, intervals: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
     """Return all pairs of a sorted time and a set of intervals that contains it, by their numbers."""
-    found = [expanded(np.searchsorted(times, starts), np.searchsorted(times, ends))[1] for starts, ends in intervals]
-    return np.concatenate(found), np.repeat(np.arange(len(found)), [len(one) for one in found])
+    numbers = [expanded(np.searchsorted(times, starts), np.searchsorted(times, ends))[1] for starts, ends in intervals]
+    return np.concatenate(numbers), np.repeat(np.arange(len(numbers)), [len(one) for one in numbers])

@@ -66,11 +66,11 @@ class _End:
         if re.fullmatch(_QUOTED, name):
             name = name[1:-1].replace(name[0] * 2, name[0])
         rows = _of_name(table, name)
-        if len(rows) or not (found := _NUMBERED.fullmatch(name)):
+        if len(rows) or not (match := _NUMBERED.fullmatch(name)):
             return rows
-        rows, number = _of_name(table, found["name"]), int(found["number"])
+        rows, number = _of_name(table, match["name"]), int(match["number"])
         if len(rows) and not 1 <= number <= len(rows):
-            self.fail(f"{_are_named(len(rows))} {found['name']!r}, counted from 1")
+            self.fail(f"{_are_named(len(rows))} {match['name']!r}, counted from 1")
         return rows[number - 1 : number] if len(rows) else rows
 
     def edge(self, table: SliceTable, side: int) -> int:
@@ -133,17 +133,17 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
 
 def _ends(text: str, option: str) -> list[_End]:
     """Return the two ends of an interval; the whole text if it is not an interval."""
-    found = None if re.fullmatch(_QUOTED, text) else _INTERVAL.fullmatch(text)
-    if found is None:
+    match = None if re.fullmatch(_QUOTED, text) else _INTERVAL.fullmatch(text)
+    if match is None:
         return [_End(text, 0, text, option)]
-    return [_End(found[name], found.start(name), text, option) for name in ("first", "last")]
+    return [_End(match[name], match.start(name), text, option) for name in ("first", "last")]
 
 
 def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
     """Return the last end of an interval; of `step 2..4` it is `step 4`, if that is a slice or 4 ns lies before."""
-    found = _BEFORE_NUMBER.fullmatch(first.text)
-    if found and last.text.isdecimal() and len(rows := first.rows(table)) and not len(last.rows(table)):
-        named = replace(last, text=found[1] + last.text)
+    match = _BEFORE_NUMBER.fullmatch(first.text)
+    if match and last.text.isdecimal() and len(rows := first.rows(table)) and not len(last.rows(table)):
+        named = replace(last, text=match[1] + last.text)
         is_time = _CLOCK_TIME.fullmatch(last.text) and int(last.text) > table.trace.slices.ts[rows[0]]
         if len(named.rows(table)) or not is_time:
             return named

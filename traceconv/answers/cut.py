@@ -48,9 +48,9 @@ def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
     inside = (starts < ends) | window.holds(slices.ts)
     rows = np.flatnonzero(np.where(whole, window.holds(slices.ts + slices.dur // 2), inside))
     starts, lasting = np.where(whole, slices.ts, starts)[rows], np.where(whole, slices.dur, ends - starts)[rows]
-    found = take(slices, rows)
-    begun_before = found.ts < starts
-    return replace(found, ts=starts, dur=lasting, args_len=np.where(begun_before, np.int32(0), found.args_len)), rows
+    chosen = take(slices, rows)
+    begun_before = chosen.ts < starts
+    return replace(chosen, ts=starts, dur=lasting, args_len=np.where(begun_before, np.int32(0), chosen.args_len)), rows
 
 
 def flows_among(flows: Flows, rows: Rows, count: int) -> Flows:
@@ -69,26 +69,26 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     trace, counters = table.trace, table.trace.counters
     is_counted = np.isin(counters.track, interval_counters(trace))
     order = np.flatnonzero(is_counted)[np.lexsort((counters.ts[is_counted], counters.track[is_counted]))]
-    found = take(counters, order)
-    ends = np.append(found.ts[1:], found.ts[-1:])
-    last = np.append(np.diff(found.track) != 0, True)[: len(ends)]
-    ends = np.where(last, found.ts, ends)
-    starts, until = (np.clip(edge, window.start, window.end) for edge in (found.ts, ends))
-    lasting = np.maximum(ends - found.ts, 1)
-    before, after = (edge - found.ts for edge in (starts, until))
-    point = (ends == found.ts) & window.holds(found.ts)  # of unknown duration: the count belongs to its time
+    values = take(counters, order)
+    ends = np.append(values.ts[1:], values.ts[-1:])
+    last = np.append(np.diff(values.track) != 0, True)[: len(ends)]
+    ends = np.where(last, values.ts, ends)
+    starts, until = (np.clip(edge, window.start, window.end) for edge in (values.ts, ends))
+    lasting = np.maximum(ends - values.ts, 1)
+    before, after = (edge - values.ts for edge in (starts, until))
+    point = (ends == values.ts) & window.holds(values.ts)  # of unknown duration: the count belongs to its time
     integer = np.array(
         [
             value if whole else rounded(value * two, of) - rounded(value * one, of)
             for value, one, two, of, whole in zip(
-                *(column.tolist() for column in (found.integer, before, after, lasting, point)), strict=True
+                *(column.tolist() for column in (values.integer, before, after, lasting, point)), strict=True
             )
         ],
         np.int64,
     )
-    value = np.where(point, found.value, found.value * ((after - before) / lasting))
+    value = np.where(point, values.value, values.value * ((after - before) / lasting))
     some = (until > starts) | point
-    parts = replace(found, ts=starts, integer=integer, value=np.where(found.is_integer == 1, integer, value))
+    parts = replace(values, ts=starts, integer=integer, value=np.where(values.is_integer == 1, integer, value))
     kept = take(parts, np.flatnonzero(some))
     # A count lasts up to the next value: a zero ends the last one.
     closing = take(replace(parts, ts=until, integer=integer * 0, value=value * 0), np.flatnonzero(some & ~point))

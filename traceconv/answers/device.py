@@ -90,9 +90,9 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for one, its_queues in zip(owners.tolist(), of_owner, strict=True):
         of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), table.path(one)
-        row, found = _row(table, work, of_device, (name, ""), dispatch_limit)
+        row, gaps_of = _row(table, work, of_device, (name, ""), dispatch_limit)
         section.rows.append(row)
-        idle.append((name, found, int(row[idle_ns] or 0)))
+        idle.append((name, gaps_of, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
             section.over_time.append(Activity(name, end - start, busy))
@@ -158,13 +158,13 @@ def _work(table: SliceTable) -> tuple[_Work, list[str]]:
     """Return the device work that the formats of the inputs declare, and a note on work of unknown duration."""
     trace = table.trace
     slices = trace.slices
-    found = np.zeros(len(slices.ts), bool)
-    copies, communication = found.copy(), found.copy()
+    is_work = np.zeros(len(slices.ts), bool)
+    copies, communication = is_work.copy(), is_work.copy()
     for number, info in enumerate(trace.sources):
         work = work_of(table, number)
         if not len(work):
             continue
-        found[work] = True
+        is_work[work] = True
         by_id, by_track = info.marks.launches, info.marks.devices
         if by_id is not None:
             copies[work] |= table.of_categories(by_id.copies_work, work)
@@ -173,7 +173,7 @@ def _work(table: SliceTable) -> tuple[_Work, list[str]]:
         for marks in (by_id, by_track):
             if marks is not None and marks.communication:
                 communication[work] |= table.naming(marks.communication, work)
-    rows = np.flatnonzero(found)
+    rows = np.flatnonzero(is_work)
     untimed = table.untimed_notes(rows[table.in_window(slices.ts[rows])])
     rows = rows[table.timed[rows]]
     return _Work(rows, copies[rows], communication[rows], table.launches[rows]), untimed

@@ -209,14 +209,14 @@ class _Builder:
     def _above(self, kind: TrackKind) -> list[int]:
         """Return the nearest track of a kind, each track itself or above it; NO_TRACK if there is none."""
         tracks = self.trace.tracks
-        found: list[int] = []
+        above: list[int] = []
         for index, track in enumerate(tracks):
             own = index if track.lane_of == NO_TRACK else track.lane_of
             if tracks[own].kind is kind:
-                found.append(own)
+                above.append(own)
             else:
-                found.append(NO_TRACK if track.parent == NO_TRACK else found[track.parent])
-        return found
+                above.append(NO_TRACK if track.parent == NO_TRACK else above[track.parent])
+        return above
 
     def of_events(self, name: str) -> Columns:
         """Return the columns about the tracks and inputs of the events of a table."""
@@ -401,13 +401,13 @@ def _logs(of: _Builder) -> Columns:
 
 
 def _problems(of: _Builder) -> Columns:
-    found = [(source.name, problem) for source in of.trace.sources for problem in source.diagnostics]
+    problems = [(source.name, problem) for source in of.trace.sources for problem in source.diagnostics]
     return {
-        "input": [name for name, _ in found],
-        "code": [problem.code.name for _, problem in found],
-        "kind": [problem.code.kind.value if problem.code.kind else "" for _, problem in found],
-        "count": np.array([problem.count for _, problem in found], np.int64),
-        "message": [problem.describe() for _, problem in found],
+        "input": [name for name, _ in problems],
+        "code": [problem.code.name for _, problem in problems],
+        "kind": [problem.code.kind.value if problem.code.kind else "" for _, problem in problems],
+        "count": np.array([problem.count for _, problem in problems], np.int64),
+        "message": [problem.describe() for _, problem in problems],
     }
 
 

@@ -102,21 +102,21 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
     section = Section("host_late", _HOST_LATE)
     slices, thread_of = table.trace.slices, table.row_of_track
     launching, running = np.zeros((2, len(table.trace.tracks)), bool)
-    for _, found, _ in devices:
-        launching[thread_of[slices.track[found.call[found.known]]]] = True
+    for _, gaps_of, _ in devices:
+        launching[thread_of[slices.track[gaps_of.call[gaps_of.known]]]] = True
     lasting = (slices.dur > 0) & table.timed
     lasting[step_rows(table, step_name)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
-    seen = table.recorded[lasting[table.recorded]]
+    busy = table.recorded[lasting[table.recorded]]
     # Timelines take much memory.
-    seen = seen[_meets(slices.ts[seen], table.ends(seen), [found for _, found, _ in devices])]
-    running[thread_of[slices.track[seen]]] = True
+    busy = busy[_meets(slices.ts[busy], table.ends(busy), [gaps_of for _, gaps_of, _ in devices])]
+    running[thread_of[slices.track[busy]]] = True
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
-    ran = timelines(slices, seen, of_thread[thread_of])
+    ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, _NOTHING]
-    for device, found, idle in devices:
-        late = found.known & (found.late > found.starts)
-        starts, ends, thread = found.starts[late], found.late[late], thread_of[slices.track[found.call[late]]]
+    for device, gaps_of, idle in devices:
+        late = gaps_of.known & (gaps_of.late > gaps_of.starts)
+        starts, ends, thread = gaps_of.starts[late], gaps_of.late[late], thread_of[slices.track[gaps_of.call[late]]]
         gap, row, length = _running(ran, of_thread[thread], starts, ends)
         name = np.where(row == NONE, len(names) - 1, slices.name[row])
         groups, group = np.unique(thread[gap] * len(names) + name, return_inverse=True)
@@ -140,11 +140,11 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
 def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bool_]:
     """Return which intervals have an instant at which a host is late for one of the devices."""
     late = union(
-        np.concatenate([found.starts[found.known] for found in devices]),
-        np.concatenate([found.late[found.known] for found in devices]),
+        np.concatenate([gaps_of.starts[gaps_of.known] for gaps_of in devices]),
+        np.concatenate([gaps_of.late[gaps_of.known] for gaps_of in devices]),
     )
-    found: npt.NDArray[np.bool_] = np.searchsorted(late.ends, starts, "right") < np.searchsorted(late.starts, ends)
-    return found
+    gaps_of: npt.NDArray[np.bool_] = np.searchsorted(late.ends, starts, "right") < np.searchsorted(late.starts, ends)
+    return gaps_of
 
 
 def _running(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, Rows, I64]:

@@ -25,14 +25,14 @@ def inputs_of(trace: Trace, name: str, rows: slice = slice(None)) -> Numbers:
     if not len(on):
         return np.empty(0, np.int32)
     of_track = np.array([dict(track.carries).get(name, track.source) for track in trace.tracks], np.int32)
-    found: Numbers = of_track[on]
-    return _of_samples(trace, table.name[rows], found) if name == "samples" else found
+    numbers: Numbers = of_track[on]
+    return _of_samples(trace, table.name[rows], numbers) if name == "samples" else numbers
 
 
-def _of_samples(trace: Trace, name: Numbers, found: Numbers) -> Numbers:
+def _of_samples(trace: Trace, name: Numbers, numbers: Numbers) -> Numbers:
     """Return the inputs of samples that are on threads of other inputs in an output of traceconv: by their names."""
     names, which = np.unique(name, return_inverse=True)
     texts = [trace.strings[number] for number in names.tolist()]
     sampled = np.array([[text in source.sampled for text in texts] for source in trace.sources], bool)
-    elsewhere = np.any(sampled, axis=0)[which] & ~sampled[found, which]
-    return np.where(elsewhere, np.argmax(sampled, axis=0)[which], found).astype(np.int32)
+    elsewhere = np.any(sampled, axis=0)[which] & ~sampled[numbers, which]
+    return np.where(elsewhere, np.argmax(sampled, axis=0)[which], numbers).astype(np.int32)

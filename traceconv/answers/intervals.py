@@ -75,5 +75,5 @@ def shares(a: Intervals, start: int, end: int, parts: int) -> list[float]:
     before = np.append(0, np.cumsum(a.ends - a.starts))
     begun = np.searchsorted(a.starts, edges, "right")
     behind = np.maximum(np.append(0, a.ends)[begun] - edges, 0)  # of the last interval that has started
-    found: list[float] = (np.diff(before[begun] - np.where(begun > 0, behind, 0)) / np.diff(edges)).tolist()
-    return found
+    shares: list[float] = (np.diff(before[begun] - np.where(begun > 0, behind, 0)) / np.diff(edges)).tolist()
+    return shares

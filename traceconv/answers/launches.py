@@ -16,12 +16,12 @@ def work_of(table: SliceTable, number: int) -> Rows:
     """Return the rows of the slices of an input that are device work."""
     marks = table.trace.sources[number].marks
     rows = table.rows_of(number) if marks.launches is not None or marks.devices is not None else np.empty(0, np.intp)
-    found = np.zeros(len(rows), bool)
+    is_work = np.zeros(len(rows), bool)
     if marks.launches is not None:
-        found |= table.of_categories(marks.launches.work, rows)
+        is_work |= table.of_categories(marks.launches.work, rows)
     if marks.devices is not None:
-        found |= table.on_tracks(marks.devices.queues, rows)
-    return rows[found]
+        is_work |= table.on_tracks(marks.devices.queues, rows)
+    return rows[is_work]
 
 
 def launches(table: SliceTable) -> I64:
@@ -32,14 +32,14 @@ def launches(table: SliceTable) -> I64:
     flow, and of a graph only one slice may have a flow.
     """
     trace = table.trace
-    found = np.full(len(trace.slices.ts), NONE, np.int64)
+    launch = np.full(len(trace.slices.ts), NONE, np.int64)
     works = [work_of(table, number) for number in range(len(trace.sources))]
     by_flows: dict[str, list[Rows]] = {}
     for work, info in zip(works, trace.sources, strict=True):
         if len(work):
             by_flows.setdefault(info.marks.launch_flows, []).append(work)
     for pattern, some in by_flows.items():
-        _add_by_flows(found, table, pattern, np.concatenate(some))
+        _add_by_flows(launch, table, pattern, np.concatenate(some))
     numbers: dict[tuple[str, ...], I64] = {}
     no_ranks = np.zeros(len(trace.strings), np.int64)  # calls on the tracks of hosts have any category
     for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
@@ -49,19 +49,19 @@ def launches(table: SliceTable) -> I64:
         if by_track is not None and by_track.ids:
             rows = table.rows_of(number)
             rows = rows[table.on_tracks(by_track.hosts, rows)]
-            _add_by_ids(found, table, work, rows, LaunchMarks(calls=("",), ids=by_track.ids), no_ranks)
+            _add_by_ids(launch, table, work, rows, LaunchMarks(calls=("",), ids=by_track.ids), no_ranks)
         if by_category is not None:
             if by_category.calls not in numbers:
                 numbers[by_category.calls] = group_numbers(trace.strings, by_category.calls)
-            _add_by_ids(found, table, work, table.rows_of(number), by_category, numbers[by_category.calls])
-    return found
+            _add_by_ids(launch, table, work, table.rows_of(number), by_category, numbers[by_category.calls])
+    return launch
 
 
-def _add_by_ids(found: I64, table: SliceTable, work: Rows, hosts: Rows, marks: LaunchMarks, rank_of: I64) -> None:
+def _add_by_ids(launch: I64, table: SliceTable, work: Rows, hosts: Rows, marks: LaunchMarks, rank_of: I64) -> None:
     """Add the calls with the ids of device work.
 
     Args:
-        found: the launch calls by flows; those by ids are added.
+        launch: the launch calls by flows; those by ids are added.
         table: the slices.
         work: the work.
         hosts: the slices that may be calls.
@@ -73,7 +73,7 @@ def _add_by_ids(found: I64, table: SliceTable, work: Rows, hosts: Rows, marks: L
     if not len(calls.ids) or not len(rows):
         return
     device = table.processes[table.trace.slices.track[rows]]
-    process = _processes(found, table, device, rows, calls)[device]
+    process = _processes(launch, table, device, rows, calls)[device]
     known = process != NONE
     # The ids of the calls of each process, in one ascending order.
     values, number = np.unique(np.concatenate((calls.ids, ids)), return_inverse=True)
@@ -84,27 +84,27 @@ def _add_by_ids(found: I64, table: SliceTable, work: Rows, hosts: Rows, marks: L
     wanted = process[known] * len(values) + of_work[known]
     at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
     same = keys[at] == wanted
-    found[rows[known][same]] = calls.rows[at[same]]
+    launch[rows[known][same]] = calls.rows[at[same]]
     # Each process counts from 1: two devices with one id may be of two processes, of which one has no calls here.
     pairs = np.unique(np.stack((of_work, device)), axis=1)
     shares = np.bincount(pairs[0], minlength=len(values)) > 1
     apart = ~np.isin(device, pairs[1][shares[pairs[0]]])
     only = calls.of_one_process()
-    rest = np.flatnonzero(~known & apart & (found[rows] == NONE))
+    rest = np.flatnonzero(~known & apart & (launch[rows] == NONE))
     if len(only.ids) and len(rest):
         at = np.minimum(np.searchsorted(only.ids, ids[rest]), len(only.ids) - 1)
         same = only.ids[at] == ids[rest]
-        found[rows[rest[same]]] = only.rows[at[same]]
+        launch[rows[rest[same]]] = only.rows[at[same]]
 
 
-def _processes(found: I64, table: SliceTable, device: I64, rows: Rows, calls: OwnIds) -> I64:
+def _processes(launch: I64, table: SliceTable, device: I64, rows: Rows, calls: OwnIds) -> I64:
     """Return, for each track that is a device, the process that launches its work: NONE if unknown, or one of several.
 
     It is the process that the device is drawn in, if this has calls, or else that from which all its flows come.
     """
     result = np.full(len(table.trace.tracks), NONE, np.int64)
-    by_flow = found[rows] != NONE
-    launched, by = device[by_flow], table.processes[table.trace.slices.track[found[rows[by_flow]]]]
+    by_flow = launch[rows] != NONE
+    launched, by = device[by_flow], table.processes[table.trace.slices.track[launch[rows[by_flow]]]]
     pairs = np.unique(np.stack((launched, by)), axis=1)
     one, first, count = np.unique(pairs[0], return_index=True, return_counts=True)
     result[one[count == 1]] = pairs[1][first[count == 1]]
@@ -113,11 +113,11 @@ def _processes(found: I64, table: SliceTable, device: I64, rows: Rows, calls: Ow
     return result
 
 
-def _add_by_flows(found: I64, table: SliceTable, pattern: str, work: Rows) -> None:
+def _add_by_flows(launch: I64, table: SliceTable, pattern: str, work: Rows) -> None:
     """Add the starts of flows that end at device work and have the names of launch flows."""
     flows = table.trace.flows
-    is_work = np.zeros(len(found), bool)
+    is_work = np.zeros(len(launch), bool)
     is_work[work] = True
     says = of_launches(pattern, table.trace.strings)
     mine = (says[flows.name] | says[flows.category]) & is_work[flows.to_slice]
-    found[flows.to_slice[mine]] = flows.from_slice[mine]
+    launch[flows.to_slice[mine]] = flows.from_slice[mine]

@@ -139,8 +139,8 @@ class Layers:
         """Return the sums over the segments of each layer itself, and of no layer."""
         sums = np.zeros(self.groups + 1, values.dtype)
         np.add.at(sums, self.of_segment, values)
-        found: list[Any] = sums.tolist()
-        return found
+        whole: list[Any] = sums.tolist()
+        return whole
 
     def total(self, values: npt.NDArray[Any]) -> list[Any]:
         """Return the sums over all segments while each layer ran, and of no layer."""
@@ -149,8 +149,8 @@ class Layers:
         before = np.append(np.zeros(1, values.dtype), np.cumsum(values))
         np.add.at(sums, group, before[high] - before[low])
         np.add.at(sums, self.groups, np.sum(values[self.of_segment == self.groups]))
-        found: list[Any] = sums.tolist()
-        return found
+        whole: list[Any] = sums.tolist()
+        return whole
 
     def during(self, groups: Sequence[int]) -> npt.NDArray[np.bool_]:
         """Return a mask of the segments while one of some layers ran; for no layer, of those while none ran."""
@@ -160,8 +160,8 @@ class Layers:
         np.add.at(edges, low[mine], 1)
         np.add.at(edges, high[mine], -1)
         of_none = (self.of_segment == self.groups) & (self.groups in groups)
-        found: npt.NDArray[np.bool_] = (np.cumsum(edges)[:-1] > 0) | of_none
-        return found
+        running: npt.NDArray[np.bool_] = (np.cumsum(edges)[:-1] > 0) | of_none
+        return running
 
     def by_segment(self, segments: I64, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the sum of the values in each segment; as doubles if integers could exceed 63 bits."""
@@ -210,8 +210,8 @@ class Layers:
             worker[rows] = True
             shared += several
         segment = np.full(len(times), self.nowhere, np.int64)
-        found = line != NONE
-        segment[found] = lines.locate(line[found], times[found])
+        known = line != NONE
+        segment[known] = lines.locate(line[known], times[known])
         return segment, line, worker, shared
 
     def _inputs_of_samples(self, track: int, rows: I64) -> list[tuple[int, I64]]:
@@ -255,10 +255,10 @@ class Layers:
                 of_bound = np.isin(kinds[rows], [kind for kind, other in bounds.items() if other == bound])
                 times = trace.samples.ts[sampled.rows[rows[of_bound]]]
                 for which, (codes, since, until) in enumerate((own, whole)):
-                    sure, found, possible = (
+                    sure, counted, possible = (
                         self._within(times, codes, since + by, until - by) for by in (bound, 0, -bound)
                     )
-                    wrong[which] += found - sure, possible - found
+                    wrong[which] += counted - sure, possible - counted
         of_own, of_all = np.max(wrong, axis=1).tolist()
         return of_own, of_all[:-1] + of_own[-1:]
 
@@ -277,7 +277,7 @@ def interval_counts(layers: Layers) -> list[Event]:
     """Return the counts of intervals, one for each event and input."""
     trace = layers.owners.table.trace
     counters = trace.counters
-    found: dict[tuple[str, int], Event] = {}
+    events: dict[tuple[str, int], Event] = {}
     wanted = set(interval_counters(trace))
     for track, rows in grouped(counters.track.astype(np.int64)):
         if track not in wanted:
@@ -292,9 +292,9 @@ def interval_counts(layers: Layers) -> list[Event]:
         pool, _ = layers.owners.counted(track)
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
-        values = found[key].values + values if key in found else values
-        found[key] = Event(one.name, (one.source,), Kind.INTERVALS, values, unit=unit)
-    return list(found.values())
+        values = events[key].values + values if key in events else values
+        events[key] = Event(one.name, (one.source,), Kind.INTERVALS, values, unit=unit)
+    return list(events.values())
 
 
 def _in_ns(times: npt.NDArray[Any], unit: int) -> npt.NDArray[Any]:
@@ -313,7 +313,7 @@ def slice_counts(layers: Layers) -> list[Event]:
     table = layers.owners.table
     slices = table.trace.slices
     lines = layers.owners.timelines
-    found: list[Event] = []
+    events: list[Event] = []
     # A layer that is filled by others has no segment: its own count is put at its start.
     segment = np.full(len(slices.ts) + 1, layers.nowhere, np.int64)
     segment[layers.owners.rows] = lines.locate(layers.owners.line_of_layer, slices.ts[layers.owners.rows])
@@ -333,8 +333,8 @@ def slice_counts(layers: Layers) -> list[Event]:
         segments, amounts = np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
         ones = np.ones(len(segments), np.int64)
         sums, number = layers.by_segment(segments, amounts), layers.by_segment(segments, ones)
-        found.append(Event(name, (source,), Kind.SLICES, sums, number))
-    return found
+        events.append(Event(name, (source,), Kind.SLICES, sums, number))
+    return events
 
 
 def nearest_above(parent: I64, rows: I64, is_one: npt.NDArray[np.bool_]) -> I64:

@@ -174,12 +174,12 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
     for name, values in (("self_ns", table.nesting.self_ns), ("total_ns", table.trace.slices.dur)):
         recorded = np.where(table.timed[apart.rows], values[apart.rows], 0)
         np.add.at(times[name], apart.group[: len(apart.rows)], recorded)
-    found = {"calls": (calls + without_time, calls + without_time)}
-    found |= {name: (values[:-1], calls) for name, values in times.items()}
+    columns = {"calls": (calls + without_time, calls + without_time)}
+    columns |= {name: (values[:-1], calls) for name, values in times.items()}
     # Rows of tables have no times, and those that sum up calls do not state their number.
     return {
         name: [*(v if n else None for v, n in zip(values.tolist(), count.tolist(), strict=True)), None]
-        for name, (values, count) in found.items()
+        for name, (values, count) in columns.items()
     }
 
 
@@ -211,7 +211,7 @@ def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Co
     """
     trace = sums.owners.table.trace
     names = trace.samples.name[sampled.rows]
-    found: dict[str, Event] = {}
+    events: dict[str, Event] = {}
     for number in occurring(names):
         of_name = names == number
         values = sums.by_segment(sampled.segment[of_name], trace.samples.weight[sampled.rows[of_name]])
@@ -222,11 +222,11 @@ def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Co
         kind = Kind.PERIODS if stated else Kind.SAMPLES
         is_time = stated and all(re.fullmatch(trace.sources[at].marks.times or "(?!)", name) for at in inputs)
         event = Event(name, inputs, kind, values, unit="ns" if is_time else "", number=number)
-        found[_free(name, taken)] = event
+        events[_free(name, taken)] = event
     for event in counts:
         name = _free(event.name, taken)
-        found[_own_name(name, trace.sources[event.sources[0]].name, found)] = event
-    return found
+        events[_own_name(name, trace.sources[event.sources[0]].name, events)] = event
+    return events
 
 
 def _own_name(name: str, file: str, taken: Collection[str]) -> str:
@@ -268,7 +268,7 @@ def ratios_of(sums: Layers, events: Mapping[str, Event], cells: dict[str, list[A
         events: the events by the name of their column.
         cells: the columns, those of the events among them.
     """
-    found: dict[str, list[Any]] = {}
+    ratios: dict[str, list[Any]] = {}
     parts = {title: _parts_of(event.name) for title, event in events.items()}
     for whole, instructions in events.items():
         name, how = parts[whole]
@@ -286,15 +286,15 @@ def ratios_of(sums: Layers, events: Mapping[str, Event], cells: dict[str, list[A
                 continue
             renamed = (whole, part) != (instructions.name, event.name)
             file = sums.owners.table.trace.sources[event.sources[0]].name
-            ratio = _own_name(ratio, file, {*found, *cells, *([ratio] if renamed else [])})
+            ratio = _own_name(ratio, file, {*ratios, *cells, *([ratio] if renamed else [])})
             for end, of in (("", sums.own), ("_total", sums.total)):
-                found[ratio + end] = [
+                ratios[ratio + end] = [
                     scale * one / other if other and one is not None and same else None
                     for one, other, same in zip(
                         cells[above + end], cells[below + end], _as_many(event, instructions, of), strict=True
                     )
                 ]
-    return found
+    return ratios
 
 
 def _as_many(one: Event, other: Event, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[bool]:
@@ -347,12 +347,12 @@ def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int
     group, what = np.divmod(pairs, len(texts) + 1)
     order = np.lexsort((what, -sums, group))
     whole = np.bincount(group, sums, groups + 1)
-    found: list[list[str]] = [[] for _ in range(groups + 1)]
-    for one, text, amount in zip(group[order].tolist(), what[order].tolist(), sums[order].tolist(), strict=True):
-        share = 100 * amount / whole[one] if amount else 0
-        if len(found[one]) < _SHOWN and share >= _LEAST_SHARE:
-            found[one].append(f"{share:.0f} % {texts[text]}")
-    return [", ".join(shown) for shown in found]
+    symbols: list[list[str]] = [[] for _ in range(groups + 1)]
+    for row, text, amount in zip(group[order].tolist(), what[order].tolist(), sums[order].tolist(), strict=True):
+        share = 100 * amount / whole[row] if amount else 0
+        if len(symbols[row]) < _SHOWN and share >= _LEAST_SHARE:
+            symbols[row].append(f"{share:.0f} % {texts[text]}")
+    return [", ".join(shown) for shown in symbols]
 
 
 class Calls:
@@ -388,10 +388,10 @@ class Calls:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns about calls: number, time (ns), kinds and implementations for each layer."""
-        sums, found, dur = self._sums, self.sums(), self._dur
-        time = found["primitives_ns"]
+        sums, totals, dur = self._sums, self.sums(), self._dur
+        time = totals["primitives_ns"]
         gflop, size = (sums.own(sums.by_segment(self._segment, np.where(dur > 0, one, nan))) for one in self._work.T)
-        return found | {
+        return totals | {
             "gflop_per_s": _rates(gflop, time, 1e9),
             "gb_per_s": _rates(size, time, 1),
             "implementations": _most(sums.of_segment[self._segment], self._what, dur, self._texts, sums.groups),
@@ -434,27 +434,27 @@ def _rates(amounts: list[float], times: list[int], scale: float) -> list[float |
 
 def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called: str = "± samples") -> list[str]:
     """Return the notes; `called` is the title of the column of uncertain samples."""
-    found = []
+    notes = []
     count = len(sampled.rows)
     if count:
-        found.append(f"{cells['samples'][-1]} of {count} samples are in no layer: {_why_in_none(sums, sampled, cells)}")
+        notes.append(f"{cells['samples'][-1]} of {count} samples are in no layer: {_why_in_none(sums, sampled, cells)}")
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
-            found.append(f"{called}: not known, since the clock bound between samples and layers is not known")
+            notes.append(f"{called}: not known, since the clock bound between samples and layers is not known")
         else:
             shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
             share = f"{100 * shares[(len(shares) - 1) // 2]:.1f} %" if shares else ""
             middle = f" (median over layers: {share} of the samples of a layer)" if shares else ""
-            found.append(f"{called}: samples within the clock bound of an edge of the layer{middle}")
+            notes.append(f"{called}: samples within the clock bound of an edge of the layer{middle}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
         placed = workers - cells["worker_samples"][-1]
-        found.append(
+        notes.append(
             f"{placed} of {workers} samples of worker threads count for the layer that their process was running"
         )
     if sums.shared:
-        found.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
-    return found + _notes_of_intervals(sums.owners)
+        notes.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
+    return notes + _notes_of_intervals(sums.owners)
 
 
 def _why_in_none(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> str:
@@ -483,7 +483,7 @@ def _why_in_none(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) ->
 
 def _notes_of_intervals(owners: Owners) -> list[str]:
     """Return how certain it is which layers counts of intervals belong to, for each input that has some."""
-    trace, found = owners.table.trace, []
+    trace, notes = owners.table.trace, []
     of_source: dict[int, list[tuple[Pool, bool]]] = {}
     for track in interval_counters(trace):
         of_source.setdefault(trace.tracks[track].source, []).append(owners.counted(track))
@@ -495,10 +495,10 @@ def _notes_of_intervals(owners: Owners) -> list[str]:
         bounds = [owners.bound([number], line) for line in sorted(lines)]
         known = [bound for bound in bounds if bound is not None]
         if len(known) < len(bounds):
-            found.append(f"{source.name}: the clock bound between its intervals and the layers is not known")
+            notes.append(f"{source.name}: the clock bound between its intervals and the layers is not known")
         elif max(known):
             text = f"{source.name}: the intervals are placed within {format_short(max(known))}"
-            found.append(f"{text}: a layer that is not longer can have the counts of its neighbours")
+            notes.append(f"{text}: a layer that is not longer can have the counts of its neighbours")
         if any(pool and not named for pool, named in counted):
-            found.append(f"{source.name}: no thread is named, so counts of a whole CPU can include other programs")
-    return found
+            notes.append(f"{source.name}: no thread is named, so counts of a whole CPU can include other programs")
+    return notes

@@ -85,8 +85,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     def percentile(percent: int) -> list[int]:
         """Return the nearest-rank percentile of each group."""
         ranks = -(-(counts - unknown) * percent // 100)
-        found: list[int] = durations[np.minimum(first + unknown + np.maximum(ranks, 1), first + counts) - 1].tolist()
-        return found
+        values: list[int] = durations[np.minimum(first + unknown + np.maximum(ranks, 1), first + counts) - 1].tolist()
+        return values
 
     columns_of_numbers = zip(
         calls.tolist(),
@@ -179,15 +179,15 @@ def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple
     parent = table.nesting.parent
     counted = np.zeros(len(codes), bool)
     counted[timed] = True
-    found = np.ones(len(codes), bool)
+    outermost = np.ones(len(codes), bool)
     for rows in chunks(len(codes)):
         above, inner = parent[rows], np.arange(rows.start, rows.stop)
         while np.any(some := above != NO_PARENT):
             above, inner = above[some], inner[some]
             same = (codes[above] == codes[inner]) & counted[above]
-            found[inner[same]] = False
+            outermost[inner[same]] = False
             above, inner = parent[above[~same]], inner[~same]
-    return found
+    return outermost
 
 
 def combined(keys: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[Codes, Callable[[int], tuple[str, ...]]]:
@@ -197,11 +197,11 @@ def combined(keys: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[Codes, Callab
         codes = codes.astype(np.int64) * len(texts) + numbers
 
     def texts_of(code: int) -> tuple[str, ...]:
-        found = []
+        path = []
         for _, texts in reversed(keys):
             code, number = divmod(code, len(texts))
-            found.append(texts[number])
-        return tuple(reversed(found))
+            path.append(texts[number])
+        return tuple(reversed(path))
 
     return codes, texts_of
 
@@ -238,9 +238,9 @@ def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:
 def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I32, list[str]]:
     """Return the first arg that each slice has as the number of a text, and the texts; "" for slices without any."""
     slices, known = table.trace.slices, dict[str, int]()
-    found = np.empty(len(slices.ts), np.int32)
-    for rows in chunks(len(found)):  # the values are Python objects
+    numbers_of_rows = np.empty(len(slices.ts), np.int32)
+    for rows in chunks(len(numbers_of_rows)):  # the values are Python objects
         numbers, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], keys)
         texts = (as_text(next((value for value in some if value is not ABSENT), "")) for some in values)
-        found[rows] = _numbered(texts, known)[numbers]
-    return found, list(known)
+        numbers_of_rows[rows] = _numbered(texts, known)[numbers]
+    return numbers_of_rows, list(known)

@@ -53,7 +53,7 @@ class Owners:
 
     def _slices_of(self, layers: Iterable[Layer | None]) -> Rows:
         trace = self.table.trace
-        found = np.zeros(len(trace.slices.ts), bool)
+        chosen = np.zeros(len(trace.slices.ts), bool)
         on_thread = np.array([self._thread_above(at) != NO_TRACK for at in range(len(trace.tracks))], bool)
         for number, source in enumerate(trace.sources):
             if source.layer not in layers:
@@ -61,10 +61,10 @@ class Owners:
             of_input = self.table.rows_of(number)
             if source.layer is None:
                 of_input = of_input[on_thread[trace.slices.track[of_input]]]
-            found[of_input] = True
-            found[work_of(self.table, number)] = False
+            chosen[of_input] = True
+            chosen[work_of(self.table, number)] = False
         rows = self.table.recorded
-        return rows[found[rows] & (trace.slices.dur[rows] > 0) & self.table.timed[rows]]
+        return rows[chosen[rows] & (trace.slices.dur[rows] > 0) & self.table.timed[rows]]
 
     def _thread_above(self, track: int) -> int:
         """Return the thread of a track with slices: itself, or that of a lane or a track beside it; else NO_TRACK."""
@@ -88,8 +88,8 @@ class Owners:
         tracks: list[int] = []
         sources: list[set[int]] = []
         # A thread whose layers are outside of a window is still a thread with layers.
-        seen = self if self.table.uncut is None else Owners(self.table.uncut.table)
-        for track in np.unique(seen.table.trace.slices.track[seen.rows]).tolist():
+        whole = self if self.table.uncut is None else Owners(self.table.uncut.table)
+        for track in np.unique(whole.table.trace.slices.track[whole.rows]).tolist():
             thread, source = self._thread_above(track), trace.tracks[track].source_of_slices
             rest = (self.table.process_of(track), source)
             line = line_of[track] = numbers.setdefault(rest if thread == NO_TRACK else (thread, NONE), len(numbers))
@@ -123,19 +123,19 @@ class Owners:
         declared = [at for at, source in enumerate(self.table.trace.sources) if source.marks.innermost]
         if not declared:
             return None
-        found = np.zeros(len(self.table.trace.slices.ts), bool)
+        innermost = np.zeros(len(self.table.trace.slices.ts), bool)
         for number in declared:
             rows = self.table.rows_of(number)
-            found[rows] = self.table.of_categories(self.table.trace.sources[number].marks.innermost, rows)
+            innermost[rows] = self.table.of_categories(self.table.trace.sources[number].marks.innermost, rows)
         no_thread = [self._thread_above(at) == NO_TRACK for at in range(len(self.table.trace.tracks))]
-        found &= np.array(no_thread, bool)[self.table.trace.slices.track]
-        return found
+        innermost &= np.array(no_thread, bool)[self.table.trace.slices.track]
+        return innermost
 
     @cached_property
     def line_of_layer(self) -> I64:
         """Return the timeline of each layer, in the order of `rows`."""
-        found: I64 = self._lines[0][self.table.trace.slices.track[self.rows]]
-        return found
+        lines: I64 = self._lines[0][self.table.trace.slices.track[self.rows]]
+        return lines
 
     def pool(self, track: int, source: int) -> tuple[Pool, bool]:
         """Return the timelines for the events of an input on a track, and whether the track is of one of these threads.
@@ -178,8 +178,8 @@ class Owners:
     def without_pid(self) -> str:
         """The first input with layers in a process whose pid it does not state; "" if there is none."""
         trace = self.table.trace
-        found = (trace.tracks[process] for process in self._of_process if trace.tracks[process].pid is None)
-        return next((trace.sources[track.source].name for track in found), "")
+        processes = (trace.tracks[process] for process in self._of_process if trace.tracks[process].pid is None)
+        return next((trace.sources[track.source].name for track in processes), "")
 
     def can_be_renamed(self, track: int) -> bool:
         """Return whether another file has layers with the pid or tid of a track: under another name of the machine."""
@@ -236,17 +236,17 @@ class Owners:
         for track, mine in grouped(trace.slices.track[at].astype(np.int64)):
             thread = self._thread_above(track)
             line[mine] = line_of[track if thread == NO_TRACK else thread]
-        found = np.full(len(rows), len(lines.rows), np.int64)
+        segment = np.full(len(rows), len(lines.rows), np.int64)
         known = line != NONE
-        found[known] = lines.locate(line[known], trace.slices.ts[at][known])
-        return found
+        segment[known] = lines.locate(line[known], trace.slices.ts[at][known])
+        return segment
 
     @cached_property
     def _of_process(self) -> dict[int, Pool]:
-        found: dict[int, list[int]] = {}
+        by_process: dict[int, list[int]] = {}
         for line, track in enumerate(self._lines[1]):
-            found.setdefault(self.table.process_of(track), []).append(line)
-        return {process: tuple(lines) for process, lines in found.items()}
+            by_process.setdefault(self.table.process_of(track), []).append(line)
+        return {process: tuple(lines) for process, lines in by_process.items()}
 
     def _guessed(self, track: int, process: int) -> Pool:
         """Return the timelines for a process without layers: those of the only other process, if either has no pid.
@@ -268,10 +268,10 @@ class Owners:
         """Return the processes with samples or slices between the first layer and the last one."""
         slices, samples = self.table.trace.slices, self.table.trace.samples
         first, last = np.min(slices.ts[self.rows]), np.max(self.table.ends(self.rows))
-        found = [
+        sampled = [
             np.unique(events.track[(events.ts >= first) & (events.ts < last)]).tolist() for events in (slices, samples)
         ]
-        processes = {self.table.process_of(track) for tracks in found for track in tracks}
+        processes = {self.table.process_of(track) for tracks in sampled for track in tracks}
         return [one for one in processes if self.table.trace.tracks[one].kind is TrackKind.PROCESS]
 
     # -- how certain it is ------------------------------------------------------------------------------------------

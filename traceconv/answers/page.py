@@ -72,7 +72,7 @@ def page(sections: Sequence[Section], top: int) -> str:
     style, script = part("report.css") + part("page.css"), part("page.js")
     plots = [_PLOTS.get(section.name, _no_plots)(section) for section in sections]
     return environment.get_template("page.html.j2").render(
-        shown=[(one, one.rows[:top] if top else one.rows, found) for one, found in zip(sections, plots, strict=True)],
+        shown=[(one, one.rows[:top] if top else one.rows, drawn) for one, drawn in zip(sections, plots, strict=True)],
         style=Markup(style),
         script=Markup(script),
         policy="default-src 'none'; base-uri 'none'; form-action 'none'; "

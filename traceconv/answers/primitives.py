@@ -45,23 +45,23 @@ def primitives(table: SliceTable) -> Section:
     if not calls:
         section.notes.append("no primitives found, or the inputs do not name their implementation")
         return section
-    whole = sum(dur for found in calls.values() for dur, _, _ in found)
+    whole = sum(dur for works in calls.values() for dur, _, _ in works)
     rows: list[tuple[Cell, ...]] = []
-    for (marks, kind, implementation), found in calls.items():
-        total = sum(dur for dur, _, _ in found)
+    for (marks, kind, implementation), works in calls.items():
+        total = sum(dur for dur, _, _ in works)
         known = implementation is not None
         rows.append(
             (
                 kind,
                 implementation,
-                len(found),
+                len(works),
                 total,
-                rounded(total, len(found)),
+                rounded(total, len(works)),
                 total / whole if whole else None,
                 _yes(re.search(marks.reference, implementation or "") is not None) if known else None,
                 _yes(re.fullmatch(marks.reorders, kind) is not None),
-                _rate([(dur, gflop) for dur, gflop, _ in found], total, 10**9),
-                _rate([(dur, size) for dur, _, size in found], total, 1),
+                _rate([(dur, gflop) for dur, gflop, _ in works], total, 10**9),
+                _rate([(dur, size) for dur, _, size in works], total, 1),
             )
         )
     section.rows = sorted(rows, key=lambda row: (-int(row[3] or 0), str(row[0]), str(row[1])))
@@ -111,10 +111,10 @@ def _untimed(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
     )
 
 
-def _rate(found: list[tuple[int, float | None]], total: int, scale: int) -> float | None:
+def _rate(works: list[tuple[int, float | None]], total: int, scale: int) -> float | None:
     """Return the work of calls per ns, times a scale; None unless work and duration of each call are known."""
-    work = [one for dur, one in found if one is not None and dur > 0]
-    return math.fsum(work) * scale / total if len(work) == len(found) else None
+    work = [one for dur, one in works if one is not None and dur > 0]
+    return math.fsum(work) * scale / total if len(work) == len(works) else None
 
 
 def _yes(value: bool) -> str:

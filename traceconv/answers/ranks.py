@@ -167,15 +167,15 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     for number, source in enumerate(sources):
         if source.rank is not None:
             by_rank[source.rank].append(number)
-    found = [Section("ranks", _RANKS), Section("collectives", _COLLECTIVES), Section("hosts", _HOSTS)]
+    sections = [Section("ranks", _RANKS), Section("collectives", _COLLECTIVES), Section("hosts", _HOSTS)]
     if len(by_rank) < 2:
         statement = "one input alone states" if by_rank else "no input states"
-        found[0].notes.append(f"who waits for whom is not known: {statement} the rank that it recorded")
+        sections[0].notes.append(f"who waits for whom is not known: {statement} the rank that it recorded")
         for source in sources:
             if source.marks.is_output:
-                found[0].notes.append(f"{source.name} does not keep the ranks of its inputs: give these instead")
-        return found[:1]
-    of_ranks, of_collectives, of_hosts = found
+                sections[0].notes.append(f"{source.name} does not keep the ranks of its inputs: give these instead")
+        return sections[:1]
+    of_ranks, of_collectives, of_hosts = sections
     matched, alignment = aligned.matched, aligned.alignment
     judged = None
     if matched is not None:
@@ -193,7 +193,7 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     of_ranks.notes += _notes(sources, judged, matched)
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
-    return found
+    return sections
 
 
 def _in_window(matched: Matched, table: SliceTable) -> Matched:
@@ -342,46 +342,46 @@ def _add_ranks(
 
 def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Matched | None) -> list[str]:
     """Return the notes: missing ranks, inputs without the needed information, records that do not match."""
-    found = []
+    notes = []
     recorded = {source.rank for source in sources if source.rank is not None}
     world = max((source.world_size or 0 for source in sources), default=0)
     missing = set(range(world)) - recorded
     if missing:
-        found.append(f"no recording of rank{'s' if len(missing) > 1 else ''} {shown_ranks(missing)} of {world}")
+        notes.append(f"no recording of rank{'s' if len(missing) > 1 else ''} {shown_ranks(missing)} of {world}")
     if not world:
-        found.append("no input states how many ranks the job has: whether some are missing is not known")
+        notes.append("no input states how many ranks the job has: whether some are missing is not known")
     silent = [source.name for source in sources if source.rank is None]
     if silent:
-        found.append(f"no rank is stated by {_named(silent)}")
+        notes.append(f"no rank is stated by {_named(silent)}")
     if matched is None or judged is None:
-        return [*found, _NOT_KNOWN]
+        return [*notes, _NOT_KNOWN]
     of_kind = sum(matched.terms.not_for_all.values(), Counter[str]())
     if of_kind:
         counts = _named(
             [f"{quantity(count, 'records')} of {one_line(kind)}" for kind, count in sorted(of_kind.items())]
         )
-        found.append(f"not counted, since not every rank is known to wait for all others: {counts}")
+        notes.append(f"not counted, since not every rank is known to wait for all others: {counts}")
     untold = [
         source.name for number, source in enumerate(sources) if source.rank is not None and number not in judged.inputs
     ]
     if len(matched.ranks) < 2:
-        found.append(_NOT_KNOWN)
+        notes.append(_NOT_KNOWN)
     elif untold:
-        found.append(f"no collectives of a known group in which all wait for all are recorded by {_named(untold)}")
+        notes.append(f"no collectives of a known group in which all wait for all are recorded by {_named(untold)}")
     of_unknown = sum(matched.terms.of_unknown_group.values())
     if of_unknown:
-        found.append(f"not matched: {quantity(of_unknown, 'records')} of collectives without their group")
+        notes.append(f"not matched: {quantity(of_unknown, 'records')} of collectives without their group")
     untimed = sum(matched.terms.untimed.values())
     if untimed:
-        found.append(f"left out: {quantity(untimed, 'records')} of collectives whose duration was not recorded")
+        notes.append(f"left out: {quantity(untimed, 'records')} of collectives whose duration was not recorded")
     if matched.alone:
-        found.append(
+        notes.append(
             f"alone: {quantity(matched.alone, 'records')} of collectives without a certain partner in another rank"
         )
     for odd in matched.odd:
         pair = sorted({int(odd.wrong.of.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})
-        found.append(f"the records of ranks {shown_ranks(pair)} fit in no way: some are missing, or a clock was set")
-    return found
+        notes.append(f"the records of ranks {shown_ranks(pair)} fit in no way: some are missing, or a clock was set")
+    return notes
 
 
 def _named(names: Sequence[str]) -> str:

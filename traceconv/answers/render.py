@@ -243,7 +243,7 @@ def json(sections: Sequence[Section], top: int) -> str:
     window = next((section.window for section in sections if section.window), None)
     if window:
         start, end = window.start - window.origin, window.end - window.origin
-        document["between"] = {"asked": window.asked, "start_ns": start, "end_ns": end}
+        document["between"] = {"asked": window.text, "start_ns": start, "end_ns": end}
     return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
 
 

@@ -60,12 +60,12 @@ class Window:
     """The time [start, end) that tables are about.
 
     Attributes:
-        asked: the text of the user.
+        text: the text of the user.
         start, end: ns on the clock of the trace.
         origin: the first time of the trace, ns on its clock.
     """
 
-    asked: str
+    text: str
     start: int
     end: int
     origin: int
@@ -73,12 +73,12 @@ class Window:
     def __str__(self) -> str:
         """Return the window for people, from the start of the trace."""
         first, last = (format_time(instant - self.origin) for instant in (self.start, self.end))
-        return f"{one_line(self.asked)}: from {first} to {last} after the start"
+        return f"{one_line(self.text)}: from {first} to {last} after the start"
 
     def holds(self, instants: I64) -> npt.NDArray[np.bool_]:
         """Return a mask of the times (ns) in the window."""
-        found: npt.NDArray[np.bool_] = (instants >= self.start) & (instants < self.end)
-        return found
+        inside: npt.NDArray[np.bool_] = (instants >= self.start) & (instants < self.end)
+        return inside
 
 
 @dataclass(frozen=True, slots=True)

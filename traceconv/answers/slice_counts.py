@@ -45,7 +45,7 @@ class Counts:
 def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
     """Return the counts of slices and rows of tables, by event and number of the input."""
     trace = table.trace
-    found: dict[tuple[str, int], Counts] = {}
+    counts: dict[tuple[str, int], Counts] = {}
     for number, source in enumerate(trace.sources):
         marks = source.marks.counts
         if marks is None:
@@ -56,7 +56,7 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
         counted = (of_input & table.of_categories(marks.categories))[table.recorded]
         slices = [] if marks.layer else _counted(table, trace.slices, table.recorded[counted], marks)
         for row, event, amount in slices:
-            one = found.setdefault((event, number), Counts())
+            one = counts.setdefault((event, number), Counts())
             one.slices.append(row)
             one.amounts.append(amount)
         categories = [at for at, text in enumerate(trace.strings) if text in marks.categories]
@@ -66,11 +66,11 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
         for row, layer, amount in _counted(table, instants, rows, marks):
             name = trace.strings[instants.name[row]]
             event, layer = (name, layer) if marks.layer else (layer, name)
-            one = found.setdefault((event, number), Counts())
+            one = counts.setdefault((event, number), Counts())
             one.layers.append(layer)
             one.calls.append(row if marks.rows_are_calls else NO_CALL)
             one.amounts.append(amount)
-    return found
+    return counts
 
 
 def _counted(
@@ -82,7 +82,7 @@ def _counted(
     """
     is_count = re.compile(marks.names).fullmatch
     known: dict[str, bool] = {}
-    found: list[tuple[int, str, float]] = []
+    counted: list[tuple[int, str, float]] = []
     for row in rows[events.args_len[rows] > 0].tolist():
         args = _decode(table.trace.args.view(int(events.args_at[row]), int(events.args_len[row])))
         layer = args.get(marks.layer)
@@ -91,8 +91,8 @@ def _counted(
             if name not in known:
                 known[name] = is_count(name) is not None
             if known[name] and (not marks.layer or isinstance(layer, str)) and _is_amount(value):
-                found.append((row, str(layer) if marks.layer else name, value))
-    return found
+                counted.append((row, str(layer) if marks.layer else name, value))
+    return counted
 
 
 def _is_amount(value: Any) -> bool:

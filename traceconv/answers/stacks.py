@@ -105,12 +105,12 @@ class _Tree:
     @staticmethod
     def _with_callers(frames: Sequence[Frame], numbers: Sequence[int]) -> list[int]:
         """Return frames and all their callers, each once, callers first."""
-        found: set[int] = set()
+        callers: set[int] = set()
         for number in numbers:
-            while number >= 0 and number not in found:
-                found.add(number)
+            while number >= 0 and number not in callers:
+                callers.add(number)
                 number = frames[number].parent
-        return sorted(found)
+        return sorted(callers)
 
     def rows(self, main: int, everything: float, events: int) -> list[tuple[Cell, ...]]:
         """Return the rows of the table, each below its caller; those with most of the main amount come first."""
@@ -125,10 +125,10 @@ class _Tree:
                 self._callees.get(caller, []), key=lambda one: (self._whole[one][main], self._whole[one][0], -one)
             )
 
-        found = []
+        rows = []
         todo = [(0, number) for number in in_order(-1)]
         while todo:
             depth, number = todo.pop()
-            found.append(row(depth, *self._nodes[number][1:], number))
+            rows.append(row(depth, *self._nodes[number][1:], number))
             todo += [(depth + 1, callee) for callee in in_order(number)]
-        return [*found, row(0, _NO_STACK, "", -1)] if self._own[-1][0] else found
+        return [*rows, row(0, _NO_STACK, "", -1)] if self._own[-1][0] else rows

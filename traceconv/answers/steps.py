@@ -57,7 +57,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
-    found: list[tuple[int, tuple[Cell, ...]]] = []
+    of_steps: list[tuple[int, tuple[Cell, ...]]] = []
     for track, own in by_track.items():
         durations = {row: int(slices.dur[row]) for row in own if timed[row]}
         middle = statistics.median(durations.values()) if durations else 0
@@ -75,13 +75,13 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
             state = state if row in durations else "no duration"
-            found.append((start, (name, table.path(track), start - table.start, duration, interval, state, why)))
+            of_steps.append((start, (name, table.path(track), start - table.start, duration, interval, state, why)))
         if durations:
             section.notes.append(_summary(table.path(track), list(durations.values())))
     section.notes += table.untimed_notes(rows)
-    if not found:
+    if not of_steps:
         section.notes.insert(0, "no step is left")
-    section.rows = [row for _, row in sorted(found, key=lambda one: one[0])]
+    section.rows = [row for _, row in sorted(of_steps, key=lambda one: one[0])]
     return section
 
 
@@ -102,12 +102,12 @@ def check_pattern(pattern: str) -> None:
 def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices that the formats declare as steps."""
     trace = table.trace
-    found = np.zeros(len(trace.slices.ts), bool)
+    marked = np.zeros(len(trace.slices.ts), bool)
     for number, info in enumerate(trace.sources):
         if info.marks.steps:
             rows = table.rows_of(number)
-            found[rows] = table.named(info.marks.steps, rows)
-    return found
+            marked[rows] = table.named(info.marks.steps, rows)
+    return marked
 
 
 def _summary(track: str, durations: list[int]) -> str:
@@ -121,11 +121,11 @@ def _summary(track: str, durations: list[int]) -> str:
 
 def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
     """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
-    found: dict[int, list[int]] = {}
+    times: dict[int, list[int]] = {}
     for step in inside:
         for name, own in step.items():
-            found.setdefault(name, []).append(own)
-    return {name: statistics.median(own + [0] * (len(inside) - len(own))) for name, own in found.items()}
+            times.setdefault(name, []).append(own)
+    return {name: statistics.median(own + [0] * (len(inside) - len(own))) for name, own in times.items()}
 
 
 def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> str:
@@ -143,8 +143,8 @@ def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
     last = row + int(np.searchsorted(slices.track[row:], track, "right"))
     end = slices.ts[row] + slices.dur[row]
     last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
-    found: dict[int, int] = {}
+    time: dict[int, int] = {}
     own = np.where(table.timed[row:last], table.nesting.self_ns[row:last], 0).tolist()
     for name, self_ns in zip(names[row:last].tolist(), own, strict=True):
-        found[name] = found.get(name, 0) + self_ns
-    return found
+        time[name] = time.get(name, 0) + self_ns
+    return time

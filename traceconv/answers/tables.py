@@ -64,8 +64,8 @@ class SliceTable:
 
     def ends(self, rows: Rows) -> I64:
         """Return the ends of slices, ns."""
-        found: I64 = self.trace.slices.ts[rows] + self.trace.slices.dur[rows]
-        return found
+        ends: I64 = self.trace.slices.ts[rows] + self.trace.slices.dur[rows]
+        return ends
 
     @cached_property
     def row_of_track(self) -> I64:
@@ -103,7 +103,7 @@ class SliceTable:
             whole = self.uncut.table.calls
             return None if whole is None else whole[self.uncut.rows]
         slices = self.trace.slices
-        found = None
+        per_row = None
         for number, source in enumerate(self.trace.sources):
             marks = source.marks.sums
             if marks is None:
@@ -112,9 +112,9 @@ class SliceTable:
             rows = rows[self.of_categories(marks.categories, rows)]
             numbers, values = arg_values(self.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.calls])
             calls = [one if type(one) is int and 0 < one <= _MOST_CALLS else 1 for (one,) in values]
-            found = np.ones(len(slices.ts), np.int64) if found is None else found
-            found[rows] = np.array(calls, np.int64)[numbers]
-        return found
+            per_row = np.ones(len(slices.ts), np.int64) if per_row is None else per_row
+            per_row[rows] = np.array(calls, np.int64)[numbers]
+        return per_row
 
     def untimed_notes(self, rows: Rows, what: str = "times leave out") -> list[str]:
         """Return a note on those of the slices whose duration was not recorded, if there are some."""
@@ -154,10 +154,10 @@ class SliceTable:
         """Return where the slices of each track start, in order of the tracks, and the tracks with slices by input."""
         count = len(self.trace.tracks)
         starts = np.searchsorted(self.trace.slices.track, np.arange(count + 1))
-        found: dict[int, list[int]] = {}
+        tracks: dict[int, list[int]] = {}
         for track in np.flatnonzero(np.diff(starts)).tolist():
-            found.setdefault(self.trace.tracks[track].source, []).append(track)
-        return starts, found
+            tracks.setdefault(self.trace.tracks[track].source, []).append(track)
+        return starts, tracks
 
     def of_source(self, number: int) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices of an input."""
@@ -212,12 +212,12 @@ class SliceTable:
 
     def on_tracks(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return which slices, or some, are on tracks, or their lanes, whose path the pattern matches as a whole."""
-        found = self._masks.get(("tracks", pattern))
-        if found is None:
+        mask = self._masks.get(("tracks", pattern))
+        if mask is None:
             matches = re.compile(pattern).fullmatch
             own = [track for track in np.unique(self.row_of_track).tolist() if matches(self.path(track))]
-            found = self._masks["tracks", pattern] = np.isin(self.row_of_track, own)
-        return found[self.trace.slices.track[rows]]
+            mask = self._masks["tracks", pattern] = np.isin(self.row_of_track, own)
+        return mask[self.trace.slices.track[rows]]
 
     @cached_property
     def _masks(self) -> dict[tuple[str, Any], npt.NDArray[np.bool_]]:
@@ -225,17 +225,17 @@ class SliceTable:
         return {}
 
     def _strings_matching(self, kind: str, wanted: Any) -> npt.NDArray[np.bool_]:
-        found = self._masks.get((kind, wanted))
-        if found is None:
+        mask = self._masks.get((kind, wanted))
+        if mask is None:
             accepts: Callable[[str], object] = (
                 wanted.__contains__
                 if kind == "categories"
                 else (re.compile(wanted).fullmatch if kind == "named" else re.compile(wanted).search)
             )
             strings = self.trace.strings
-            found = np.fromiter((bool(accepts(text)) for text in strings), bool, len(strings))
-            self._masks[kind, wanted] = found
-        return found
+            mask = np.fromiter((bool(accepts(text)) for text in strings), bool, len(strings))
+            self._masks[kind, wanted] = mask
+        return mask
 
 
 def interval_counters(trace: Trace) -> list[int]:

@@ -51,7 +51,7 @@ def compared(table: SliceTable) -> list[str]:
     sources = table.trace.sources
     if not any(source.marks.totals for source in sources):
         return []
-    found = []
+    notes = []
     known: dict[_Joined, list[_Calls]] = {}
     for number, source in enumerate(sources):
         marks = source.marks.totals
@@ -69,8 +69,8 @@ def compared(table: SliceTable) -> list[str]:
         wrong = [row.name for row, named in pairs if named and not any(_agrees(table, one, row) for one in named)]
         agree = len(rows) - len(wrong) - len(missing)
         sentence = f"{source.name}: {agree} of {len(rows)} rows agree with {sources[other].name}"
-        found.append("; ".join([sentence, *_some(wrong, "differ"), *_some(missing, "have no slices there")]))
-    return found
+        notes.append("; ".join([sentence, *_some(wrong, "differ"), *_some(missing, "have no slices there")]))
+    return notes
 
 
 def _some(names: list[str], what: str) -> list[str]:
@@ -94,17 +94,17 @@ def _calls(table: SliceTable, number: int, marks: TotalsMarks) -> _Calls:
     for some in np.split(rows[order], edges):
         key = marks.name_of(strings[slices.name[some[0]]]), strings[slices.category[some[0]]]
         by_kind.setdefault(key, []).append(some)
-    found: dict[_Key, list[Rows]] = {}
+    rows_of: dict[_Key, list[Rows]] = {}
     for (name, category), parts in by_kind.items():
         for key in {(name, category), (name, "")}:
-            found.setdefault(key, []).append(np.concatenate(parts))
+            rows_of.setdefault(key, []).append(np.concatenate(parts))
     recorded = np.zeros(len(slices.ts), bool)
     recorded[table.recorded] = True
-    for (_, category), groups in found.items():
+    for (_, category), groups in rows_of.items():
         if not category and len(groups) > 1:
             every = np.concatenate(groups)
             groups.append(every[recorded[every]])
-    return _Calls(found, sorted(found))
+    return _Calls(rows_of, sorted(rows_of))
 
 
 def _named(row: _Row, calls: _Calls) -> list[Rows]:
@@ -114,13 +114,13 @@ def _named(row: _Row, calls: _Calls) -> list[Rows]:
     start = row.name.removesuffix(_CUT)
     if start == row.name:
         return []
-    found: list[Rows] = []
+    groups: list[Rows] = []
     for at in range(bisect_left(calls.keys, (start, "")), len(calls.keys)):
         name, category = calls.keys[at]
         if not name.startswith(start):
             break
-        found += calls.groups[name, category] if category == row.category else []
-    return found
+        groups += calls.groups[name, category] if category == row.category else []
+    return groups
 
 
 def _printed(table: SliceTable, number: int, marks: TotalsMarks) -> Iterator[_Row]:

@@ -91,9 +91,9 @@ def _holding(counters: Counters, window: Window) -> Chosen:
     """Return a mask of the counter values that hold at the start of the window: the last one before, by track."""
     before = np.flatnonzero(counters.ts < window.start)
     last = np.append(np.diff(counters.track[before]) != 0, True)[: len(before)]
-    found = np.zeros(len(counters.ts), bool)
-    found[before[last]] = True
-    return found
+    holding = np.zeros(len(counters.ts), bool)
+    holding[before[last]] = True
+    return holding
 
 
 def _count(trace: Trace, kept: dict[str, Chosen]) -> None:

@@ -121,16 +121,16 @@ class _Parser:
     def took(self, *words: str) -> bool:
         """Advance if the next token is one of the words or brackets; return whether it is."""
         token = self.tokens[self.next]
-        found = token.kind in ("word", "bracket") and token.text in words
-        self.next += found
-        return found
+        taken = token.kind in ("word", "bracket") and token.text in words
+        self.next += taken
+        return taken
 
     def whole(self) -> Condition:
         """Parse the whole text."""
-        found = self.joined("or", 0)
+        condition = self.joined("or", 0)
         if self.tokens[self.next].kind != "end":
             self.fail("expected and, or, or the end", self.tokens[self.next])
-        return found
+        return condition
 
     def joined(self, word: str, depth: int) -> Condition:
         """Parse conditions that are joined by `word`, "or" or "and"."""
@@ -146,10 +146,10 @@ class _Parser:
         if self.took("not"):
             return Not(self.single(depth + 1))
         if self.took("("):
-            found = self.joined("or", depth + 1)
+            condition = self.joined("or", depth + 1)
             if not self.took(")"):
                 self.fail("expected )", self.tokens[self.next])
-            return found
+            return condition
         return self.comparison()
 
     def comparison(self) -> Comparison:
@@ -215,8 +215,8 @@ def holds(table: SliceTable, condition: Condition) -> Mask:
         return ~holds(table, condition.of)
     if isinstance(condition, Joined):
         masks = [holds(table, part) for part in condition.parts]
-        found: Mask = np.all(masks, axis=0) if condition.word == "and" else np.any(masks, axis=0)
-        return found
+        both: Mask = np.all(masks, axis=0) if condition.word == "and" else np.any(masks, axis=0)
+        return both
     sign = condition.sign
     if sign in ("!=", "!~"):
         return ~holds(table, Comparison(condition.field, sign[-1], condition.operand))
@@ -234,11 +234,11 @@ def _compared(table: SliceTable, one: Comparison) -> Mask:
         compared: Mask = _COMPARE[one.sign](times, one.operand)
         return compared if one.field == "start" else compared & table.timed
     if one.field.startswith(_ARG):
-        found, keys = np.zeros(len(slices.ts), bool), [one.field.removeprefix(_ARG)]
-        for rows in chunks(len(found)):  # the values are Python objects
+        result, keys = np.zeros(len(slices.ts), bool), [one.field.removeprefix(_ARG)]
+        for rows in chunks(len(result)):  # the values are Python objects
             numbers, decoded = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
-            found[rows] = _accepted(one, [value for (value,) in decoded])[numbers]
-        return found
+            result[rows] = _accepted(one, [value for (value,) in decoded])[numbers]
+        return result
     if one.field == "depth":
         depths = np.arange(int(np.max(table.nesting.depth, initial=0)) + 1)
         return _accepted(one, depths.tolist())[table.nesting.depth]

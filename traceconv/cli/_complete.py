@@ -40,9 +40,9 @@ def formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[C
     from traceconv.families.registry import names
 
     file, equals, begun = incomplete.rpartition("=")
-    found = [name for name in names() if name.startswith(begun)]
-    found = found or [name for name in ALIASES if name.startswith(begun)]
-    return [CompletionItem(f"{file}{equals}{name}") for name in found]
+    matching = [name for name in names() if name.startswith(begun)]
+    matching = matching or [name for name in ALIASES if name.startswith(begun)]
+    return [CompletionItem(f"{file}{equals}{name}") for name in matching]
 
 
 def files_and_formats(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:

@@ -42,24 +42,24 @@ def expanded(
 
     The arguments are those of `expand`.
     """
-    found = expand(files, skip_unknown=skip_unknown, named=named, output=output, each=each, limits=limits)
+    expansion = expand(files, skip_unknown=skip_unknown, named=named, output=output, each=each, limits=limits)
     verbosity = verbosity or Verbosity()
     if not verbosity.quiet:
-        _list(found, verbosity.verbose)
-    return found
+        _list(expansion, verbosity.verbose)
+    return expansion
 
 
-def left_out_json(found: Expanded) -> list[dict[str, str]]:
+def left_out_json(expansion: Expanded) -> list[dict[str, str]]:
     """Return what was left out of folders and archives."""
-    return [{"file": file, "reason": reason} for file, reason in found.left_out.items()]
+    return [{"file": file, "reason": reason} for file, reason in expansion.left_out.items()]
 
 
-def _list(found: Expanded, verbose: bool) -> None:
-    inside = [one for one in found.recordings if one.is_inside]
+def _list(expansion: Expanded, verbose: bool) -> None:
+    inside = [one for one in expansion.recordings if one.is_inside]
     taken = [_described(one) for one in inside]
     if taken:
         say(f"{quantity(len(taken), 'recordings')} taken:", *taken)
-    left = [f"  {path}: {reason}" for path, reason in found.left_out.items()]
+    left = [f"  {path}: {reason}" for path, reason in expansion.left_out.items()]
     if left:
         say(f"{quantity(len(left), 'files')} left out:", *left[: None if verbose else _MOST_LISTED])
     if len(left) > _MOST_LISTED and not verbose:
@@ -67,6 +67,6 @@ def _list(found: Expanded, verbose: bool) -> None:
 
 
 def _described(recording: Recording) -> str:
-    name = recording.found.cls.name if recording.found else "named"
+    name = recording.recognition.cls.name if recording.recognition else "named"
     repeats = f": merge leaves it out: {recording.repeats}" if recording.repeats else ""
     return f"  {shown(recording.path)} ({name}){repeats}"

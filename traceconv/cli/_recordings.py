@@ -69,12 +69,12 @@ class Named:
                 given twice.
         """
         named = [text.rpartition("=")[0] for text in self.formats]
-        found = expanded(
+        expansion = expanded(
             self.files, settings.limits, skip_unknown=self.skip_unknown, named=named, output=output, verbosity=verbosity
         )
         if single:
-            found.single(self.files[0])
-        return self.about(found, settings)
+            expansion.single(self.files[0])
+        return self.about(expansion, settings)
 
     def about(self, expanded: Expanded, settings: Settings) -> Opened:
         """Return the recordings, with the options that apply to them."""

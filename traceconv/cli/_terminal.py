@@ -53,8 +53,8 @@ def folded(line: str, width: int) -> list[str]:
     """
     if len(line) <= width:
         return [line]
-    found = _BEFORE.match(line, 0, width // 2)
-    before = found[0] if found else ""
+    prefix = _BEFORE.match(line, 0, width // 2)
+    before = prefix[0] if prefix else ""
     later = " " * (len(before) if before.strip(" #") else len(before) + 2)
     if before.startswith("#"):
         later = f"# {' ' * (len(before) - 2)}"

@@ -47,6 +47,6 @@ def command(named: Named, reports: tuple[str, ...], force: bool, settings: Setti
 
 def _what_events_say(pair: PairEstimate) -> str:
     """Return the estimate for two files, and whether it placed them."""
-    names, found = (pair.a.name, pair.b.name), pair.estimate
-    verdict = f"not used ({found.verdict})" if found.verdict.refused and not pair.taken else found.verdict
-    return f"{' and '.join(names)}: {pair.clock_map.method}: {verdict}: {found.reason}"
+    names, estimate = (pair.a.name, pair.b.name), pair.estimate
+    verdict = f"not used ({estimate.verdict})" if estimate.verdict.refused and not pair.taken else estimate.verdict
+    return f"{' and '.join(names)}: {pair.clock_map.method}: {verdict}: {estimate.reason}"

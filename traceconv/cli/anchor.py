@@ -67,18 +67,18 @@ class Clock:
 
 def clocks() -> list[Clock]:
     """Return the clocks of this machine; all others are read against the first one."""
-    found = []
+    available = []
     for name in _LINUX if sys.platform == "linux" else ():
         number = getattr(time, name, None)
         with contextlib.suppress(OSError):
             if number is not None:
                 resolution = max(round(time.clock_getres(number) * 1e9), 1)
-                found.append(Clock(name, _reader(number), resolution))
+                available.append(Clock(name, _reader(number), resolution))
     for name, read in _PYTHON.items():
         info = time.get_clock_info(name)
-        if not found or found[0].name == "monotonic" or name == "perf_counter":
-            found.append(Clock(name, read, max(round(info.resolution * 1e9), 1), info.implementation))
-    return found
+        if not available or available[0].name == "monotonic" or name == "perf_counter":
+            available.append(Clock(name, read, max(round(info.resolution * 1e9), 1), info.implementation))
+    return available
 
 
 def _reader(number: int) -> Callable[[], int]:
@@ -112,14 +112,14 @@ def _reading(one: Clock, other: Clock, tries: int) -> dict[str, Any]:
 
 def describe_machine() -> dict[str, Any]:
     """Return which machine this is, and since which boot."""
-    found = {
+    machine = {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
     }
     with contextlib.suppress(OSError), open(_BOOT_ID, encoding="ascii") as stream:
-        found["boot_id"] = stream.read().strip()
-    return found
+        machine["boot_id"] = stream.read().strip()
+    return machine
 
 
 def record(command: Sequence[str]) -> tuple[dict[str, Any], int]:

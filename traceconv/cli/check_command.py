@@ -35,8 +35,8 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
       traceconv check --json out.pftrace
     """
     failed, rows = 0, []
-    found = expanded(files, limits, each=True)
-    for recording in found.recordings:
+    expansion = expanded(files, limits, each=True)
+    for recording in expansion.recordings:
         file = shown(recording.path)
         try:
             result = check_file(recording.path, limits=limits)
@@ -60,7 +60,7 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
             words = f"{name} ({importer_class(name).title})"
             say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
     if as_json:
-        print_json(files=rows, left_out=left_out_json(found))
+        print_json(files=rows, left_out=left_out_json(expansion))
     ctx.exit(failed)
 
 

@@ -44,22 +44,22 @@ def command(named: Named, as_json: bool, settings: Settings) -> None:
       traceconv clocks viztracer.json run.log --clock run.log=monotonic@myhost
     """
     recordings = named.opened(settings)
-    found = api.clocks(recordings)
+    survey = api.clocks(recordings)
     if as_json:
         print_json(
-            clocks=list(map(_clock_json, found.clocks)),
-            pairs=list(map(_pair_json, found.pairs)),
+            clocks=list(map(_clock_json, survey.clocks)),
+            pairs=list(map(_pair_json, survey.pairs)),
             left_out=left_out_json(recordings.expanded),
         )
         return
-    _print_clocks(found.clocks)
-    for pair in found.pairs:
+    _print_clocks(survey.clocks)
+    for pair in survey.pairs:
         say("", err=False)
         say(*_pair(pair), err=False)
-    if found.pairs and found.only_with_first:
-        say("", f"of many inputs, only pairs with {found.pairs[0].file} are listed", err=False)
-    if found.hosts:
-        say("", *(one.describe() for one in found.hosts), err=False)
+    if survey.pairs and survey.only_with_first:
+        say("", f"of many inputs, only pairs with {survey.pairs[0].file} are listed", err=False)
+    if survey.hosts:
+        say("", *(one.describe() for one in survey.hosts), err=False)
 
 
 def _clock_json(line: ClockLine) -> dict[str, Any]:

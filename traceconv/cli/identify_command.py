@@ -31,8 +31,8 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json:
       traceconv identify --json *.log
     """
     failed, rows = 0, []
-    found = expanded(files, limits, each=True)
-    for recording in found.recordings:
+    expansion = expanded(files, limits, each=True)
+    for recording in expansion.recordings:
         file = shown(recording.path)
         try:
             recognised = recording.recognised(limits)
@@ -54,20 +54,20 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json:
                 for name, match in each
             ]
     if as_json:
-        print_json(files=rows, left_out=left_out_json(found))
+        print_json(files=rows, left_out=left_out_json(expansion))
     ctx.exit(failed)
 
 
 def _answers(file: AnyPath, limits: Limits) -> list[tuple[str, Match]]:
-    """Return what each importer says, the surest first; nothing for a file that cannot be read, which was told."""
+    """Return what each importer says, the surest first; nothing for a file that cannot be read."""
     try:
-        found = answers(Source(file, limits=limits))
+        matches = answers(Source(file, limits=limits))
     except TraceconvError:
         return []
-    return sorted(found.items(), key=lambda item: -item[1].certainty)
+    return sorted(matches.items(), key=lambda item: -item[1].certainty)
 
 
-def _print_answers(found: list[tuple[str, Match]]) -> None:
-    width = max((len(name) for name, _ in found), default=0)
-    for name, match in found:
+def _print_answers(matches: list[tuple[str, Match]]) -> None:
+    width = max((len(name) for name, _ in matches), default=0)
+    for name, match in matches:
         say(f"  {name:{width}}  {match.certainty.name.lower():8}  {match.reason}", err=False)

@@ -53,8 +53,8 @@ def command(
       traceconv info --json onednn.log
     """
     failed, rows = 0, []
-    found = expanded(files, settings.limits, each=True)
-    for one in found.recordings:
+    expansion = expanded(files, settings.limits, each=True)
+    for one in expansion.recordings:
         file = shown(one.path)
         named = Named((file,), options=options, format=format)
         try:
@@ -69,7 +69,7 @@ def command(
             else:
                 say(*_describe(file, trace), err=False)
     if as_json:
-        print_json(files=rows, left_out=left_out_json(found))
+        print_json(files=rows, left_out=left_out_json(expansion))
     ctx.exit(failed)
 
 

@@ -40,10 +40,10 @@ class Format(NamedTuple):
 
     def fits(self, text: bytes) -> bool:
         """Return whether an input may be of this format, by the text of its head (see `searched`)."""
-        found = any(
+        has_word = any(
             word in text if isinstance(word, bytes) else all(one in text for one in word) for word in self.words
         )
-        return found or bool(self.pattern and re.search(self.pattern, text))
+        return has_word or bool(self.pattern and re.search(self.pattern, text))
 
 
 #: The first byte of a protobuf whose first field is 1 and has a length. Kineto begins its JSON with a line feed and two
@@ -257,6 +257,6 @@ def searched(head: Head) -> bytes:
         parts += map(plain, head.data.splitlines())
     text = b"\n".join(parts).lower()
     if _ESCAPE.search(text):
-        plainly = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()) if found[1] else b"/", text)
+        plainly = _ESCAPE.sub(lambda escape: bytes.fromhex(escape[1].decode()) if escape[1] else b"/", text)
         text = b"\n".join((text, plainly.lower()))
     return text

@@ -190,10 +190,10 @@ class OnnxRuntime:
             user = Provenance.USER
             out.clocks.snapshot(ClockSnapshot(self.clock, 0, other, self.start_ns, 1000, method, provenance=user))
             return
-        found = _time_in_name(name, zone)
-        if found is None:
+        stated = _time_in_name(name, zone)
+        if stated is None:
             return
-        start, step, precision = found
+        start, step, precision = stated
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
         local = local_time(zone, guessed=not self.utc_offset)

@@ -39,7 +39,7 @@ def plugins() -> dict[str, type[Importer]]:
         return {}
     from importlib.metadata import entry_points
 
-    found: dict[str, type[Importer]] = {}
+    importers: dict[str, type[Importer]] = {}
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     for point in points:
         package = point.dist.name if point.dist is not None else point.value
@@ -48,12 +48,12 @@ def plugins() -> dict[str, type[Importer]]:
                 raise ValueError("traceconv has a format of that name")
             if sum(one.name == point.name for one in points) > 1:
                 raise ValueError("another package has a format of that name, too")
-            found[point.name] = _load(point)
+            importers[point.name] = _load(point)
         except Exception as error:
             what = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
             text = f"the format {point.name} of {package} is left out: {what}"
             warnings.warn(text, PluginWarning, 2)
-    return found
+    return importers
 
 
 def _load(point: EntryPoint) -> type[Importer]:

@@ -120,14 +120,14 @@ def importers() -> dict[str, type[Importer]]:
 
 def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
     """Return the comparisons of an importer: tool and version, source, what was compared."""
-    found: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
-    return found
+    checked: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
+    return checked
 
 
 def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
     """Return the codes of the data that an importer skips by design; the help of each states the reason."""
-    found: tuple[Code, ...] = getattr(cls, "skips", ())
-    return found
+    codes: tuple[Code, ...] = getattr(cls, "skips", ())
+    return codes
 
 
 def importer_class(name: str) -> type[Importer]:
@@ -156,8 +156,8 @@ def formats_called(name: str) -> tuple[str, ...]:
     if name in names():
         return (name,)
     lower = name.lower()
-    found = ALIASES.get(lower) or tuple(one for one in names() if one == lower or one.startswith(f"{lower}-"))
-    return found or (importer_class(name).name,)  # raises UsageError
+    formats = ALIASES.get(lower) or tuple(one for one in names() if one == lower or one.startswith(f"{lower}-"))
+    return formats or (importer_class(name).name,)  # raises UsageError
 
 
 def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer], Match]:
@@ -167,15 +167,15 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
         UnrecognizedFormat: no importer claims it.
         AmbiguousFormat: several claim it with equal certainty.
     """
-    found: list[tuple[type[Importer], Match]] = []
+    answers: list[tuple[type[Importer], Match]] = []
     for most, group in groupby(_candidates(source.head()), key=lambda candidate: candidate[1]):
-        if all(match.certainty < most for _, match in found):
+        if all(match.certainty < most for _, match in answers):
             for name, _ in group:
                 if among and name not in among:
                     continue
                 cls = importer_class(name)
-                found.append((cls, answer_of(cls, source)))
-    surest = max((match.certainty for _, match in found), default=Certainty.NO)
+                answers.append((cls, answer_of(cls, source)))
+    surest = max((match.certainty for _, match in answers), default=Certainty.NO)
     if surest is Certainty.NO and among:
         raise UnrecognizedFormat(
             f"is not of the formats {', '.join(among)}",
@@ -184,7 +184,7 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
         )
     if surest is Certainty.NO:
         raise _unrecognized(source)
-    claims = [(cls, match) for cls, match in found if match.certainty is surest]
+    claims = [(cls, match) for cls, match in answers if match.certainty is surest]
     if len(claims) > 1:
         reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in claims)
         raise AmbiguousFormat(f"several formats fit ({reasons})", hint="choose one with --from NAME", at=source.display)
@@ -194,8 +194,8 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
 def _candidates(head: Head) -> list[tuple[str, Certainty]]:
     """Return the candidate formats of an input with their highest certainty, the most certain first."""
     text = searched(head)
-    found = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
-    return sorted([*found, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
+    fitting = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
+    return sorted([*fitting, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
 
 
 def answers(source: Source) -> dict[str, Match]:

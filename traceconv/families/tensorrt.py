@@ -86,8 +86,8 @@ def _records(data: bytes, out: Builder) -> Iterator[Record]:
         elif b'"name"' in line:
             yield {}
         else:
-            for found in _OBJECT.finditer(line):
-                yield _members(found[0])
+            for match in _OBJECT.finditer(line):
+                yield _members(match[0])
             if line.count(b"{") > line.count(b"}"):
                 yield {}  # cut
 

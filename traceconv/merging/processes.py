@@ -61,11 +61,11 @@ class _Thread:
     """A thread that several inputs record: its track, and by input the time span of its slices, None without slices."""
 
     track: int
-    seen: dict[int, Span | None] = field(default_factory=dict)
+    spans: dict[int, Span | None] = field(default_factory=dict)
 
     def has_room(self, span: Span | None) -> bool:
         """Return whether slices in a time span overlap none of the thread."""
-        return span is None or all(other is None or gap(span, other) >= 0 for other in self.seen.values())
+        return span is None or all(other is None or gap(span, other) >= 0 for other in self.spans.values())
 
 
 class _Moves:
@@ -142,14 +142,14 @@ class _Moves:
         """Merge a thread into the one with its tid, if there is one of another input."""
         same = self._threads.setdefault((parent, tid), _Thread(number))
         slices = self._sliced.get(number)
-        if track.source in same.seen:
+        if track.source in same.spans:
             return
         if same.track != number:
             self._on_thread_to[number] = same.track
             self._name(same.track, track.name)
         if same.has_room(slices):
             self._events_to[number] = same.track
-            same.seen[track.source] = slices
+            same.spans[track.source] = slices
         else:
             self._tracks[number] = self._beside(track, TrackId(same.track), f"thread {tid}")
 

@@ -52,14 +52,14 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
 
 def _processes(trace: Trace) -> dict[int, set[int]]:
     """Return the processes that hold tracks of each input."""
-    found: defaultdict[int, set[int]] = defaultdict(set)
+    processes: defaultdict[int, set[int]] = defaultdict(set)
     top: list[int] = []
     for number, track in enumerate(trace.tracks):
         above = track.lane_of if track.parent == NO_TRACK else track.parent
         top.append(number if above == NO_TRACK else top[above])
         if trace.tracks[top[-1]].kind is TrackKind.PROCESS:
-            found[track.source].add(top[-1])
-    return found
+            processes[track.source].add(top[-1])
+    return processes
 
 
 def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:

@@ -140,10 +140,10 @@ def _string(trace: Trace, text: str) -> int:
 
 def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> dict[str, list[int]]:
     """Return the rows of each name, in the given order."""
-    found: dict[str, list[int]] = defaultdict(list)
+    by_name: dict[str, list[int]] = defaultdict(list)
     for row in rows[np.argsort(order[rows], kind="stable")].tolist():
-        found[plain_name(trace.strings[table.name[row]])].append(row)
-    return found
+        by_name[plain_name(trace.strings[table.name[row]])].append(row)
+    return by_name
 
 
 def _launches(trace: Trace) -> Any:

@@ -91,7 +91,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
 def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace:
     """Return the trace with all times mapped. Maps are monotonic, so the layout stays valid."""
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
-    if not all(found.changes_nothing for found in maps.values()):
+    if not all(clock_map.changes_nothing for clock_map in maps.values()):
         trace = _with_moved_times(trace, maps)
     if all(track.clock == 0 and track.source == index for track in trace.tracks):
         return trace
@@ -114,16 +114,16 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
                 columns["slices", "dur"].spill()
                 trace.forget()
     arrays, mappings = finished(list(columns.values()), in_file=bool(trace.mappings))
-    found: dict[str, dict[str, Any]] = {}
+    instants: dict[str, dict[str, Any]] = {}
     for (name, column), values in zip(columns, arrays, strict=True):
-        found.setdefault(name, {})[column] = values
-    tables = {name: replace(getattr(trace, name), **moved) for name, moved in found.items()}
+        instants.setdefault(name, {})[column] = values
+    tables = {name: replace(getattr(trace, name), **moved) for name, moved in instants.items()}
     return trace.with_tables(**tables, mappings=trace.mappings + mappings)
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
     """Return the tracks; the names of the topmost ones tell if their clock was not placed, or only by a guess."""
-    doubt = {clock: _doubt(found.verdict) for clock, found in maps.items()}
+    doubt = {clock: _doubt(clock_map.verdict) for clock, clock_map in maps.items()}
     if not any(doubt.values()):
         return tracks
     return Tracks(

@@ -41,16 +41,16 @@ def arg_values(
 
 def durations_recorded(slices: Slices, args: Args) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices whose duration was recorded; others are drawn without a recorded end."""
-    found = np.ones(len(slices.ts), bool)
+    recorded = np.ones(len(slices.ts), bool)
     keys = [b'"%b"' % key.encode() for key in NO_DURATION]
     places = np.sort(np.array([place for key in keys for place in args.places(key)], np.int64))
-    for rows in chunks(len(found)) if len(places) else ():
+    for rows in chunks(len(recorded)) if len(places) else ():
         at, length = slices.args_at[rows], slices.args_len[rows]
         next_place = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, at)]
         some = np.flatnonzero(next_place < at + length)
         numbers, values = arg_values(args, at[some], length[some], NO_DURATION)
-        found[rows.start + some] = np.array([True not in one for one in values], bool)[numbers]
-    return found
+        recorded[rows.start + some] = np.array([True not in one for one in values], bool)[numbers]
+    return recorded
 
 
 def as_text(value: Any) -> str:

@@ -151,10 +151,10 @@ def _range(column: Numbers) -> tuple[int, int]:
 
 
 def _integers(column: Numbers) -> I64:
-    found = np.asarray(column)
-    if found.dtype.kind not in "iu":
-        raise TypeError(f"times are integers (ns), found {found.dtype}")
-    return found.astype(np.int64, copy=False)
+    values = np.asarray(column)
+    if values.dtype.kind not in "iu":
+        raise TypeError(f"times are integers (ns), found {values.dtype}")
+    return values.astype(np.int64, copy=False)
 
 
 def mark_key(is_begin: bool) -> str:

@@ -363,13 +363,13 @@ class ClockMap:
         reach = max(-int(np.min(ts)), int(np.max(ts))) if len(ts) else 0
         if reach + max(abs(line.at_ns) + abs(line.offset_ns) for line in lines) >= _FITS:
             return np.array([self.at(int(t)) for t in ts], np.int64)
-        found = _on_line(ts, lines[0])
+        mapped = _on_line(ts, lines[0])
         for number, bend in enumerate(self.bends):
             later = ts >= bend.at_ns
-            np.minimum(found, bend.at_ns + bend.offset_ns, out=found, where=~later)
+            np.minimum(mapped, bend.at_ns + bend.offset_ns, out=mapped, where=~later)
             here = later if number + 1 == len(self.bends) else later & (ts < self.bends[number + 1].at_ns)
-            found[here] = _on_line(ts[here], bend)
-        return found
+            mapped[here] = _on_line(ts[here], bend)
+        return mapped
 
     def at(self, ts: int) -> int:
         """Convert one time (ns) of one domain to the other."""

@@ -51,9 +51,9 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         for column, dtype in column_types(cls).items()
     }
     arrays, mappings = finished(list(columns.values()), in_file=any(trace.mappings for trace in traces))
-    found = dict(zip(columns, arrays, strict=True))
+    by_column = dict(zip(columns, arrays, strict=True))
     tables = {
-        name: cls(**{column: found[name, column] for column in column_types(cls)}) for name, cls in TABLES.items()
+        name: cls(**{column: by_column[name, column] for column in column_types(cls)}) for name, cls in TABLES.items()
     }
     return Trace(
         sources=[source for trace in traces for source in trace.sources],

@@ -234,12 +234,12 @@ class Diagnostics:
     @property
     def data_left_out(self) -> Diagnostic | None:
         """Return the diagnostic that left out most data, None if none did; SKIPPED ones do not count."""
-        found = [
+        left_out = [
             entry
             for entry in self
             if entry.code.kind is ProblemKind.LOST or (entry.skipped and entry.code.kind is not ProblemKind.SKIPPED)
         ]
-        return min(found, key=lambda entry: (-(entry.skipped or entry.count), entry.code.name), default=None)
+        return min(left_out, key=lambda entry: (-(entry.skipped or entry.count), entry.code.name), default=None)
 
     @property
     def lost(self) -> int:

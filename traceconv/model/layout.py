@@ -65,11 +65,11 @@ def lay_out(trace: Trace) -> Trace:
 
     The columns are sorted in place, without the memory for a second set: the argument is consumed.
     """
-    found = trace.sources[0].diagnostics
+    diagnostics = trace.sources[0].diagnostics
     trace = _share_lanes(trace)
     trace = sort_events(trace, in_place=True)
-    trace = _split_overlaps(trace, found)
-    _report_unused_tracks(trace, found)
+    trace = _split_overlaps(trace, diagnostics)
+    _report_unused_tracks(trace, diagnostics)
     return drop_unused_tracks(trace)
 
 

@@ -60,10 +60,10 @@ def _small(order: npt.NDArray[np.int64]) -> Order:
 
 def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
     """Return `values[order]` in chunks; numpy would convert the whole order to 8 bytes a row first."""
-    found = np.empty(len(order), values.dtype)
+    values_in_order = np.empty(len(order), values.dtype)
     for rows in chunks(len(order)):
-        found[rows] = values[order[rows]]
-    return found
+        values_in_order[rows] = values[order[rows]]
+    return values_in_order
 
 
 def is_as_it_was(order: Order) -> bool:
@@ -73,10 +73,10 @@ def is_as_it_was(order: Order) -> bool:
 
 def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return, for each row of an order but the last one, whether the next row equals it in all columns."""
-    found = np.ones(max(len(order) - 1, 0), bool)
+    equal = np.ones(max(len(order) - 1, 0), bool)
     for rows in overlapping_chunks(len(order)):
         at = order[rows]
         for column in columns:
             values = column[at]
-            found[rows.start : rows.stop - 1] &= values[1:] == values[:-1]
-    return found
+            equal[rows.start : rows.stop - 1] &= values[1:] == values[:-1]
+    return equal

@@ -111,10 +111,10 @@ class Marks:
         """Finish adding: the columns can be read from here on."""
         columns = list(self.columns.values())
         arrays, self._mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
-        found = {name: values.data for name, values in zip(self.columns, arrays, strict=True)}
-        self.track, self.ts, self.at = found["track"], found["ts"], found["at"]
-        self.name, self.category, self._is_begin = found["name"], found["category"], found["is_begin"]
-        self.args_at, self.args_len = found["args_at"], found["args_len"]
+        by_column = {name: values.data for name, values in zip(self.columns, arrays, strict=True)}
+        self.track, self.ts, self.at = by_column["track"], by_column["ts"], by_column["at"]
+        self.name, self.category, self._is_begin = by_column["name"], by_column["category"], by_column["is_begin"]
+        self.args_at, self.args_len = by_column["args_at"], by_column["args_len"]
 
     def forget(self) -> None:
         """Drop the resident pages of columns in files."""

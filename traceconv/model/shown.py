@@ -83,8 +83,8 @@ class _Telling:
 
     def parts(self, args: memoryview) -> tuple[bytes, bytes]:
         """Return the problem and the implementation from the args of a call, as JSON values; b"" for a missing one."""
-        found: Any = self._decode(args)
-        return bytes(found.problem), bytes(found.implementation)
+        decoded: Any = self._decode(args)
+        return bytes(decoded.problem), bytes(decoded.implementation)
 
     def renamed(self, rename: Callable[[str, str], str], name: str, *parts: bytes) -> str:
         """Return the new name of a call with this problem and implementation; the old one if both are unknown."""
@@ -95,5 +95,5 @@ class _Telling:
 
 def _text(value: bytes) -> str:
     """Return the text that a JSON value holds, "" if it is not a string."""
-    found = msgspec.json.decode(value) if value else ""
-    return found if isinstance(found, str) else ""
+    decoded = msgspec.json.decode(value) if value else ""
+    return decoded if isinstance(decoded, str) else ""

@@ -106,11 +106,11 @@ def stated_collectives(trace: Trace) -> StatedCollectives:
         return StatedCollectives([], [])
     groups: dict[GroupStated, int] = {}
     every = list(_stated(trace, declared, groups))
-    found = [one for one, counts in every if counts]
+    used = [one for one, counts in every if counts]
     without_group = sum(not one.kind for one, _ in every)
     not_for_all = Counter(one.kind for one, counts in every if one.kind and (not counts or one.side != Side.BOTH))
-    often = Counter((one.group, one.kind, one.seq) for one in found)
-    each = [replace(one, seq=-1) if often[one.group, one.kind, one.seq] > 1 else one for one in found]
+    often = Counter((one.group, one.kind, one.seq) for one in used)
+    each = [replace(one, seq=-1) if often[one.group, one.kind, one.seq] > 1 else one for one in used]
     return StatedCollectives(_with_messages_numbered(each), list(groups), without_group, not_for_all)
 
 
@@ -138,12 +138,12 @@ def _rows(trace: Trace, declared: Iterable[tuple[int, int]]) -> I64:
     """Return the rows of the slices with one of these names and categories, searched in chunks."""
     slices, count = trace.slices, len(trace.strings)
     wanted = [name * count + category for name, category in declared]
-    found = [np.zeros(0, np.int64)]
+    parts = [np.zeros(0, np.int64)]
     for begin in range(0, len(slices.ts), _AT_ONCE):
         part = slice(begin, begin + _AT_ONCE)
         codes = slices.name[part].astype(np.int64) * count + slices.category[part]
-        found.append(begin + np.flatnonzero(np.isin(codes, wanted)))
-    return np.concatenate(found)
+        parts.append(begin + np.flatnonzero(np.isin(codes, wanted)))
+    return np.concatenate(parts)
 
 
 def _stated(
@@ -207,12 +207,12 @@ def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:
     A call states the number of its root in the group, so the ranks of the group must be listed in order.
     """
     args = CollectiveArgs(ranks=declared.args.ranks, call=declared.args.call, root=declared.args.root)
-    found: dict[int, int] = {}
+    roots: dict[int, int] = {}
     for one in _members(trace, _rows(trace, declared.calls), args):
         ranks, call, root = parse_ranks(one.get("ranks")), _number(one.get("call")), _number(one.get("root"))
         if ranks is not None and str(list(ranks)) == str(one["ranks"]) and call >= 0 and 0 <= root < len(ranks):
-            found[call] = ranks[root]
-    return found
+            roots[call] = ranks[root]
+    return roots
 
 
 def _ends(kind: str, args: Mapping[str, Any], roots: Mapping[int, int], rank: int | None) -> tuple[Side, Group]:

@@ -103,8 +103,8 @@ class Strings(Sequence[str]):
             return -1
         number = self._numbers.get(text, -1)
         if number < 0 and self._rest is not None:
-            found = self._rest.number(_utf8(text), False)
-            return len(self._objects) + found if found >= 0 else -1
+            known = self._rest.number(_utf8(text), False)
+            return len(self._objects) + known if known >= 0 else -1
         return number
 
     def __eq__(self, other: object) -> bool:

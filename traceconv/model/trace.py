@@ -123,11 +123,11 @@ class Track:
 
 def processes(tracks: Sequence[Track]) -> I64:
     """Return the process of each track, as the number of a track; the topmost track above it if it has none."""
-    found = np.arange(len(tracks))
+    process = np.arange(len(tracks))
     for number, track in enumerate(tracks):
         if track.parent != NO_TRACK and track.kind is not TrackKind.PROCESS:
-            found[number] = found[track.parent]  # declared before
-    return found
+            process[number] = process[track.parent]  # declared before
+    return process
 
 
 class Events(Tabular):
@@ -304,8 +304,8 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
     for rows in chunks(len(numbers)):
         occurs[numbers[rows]] = True
-    found: list[int] = np.flatnonzero(occurs).tolist()
-    return found
+    ascending: list[int] = np.flatnonzero(occurs).tolist()
+    return ascending
 
 
 #: The bytes of args that are searched at a time.
@@ -593,7 +593,7 @@ class Trace:
 
         The trace must be laid out: each table sorted by track and time.
         """
-        found: dict[int, tuple[int, int]] = {}
+        spans: dict[int, tuple[int, int]] = {}
         for name in tables:
             table = getattr(self, name)
             if not len(table.ts):
@@ -602,9 +602,9 @@ class Trace:
             ends = table.ts + table.dur if name == "slices" else table.ts
             extents = zip(table.ts[first].tolist(), np.maximum.reduceat(ends, first).tolist(), strict=True)
             for track, (begin, end) in zip(table.track[first].tolist(), extents, strict=True):
-                before = found.get(track, (begin, end))
-                found[track] = min(begin, before[0]), max(end, before[1])
-        return found
+                before = spans.get(track, (begin, end))
+                spans[track] = min(begin, before[0]), max(end, before[1])
+        return spans
 
     def forget(self) -> None:
         """Drop the resident pages of columns and args in files; the next access loads them again."""

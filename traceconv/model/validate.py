@@ -66,9 +66,9 @@ def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], t
 def _require_of_rows(rule: str, holds: Callable[..., Any], columns: Sequence[Any]) -> None:
     """Check a rule in chunks of rows; chunks overlap by one row for rules about neighbours. Raises InvalidTrace."""
     for rows in overlapping_chunks(len(columns[0])):
-        found = holds(*(column[rows] for column in columns))
-        if not np.all(found):
-            raise InvalidTrace(f"{rule} (row {rows.start + int(np.argmin(found))})")
+        holding = holds(*(column[rows] for column in columns))
+        if not np.all(holding):
+            raise InvalidTrace(f"{rule} (row {rows.start + int(np.argmin(holding))})")
 
 
 def _in_range(size: int) -> Callable[[Any], Any]:

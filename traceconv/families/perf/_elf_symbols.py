@@ -92,9 +92,9 @@ class Symbols(msgspec.Struct):
 
     def _load(self, path: str) -> _Functions | None:
         wanted = self.build_ids.get(path)
-        found = functions_of(Path(path), wanted) if wanted and path.startswith("/") else None
-        (self.refused if found is None else self.used).add(path)
-        return found
+        functions = functions_of(Path(path), wanted) if wanted and path.startswith("/") else None
+        (self.refused if functions is None else self.used).add(path)
+        return functions
 
 
 def functions_of(path: Path, build_id: bytes) -> _Functions | None:
@@ -151,10 +151,10 @@ def _functions(data: mmap, order: str, layout: _Layout, sections: list[tuple[int
 def _table(data: mmap, order: str, layout: _Layout, at: int, size: int, names_at: int) -> list[_Function]:
     name_field, info_field, value_field, size_field = layout.symbol_fields
     entry = struct.Struct(order + layout.symbol)
-    found = []
+    functions = []
     for symbol in entry.iter_unpack(data[at : at + size // entry.size * entry.size]):
         if symbol[info_field] & 15 in (_STT_FUNC, _STT_GNU_IFUNC) and symbol[value_field] and symbol[size_field]:
             start = names_at + symbol[name_field]
             name = data[start : max(start, data.find(b"\0", start))].decode("utf-8", "replace")
-            found.append(_Function(symbol[value_field], symbol[value_field] + symbol[size_field], name))
-    return sorted(found)
+            functions.append(_Function(symbol[value_field], symbol[value_field] + symbol[size_field], name))
+    return sorted(functions)

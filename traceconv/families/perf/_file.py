@@ -292,8 +292,8 @@ class Event:
         """
         if at + self.prefix.size > end:
             raise Damage(at, _SHORT)
-        found: tuple[int, int, int, int, int, int] = self._pick((*self.prefix.unpack_from(buffer, at), -1))
-        return found
+        fields: tuple[int, int, int, int, int, int] = self._pick((*self.prefix.unpack_from(buffer, at), -1))
+        return fields
 
     def stamp(self, buffer: Buffer, at: int, end: int) -> Stamp:
         """Return the stamp of a record that is not a sample, with its body from `at` to `end`.
@@ -452,11 +452,11 @@ class PerfFile(msgspec.Struct):
         return text_of(body[at + 4 : at + 4 + length]), at + 4 + length
 
     def _strings(self, body: bytes) -> list[str]:
-        found, at = [], 4
+        texts, at = [], 4
         for _ in range(self._unpack("I", body, 0)):
             text, at = self._string(body, at)
-            found.append(text)
-        return found
+            texts.append(text)
+        return texts
 
     def _event_names(self, body: bytes) -> None:
         count, attr_size = struct.unpack_from(f"{self.order}II", body)

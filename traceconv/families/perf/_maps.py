@@ -62,8 +62,8 @@ class AddressSpace(msgspec.Struct):
     def find(self, address: int) -> Mapping | None:
         """Return the mapping at an address; None without one."""
         at = bisect_right(self.mappings, address, key=lambda one: one.start) - 1
-        found = self.mappings[at] if at >= 0 else None
-        return found if found is not None and address < found.end else None
+        mapping = self.mappings[at] if at >= 0 else None
+        return mapping if mapping is not None and address < mapping.end else None
 
 
 def frames_of(
@@ -94,14 +94,14 @@ def _frame(address: int, mode: int, space: AddressSpace, kernel: AddressSpace, s
     if mode in _OTHER_MODES:
         return Place(f"0x{address:x}", _OTHER_MODES[mode], named=False)
     in_kernel = mode == KERNEL
-    found = (kernel if in_kernel else space).find(address)
-    if found is None or (in_kernel and found.name.startswith("[kernel")):
+    mapping = (kernel if in_kernel else space).find(address)
+    if mapping is None or (in_kernel and mapping.name.startswith("[kernel")):
         return Place(f"0x{address:x}", _KERNEL_NAME if in_kernel else _UNKNOWN_NAME, named=False)
-    offset = address - found.start + found.offset
-    function = symbols.name(found.name, offset) if symbols is not None and not in_kernel else None
+    offset = address - mapping.start + mapping.offset
+    function = symbols.name(mapping.name, offset) if symbols is not None and not in_kernel else None
     if function:
-        return Place(function, found.name)
-    return Place(f"{posixpath.basename(found.name) or found.name}+0x{offset:x}", found.name, named=False)
+        return Place(function, mapping.name)
+    return Place(f"{posixpath.basename(mapping.name) or mapping.name}+0x{offset:x}", mapping.name, named=False)
 
 
 class Spaces:
@@ -126,12 +126,12 @@ class Spaces:
         if space is None:
             space = self._of[pid] = AddressSpace()
         key: object = chain or (ip, mode)
-        found = space.stacks.get(key)
-        if found is None:
+        known = space.stacks.get(key)
+        if known is None:
             addresses = struct.unpack(f"{self._order}{len(chain) // 8}Q", chain)
             frames = frames_of(addresses, ip, mode, space, self._kernel, self._symbols)
-            found = space.stacks[key] = self._tracks.stack(frames)
-        return found
+            known = space.stacks[key] = self._tracks.stack(frames)
+        return known
 
     def map(self, pid: int | None, new: Mapping) -> None:
         """Map a file in a process, or in the kernel (None), which is part of all processes."""

@@ -87,18 +87,18 @@ class Row(msgspec.Struct):
 
     def args(self) -> dict[str, Any]:
         """Return the args: the content of the line besides place and time."""
-        found: dict[str, Any] = {"value": self.value}
+        args: dict[str, Any] = {"value": self.value}
         if self.unit:
-            found["unit"] = self.unit
+            args["unit"] = self.unit
         if self.cpus is not None:
-            found["cpus"] = self.cpus
+            args["cpus"] = self.cpus
         if self.variance is not None:
-            found["variance_percent"] = self.variance
+            args["variance_percent"] = self.variance
         if self.run_time_ns is not None:
-            found["run_time_ns"] = self.run_time_ns
+            args["run_time_ns"] = self.run_time_ns
         if self.running is not None and self.counted:
-            found["running_percent"] = self.running
-        return {**found, **self.metrics}
+            args["running_percent"] = self.running
+        return {**args, **self.metrics}
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -300,14 +300,14 @@ def _text(raw: msgspec.Raw | None) -> str:
     """Return a member as text; numbers as they are written."""
     if raw is None:
         return ""
-    found = bytes(raw)
-    return str(msgspec.json.decode(found)) if found[:1] == b'"' else found.decode()
+    text = bytes(raw)
+    return str(msgspec.json.decode(text)) if text[:1] == b'"' else text.decode()
 
 
 def _number(raw: msgspec.Raw | None) -> float | None:
     text = _text(raw)
-    found = float(text) if _NUMBER.fullmatch(text) else math.inf
-    return found if math.isfinite(found) else None
+    number = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return number if math.isfinite(number) else None
 
 
 def _whole(text: str) -> int | float:

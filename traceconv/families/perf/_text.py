@@ -245,9 +245,9 @@ def fields_of(text: str) -> dict[str, Any]:
     if not keys or keys[0].start() > start:
         return {"text": text} if text else {}
     ends = [key.start() for key in keys[1:]] + [len(text)]
-    found: dict[str, Any] = {"address": place[1]} if place else {}
-    found.update((key[1], _value(text[key.end() : end])) for key, end in zip(keys, ends, strict=True))
-    return found
+    fields: dict[str, Any] = {"address": place[1]} if place else {}
+    fields.update((key[1], _value(text[key.end() : end])) for key, end in zip(keys, ends, strict=True))
+    return fields
 
 
 def _value(text: str) -> str | int:
@@ -308,8 +308,8 @@ def is_certain(match: re.Match[bytes], after: bytes) -> bool:
 def are_bare_events(lines: Sequence[bytes]) -> bool:
     """Return whether the first lines consist only of times with names of events."""
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
-    found = [EVENT.fullmatch(line) for line in first]
-    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in found)
+    matches = [EVENT.fullmatch(line) for line in first]
+    return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in matches)
 
 
 def are_untimed(lines: Sequence[bytes]) -> bool:

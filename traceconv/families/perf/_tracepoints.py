@@ -66,12 +66,12 @@ class Tracepoint(Struct, frozen=True):
 
     def values(self, raw: bytes, order: str) -> dict[str, int | str]:
         """Return the fields of a sample, without those that are absent or beyond its end."""
-        found = {}
+        values = {}
         for one in self.fields:
             value = _value(one, raw, order)
             if value is not None:
-                found[one.name] = value
-        return found
+                values[one.name] = value
+        return values
 
     def state(self, value: int) -> str:
         """Return the letters of a thread state: R, S, D, ..., or R+ for a preempted thread."""
@@ -152,13 +152,13 @@ def read_tracepoints(data: bytes) -> dict[int, Tracepoint]:
         cursor.block()
     for _ in range(cursor.number("I")):  # ftrace's own events
         cursor.block()
-    found = {}
+    tracepoints = {}
     for _ in range(cursor.number("I")):
         system = cursor.text()
         for _ in range(cursor.number("I")):
             number, tracepoint = _tracepoint(system, cursor.block().decode("utf-8", "replace"))
-            found[number] = tracepoint
-    return found
+            tracepoints[number] = tracepoint
+    return tracepoints
 
 
 def _tracepoint(system: str, text: str) -> tuple[int, Tracepoint]:

@@ -268,10 +268,10 @@ class PerfTracks:
     def child(self, parent: StackId, frame: Place) -> StackId:
         """Return the call stack of a frame called from `parent`; NO_STACK for an outermost frame."""
         key = (parent, frame)
-        found = self._frames.get(key)
-        if found is None:
-            found = self._frames[key] = self._out.frame(frame.name, frame.file, parent, named=frame.named)
-        return found
+        known = self._frames.get(key)
+        if known is None:
+            known = self._frames[key] = self._out.frame(frame.name, frame.file, parent, named=frame.named)
+        return known
 
     def empty_stack(self) -> StackId:
         """Return the stack without frames."""

@@ -29,10 +29,10 @@ class _Stream(Protocol):
 def _new_stream() -> _Stream:
     for module, make in (("compression.zstd", "ZstdDecompressor"), ("zstandard", "ZstdDecompressor")):
         try:
-            found: Any = getattr(importlib.import_module(module), make)()
+            library: Any = getattr(importlib.import_module(module), make)()
         except ImportError:
             continue
-        stream: _Stream = found if module == "compression.zstd" else found.decompressobj()
+        stream: _Stream = library if module == "compression.zstd" else library.decompressobj()
         return stream
     raise NoZstd
 

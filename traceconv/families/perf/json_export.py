@@ -195,11 +195,11 @@ class _Reader:
         return self._threads[key]
 
     def _stack(self, chain: bytes) -> StackId:
-        found = self._stacks.get(chain)
-        if found is None:
+        known = self._stacks.get(chain)
+        if known is None:
             frames = [Place(one.symbol or one.ip, one.dso, bool(one.symbol)) for one in _decode_frames(chain)]
-            found = self._stacks[chain] = self._tracks.stack(frames) if frames else NO_STACK
-        return found
+            known = self._stacks[chain] = self._tracks.stack(frames) if frames else NO_STACK
+        return known
 
     def _tracepoint(
         self, sample: _Sample, thread: TrackId, fields: dict[str, Any], stack: StackId, number: int
@@ -251,9 +251,9 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
     """Return a sample of a tracepoint without its fields, and the fields. Raises ValueError if it is invalid."""
     pairs: list[tuple[str, Any]] = []
 
-    def keep(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        pairs[:] = found  # the outermost object comes last
-        return dict(found)
+    def keep(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs[:] = members  # the outermost object comes last
+        return dict(members)
 
     json.loads(text.decode("utf-8", "replace"), object_pairs_hook=keep)
     own: dict[str, Any] = {}
@@ -292,10 +292,10 @@ def _headers(head: bytes) -> dict[str, Any]:
     if match is None:
         return {}
     try:
-        found, _ = json.JSONDecoder().raw_decode(head[match.end() :].decode("utf-8", "replace"))
+        headers, _ = json.JSONDecoder().raw_decode(head[match.end() :].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return headers if isinstance(headers, dict) else {}
 
 
 @dataclass(frozen=True)

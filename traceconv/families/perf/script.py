@@ -127,25 +127,25 @@ class _Names:
         self._threads: dict[tuple[int | None, Task], TrackId] = {}
         self._names: dict[bytes, tuple[str, bool]] = {}
 
-    def task(self, comm: bytes | None, one: bytes | None, two: bytes | None) -> tuple[int | None, Task]:
+    def task(self, comm: bytes | None, first: bytes | None, second: bytes | None) -> tuple[int | None, Task]:
         """Return the process, and the thread with its name.
 
         A single number is the thread, two are process and thread.
         """
-        found = self._tasks.get((comm, one, two))
-        if found is None:
-            pid = None if two is None or one is None else int(one)
-            number = two if two is not None else one
+        known = self._tasks.get((comm, first, second))
+        if known is None:
+            pid = None if second is None or first is None else int(first)
+            number = second if second is not None else first
             tid = _NO_TID - len(self._tasks) if number is None else int(number)
-            found = self._tasks[comm, one, two] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
-        return found
+            known = self._tasks[comm, first, second] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
+        return known
 
     def thread(self, pid: int | None, task: Task) -> TrackId:
         """Return the track of a thread, with the name in the line."""
-        found = self._threads.get((pid, task))
-        if found is None:
-            found = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
-        return found
+        known = self._threads.get((pid, task))
+        if known is None:
+            known = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
+        return known
 
     def event(self, name: bytes | None) -> tuple[str, bool]:
         """Return the name of an event, and whether it is a tracepoint."""
@@ -409,9 +409,9 @@ class _Reader:
     def _tracepoint(self, event: _Event, stack: StackId) -> None:
         tracks, name = self._tracks, event.name
         if name == "sched:sched_switch":
-            found = text.switch_of(event.rest)
-            if found is not None:
-                tracks.switch(event.ts, event.cpu, *found, event.at, stack)
+            switch = text.switch_of(event.rest)
+            if switch is not None:
+                tracks.switch(event.ts, event.cpu, *switch, event.at, stack)
                 return
             self._out.problem(UNKNOWN_SWITCH, event.at, event.rest[:60])
         args = text.fields_of(event.rest)
@@ -442,8 +442,8 @@ class _Reader:
         elif kind in ("PERF_RECORD_MMAP", "PERF_RECORD_MMAP2") and (mmap := text.mmap_of(rest)):
             self._tracks.know(mmap[0], mmap[1])
             args = mmap[2]
-        elif kind in ("PERF_RECORD_SWITCH", "PERF_RECORD_SWITCH_CPU_WIDE") and (found := text.switch_record_of(rest)):
-            self._switch_record(at, ts, task, cpu, *found)
+        elif kind in ("PERF_RECORD_SWITCH", "PERF_RECORD_SWITCH_CPU_WIDE") and (switch := text.switch_record_of(rest)):
+            self._switch_record(at, ts, task, cpu, *switch)
             return
         elif kind.startswith("PERF_RECORD_LOST"):
             self._out.problem(LOST_EVENTS, at, rest.strip(": "))

@@ -101,7 +101,7 @@ class _Recording(msgspec.Struct):
         start: its zero on the clock of the input, ns.
         last: the end of the last interval so far, ns from its start.
         whole: the counts over the whole run, with line numbers.
-        seen: for each place, the rows of its open interval, by event.
+        open_rows: for each place, the rows of its open interval, by event.
     """
 
     number: int
@@ -112,7 +112,7 @@ class _Recording(msgspec.Struct):
     last: int = 0
     before: int = 0
     whole: list[tuple[int, Row]] = msgspec.field(default_factory=list)
-    seen: dict[str, dict[str, Any]] = msgspec.field(default_factory=lambda: defaultdict(dict))
+    open_rows: dict[str, dict[str, Any]] = msgspec.field(default_factory=lambda: defaultdict(dict))
     seen_at: int = 0
     in_block: bool = False
     root: TrackId = NO_TRACK
@@ -179,13 +179,13 @@ class _Reader:
 
     def _json(self, number: int, line: bytes) -> None:
         try:
-            found = lines.json_row(line)
+            parsed = lines.json_row(line)
         except ValueError:  # an invalid time
-            found = None
-        if found is None:
+            parsed = None
+        if parsed is None:
             self._lines.skip(BAD_LINE, number, repr(line[:60].decode("utf-8", "replace")))
             return
-        row, more = found
+        row, more = parsed
         if row.event or row.metrics:
             self._row(number, row)
         elif more:
@@ -285,7 +285,7 @@ class _Reader:
             return
         self._latest.metrics.update(row.metrics)
         if self._latest.end is not None:
-            self._now.seen[self._latest.place][self._latest.label] = self._latest
+            self._now.open_rows[self._latest.place][self._latest.label] = self._latest
         self._out.balance.merged["further metrics of counts"] += 1
 
     def _no_value(self, number: int, row: Row) -> None:
@@ -303,7 +303,7 @@ class _Reader:
         if row.end != recording.last:
             self._end_interval()
             recording.before, recording.last, recording.seen_at = recording.last, row.end, number
-        recording.seen[row.place][row.label] = row
+        recording.open_rows[row.place][row.label] = row
         if row.value == NOT_SUPPORTED:
             self._out.balance.merged["events not supported, kept as args"] += 1
             return
@@ -342,7 +342,7 @@ class _Reader:
     def _end_interval(self) -> None:
         """Draw the complete interval with its args."""
         recording = self._now
-        for place, events in recording.seen.items():
+        for place, events in recording.open_rows.items():
             track = recording.interval_tracks.get(place)
             if track is None:
                 group = self._group(recording, place)
@@ -350,7 +350,7 @@ class _Reader:
             start, dur = recording.start + recording.before, recording.last - recording.before
             args = {label: row.args() for label, row in events.items()}
             self._out.slice(track, start, dur, "interval", "perf stat", args, recording.seen_at)
-        recording.seen = defaultdict(dict)
+        recording.open_rows = defaultdict(dict)
 
     # -- tracks, and the end of a recording ----------------------------------------------------------------------------
 

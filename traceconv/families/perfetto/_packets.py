@@ -311,18 +311,18 @@ class PacketReader:
             sequence = self._sequences[number] = Sequence(number, self._out)
         if self._plain is not None:
             self._touched.append(sequence)
-        if plain and sequence.seen and not unsigned(fields.get(_FLAGS, 0)) & _CLEARED:
+        if plain and sequence.has_packets and not unsigned(fields.get(_FLAGS, 0)) & _CLEARED:
             return sequence
         if unsigned(fields.get(_FLAGS, 0)) & _CLEARED or fields.get(_OLD_CLEARED):
             sequence.clear()
             sequence.cleared = True
             self._known.clear()
-        elif fields.get(_DROPPED) and sequence.seen:
+        elif fields.get(_DROPPED) and sequence.has_packets:
             # The first packet of each sequence also clears the state, since earlier state is not known.
             self._out.problem(DROPPED, self._number, f"sequence {number}")
             sequence.cleared = False
             self._known.clear()
-        sequence.seen = True
+        sequence.has_packets = True
         if _DEFAULTS in fields:
             sequence.set_defaults(fields[_DEFAULTS])
             sequence.clock = self.clocks.number(sequence.clock_id, number)

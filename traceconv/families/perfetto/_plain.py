@@ -120,7 +120,7 @@ class PlainPackets:
         """Pass the state of sequences, which a packet may have changed, to the kernel."""
         packets = self._packets
         for sequence in sequences:
-            odd = not sequence.seen or self._clocks.is_incremental(sequence.clock)
+            odd = not sequence.has_packets or self._clocks.is_incremental(sequence.clock)
             state = sequence.version, sequence.clock, sequence.cleared, sequence.track, sequence.thread, odd
             if self._states.get(sequence.number) == state:
                 continue

@@ -81,7 +81,7 @@ class Sequence:
     def __init__(self, number: int, out: Builder) -> None:
         self.number = number
         self.cleared = False
-        self.seen = False
+        self.has_packets = False
         self.generation = self.version = 0
         self.thread: tuple[int, int] | None = None
         self.time_ns = 0
