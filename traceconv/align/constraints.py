@@ -214,15 +214,19 @@ def _with_clock(
         return trace
     is_perf = domain.name == STATED_CLOCKS[ClockKind.PERF].name
     apart = _PERF_APART_NS if is_perf and constraint.kind is ClockKind.MONOTONIC else 0
-    snapshot = _by_user(domain, stated, apart, _is_clock(stated))
+    snapshot = _by_user(domain, stated, apart, _is_clock(stated, apart))
     first = span[0] if span else 0
     wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
     _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, constraint)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
 
-def _is_clock(stated: ClockDomain) -> Message:
-    """Return the method of a clock that --clock states, for the receipt."""
+def _is_clock(stated: ClockDomain, apart_ns: int = 0) -> Message:
+    """Return the method of a clock that --clock states, for the receipt; perf's is off by up to `apart_ns`."""
+    if apart_ns:
+        return Text.CLOCK_OF_PERF_IS(clock=stated.name, within=apart_ns)
+    if stated.machine == UNNAMED:
+        return Text.CLOCK_IS_OF_ONE_MACHINE(clock=stated.name)
     if stated.machine:
         return Text.CLOCK_IS_OF(clock=stated.name, machine=stated.machine)
     return Text.CLOCK_IS(clock=stated.name)

@@ -215,6 +215,8 @@ class Text(enum.Enum):
     LOCAL_TIME_READ_FROM = "local time read as {zone}, from {day} on"
     CLOCK_IS = "--clock states {clock}"
     CLOCK_IS_OF = "--clock states {clock} of {machine}"
+    CLOCK_IS_OF_ONE_MACHINE = "--clock states {clock} of one machine"
+    CLOCK_OF_PERF_IS = "--clock states {clock} (perf's clock stays within {within:time} of it)"
     RECORDED_BY_PERF = "--clock: recorded by perf"
     MACHINE_OF_NO_INPUT = "--clock names the machine {machine}, but inputs name {named:list} only: is the name right?"
     SEVERAL_MACHINES = "--clock: the inputs name several machines, and {file} may be from any of them"

@@ -78,7 +78,7 @@ class ReceiptLine:
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
         members = asdict(replace(self, messages=()))
-        members = {("warnings" if name == "said" else name): value for name, value in members.items()}
+        members = {("warnings" if name == "messages" else name): value for name, value in members.items()}
         members["warnings"] = self.warnings
         del members["moved_ns"]
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}

@@ -37,7 +37,7 @@ LARGE_MEMBER = declare(
     Severity.NOTICE,
     "an event or a member beside the events has more than a megabyte: its large values were not checked",
 )
-SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "not as the Trace Event Format has it")
+SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "an event or member violates the Trace Event Format")
 LONE_SURROGATE = declare(
     "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is not text; strict parsers refuse the file"
 )

@@ -154,4 +154,4 @@ def _sentence(error: ValidationError) -> str:
         return f"{where}: {' or '.join(' and '.join(choice['required']) for choice in rule)} is needed"
     title = error.schema.get("title", "") if isinstance(error.schema, Mapping) else ""
     allowed = msgspec.json.encode(rule).decode()[:120]
-    return f"{where}: {shown} is not {title.lower() or f'{error.validator} {allowed}'}"
+    return f"{where}: {shown}: expected {title.lower() or f'{error.validator} {allowed}'}"

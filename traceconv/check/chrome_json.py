@@ -95,7 +95,7 @@ TASKS_MERGED = declare(
     "Perfetto merges processes or threads: pids and tids beyond 32 bits or below 0 become 0, and tid 0 the pid",
 )
 NO_PID = declare(
-    "check-json.no_pid", Severity.DATA_LOSS, "without a pid viewers lose the event or put it into process 0"
+    "check-json.no_pid", Severity.DATA_LOSS, "an event has no pid: viewers drop it, or put it into process 0"
 )
 NO_TID = declare("check-json.no_tid", Severity.DATA_LOSS, "Perfetto drops an instant of a thread without a tid")
 OVERLAP = declare(

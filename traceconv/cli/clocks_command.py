@@ -20,7 +20,7 @@ from traceconv.model.clocks import ClockMap, Provenance, Zero
 from traceconv.model.times import format_bound, format_time
 
 #: Columns whose texts are shortened where the terminal is narrow.
-_TEXTS = ("file", "clock", "machine", "to CLOCK_REALTIME by")
+_TEXTS = ("file", "clock", "machine", "wall clock by")
 _UNLIMITED = 1 << 30
 #: What gives the zero of a clock, by the sources of its relation to the wall clock: the first of these that is one.
 _GIVEN = {
@@ -94,7 +94,7 @@ def _map_json(clock_map: ClockMap | None) -> dict[str, Any] | None:
 
 
 def _print_clocks(lines: list[ClockLine]) -> None:
-    rows = [("file", "clock", "zero", "steps", "machine", "to CLOCK_REALTIME by", "within")]
+    rows = [("file", "clock", "zero", "steps", "machine", "wall clock by", "within")]
     for line in lines:
         clock = line.clock
         clock_map = ("nothing", "") if line.realtime is None else _map_cells(line.realtime)
@@ -104,8 +104,9 @@ def _print_clocks(lines: list[ClockLine]) -> None:
     width = width_of(sys.stdout) or _UNLIMITED
     widths = widths_within(rows, is_text, width - 2 * (len(rows[0]) - 1))
     if widths is None:  # too narrow for a table
-        for row in rows[1:]:
-            say(*(f"{title:<20}  {cell}" for title, cell in zip(rows[0], row, strict=True)), "", err=False)
+        for number, row in enumerate(rows[1:]):
+            gap = [""] if number else []
+            say(*gap, *(f"{title:<13}  {cell}".rstrip() for title, cell in zip(rows[0], row, strict=True)), err=False)
         return
     for row in rows:
         cells = (shortened(cell, room).ljust(room) for cell, room in zip(row, widths, strict=True))

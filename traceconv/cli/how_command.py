@@ -13,8 +13,8 @@ from traceconv.families.registry import formats_called, importer_class
 _ABOUT_PERF = (
     "# With -k CLOCK_MONOTONIC perf.data states how its clock relates to others. Pids agree within one container.",
     "# Names of functions: -O symbols=true reads them from the files on this machine. Wheels may be stripped of them.",
-    "# -g needs frame pointers, which few libraries have. --call-graph dwarf does without: then print the samples, and "
-    "report perf.script.txt instead of perf.data and -O symbols=true:",
+    "# -g needs frame pointers, which few libraries have. --call-graph dwarf needs none. If you use it, print the "
+    "samples with the next command, and give report perf.script.txt in place of perf.data -O symbols=true:",
     "perf script --header --ns -F comm,pid,tid,time,event,period,ip,sym,symoff,dso > perf.script.txt",
     "# -X perf names functions of Python from 3.12 on, in `perf script`, if Python was built with frame pointers.",
     "# Page faults: -e cpu-clock,page-faults",

@@ -143,8 +143,8 @@ class OnnxRuntime:
         "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
     )
     line_up = (
-        "The file name holds the start time (to 1 ms, 1 s before 1.25) in local time: give its zone with "
-        "--tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
+        "ONNX Runtime names the file after its start in local time (to 1 ms, 1 s before 1.25). Keep that name, and "
+        "give the zone with --tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
         "session.get_profiling_start_time_ns()."
     )
     becomes = (

@@ -11,7 +11,7 @@ import enum
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import combinations, count
+from itertools import combinations, count, groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -409,8 +409,8 @@ class ClockMap:
 
     @property
     def method(self) -> str:
-        """The sources of the map, for people."""
-        return ", then ".join(str(step.text) for step in self.steps) or "same clock"
+        """The sources of the map, for people; equal ones in a row are named once."""
+        return ", then ".join(text for text, _ in groupby(str(step.text) for step in self.steps)) or "same clock"
 
     @property
     def by_user(self) -> bool:
