@@ -49,8 +49,8 @@ class Output:
         strict: whether to raise LostData if data of the input is lost.
         collective_flows: merges only: whether to draw flows between the members of a collective, from rank to rank in
             ascending order, where the members are certain.
-        attribute: conversions and merges only: whether to add to the args of slices their costs by samples, counts and
-            primitives of other inputs, and to call stacks the slices around them as outermost frames.
+        attribute: conversions and merges only: whether to add to each slice, as args, the samples, counts and
+            primitives of other inputs during it. The running slices then become the outermost frames of call stacks.
         layer_counters: whether to draw these costs as counters, too; implies `attribute`.
         trim: the window of time to write: the name of an input, or a window in the form of `report --between`; "" for
             everything. Slices that cross an edge of the window stay whole.
@@ -107,7 +107,7 @@ def formats() -> dict[str, type[Importer]]:
 
 
 def identify(path: AnyPath, *, limits: Limits = DEFAULT_LIMITS) -> Identified:
-    """Return the format of a file, and the reason. `limits`: what reading it may take.
+    """Return the format of a file, and the reason. `limits` bounds how much is read.
 
     Raises:
         UnrecognizedFormat, AmbiguousFormat, InputError.
@@ -129,6 +129,7 @@ def read(
         path: a file, or "-" for standard input.
         format: the name of the importer; by default it is recognised.
         options: options of the importer: texts as on the command line, or the numbers and booleans that they stand for.
+        limits: how long lines, and how large unpacked files may be.
 
     Raises:
         TraceconvError: the input cannot be read. All other problems are counted in the diagnostics of its source.
@@ -180,26 +181,24 @@ def merge(
     """Merge several inputs into one trace on one clock, and write it if an output is given.
 
     Args:
-        inputs: paths, or paths with what is to be known about them. The recordings in a folder or an archive are taken
-            in sorted order; `expand` says which.
-        output: a path, or a path with how to write there; None to write nothing, and use `Result.trace`.
-        options: importer options that are for whichever input has them; each must fit exactly one of them.
-        constraints: what is known about the inputs and their clocks, besides what the files say.
-        policy: how to align what neither the files nor the constraints relate.
-        report: where to write how the inputs were aligned, or why not: a path that ends in .json or .html, or several.
-            Written after the trace, or instead of it; one that exists is replaced as `output` says.
-        memory: how many bytes of memory to aim at: beyond it args, and then columns, go to temporary files (in the
-            folder TMPDIR); by default what the inputs have and 500 MB, or half of what is free if that is less.
-        limits: what each input may take.
+        inputs: paths, or `Input` objects. A folder or an archive stands for its recordings, in sorted order; `expand`
+            lists them.
+        output: a path, or an `Output`; None to write nothing, and use `Result.trace`.
+        options: importer options without a file. Each goes to the one input whose importer has it.
+        constraints: statements about the inputs and their clocks, in addition to those of the files.
+        policy: what to do if neither files nor constraints relate the clocks.
+        report: a path, or several, that end in .json or .html: how the inputs were aligned, or why not. Reports are
+            written after the trace, or instead of it; `Output.force` also lets them replace files.
+        memory: the memory to aim at, in bytes. Beyond it args, and then columns, go to temporary files in the folder
+            TMPDIR. By default the size of the inputs plus 500 MB, or half of the free memory if that is less.
+        limits: how long lines, and how large unpacked files may be, for each input.
 
     Raises:
-        UnrelatedClocks: two inputs have clocks that nothing relates; nothing but the report is written.
-        AmbiguousAlignment: their events fit in several places; nothing but the report is written.
-        InconsistentClocks: the constraints contradict themselves, the files or the events; nothing but the report is
-            written.
-        LostData: the output is strict, and something was lost; nothing is written.
-        TraceconvError: any other failure; nothing is written, unless it is a report that cannot be written: the trace,
-            which is written first, is there then.
+        UnrelatedClocks: nothing relates the clocks of two inputs. Only the report is written.
+        AmbiguousAlignment: the events of two inputs fit at several offsets. Only the report is written.
+        InconsistentClocks: the constraints contradict themselves, the files or the events. Only the report is written.
+        LostData: the output is strict, and data was lost. Nothing is written.
+        TraceconvError: any other failure. Nothing is written, except that the trace exists if only a report failed.
     """
     to = Output(output) if isinstance(output, str | os.PathLike) else output
     path, force = (to.path, to.force) if to else ("", False)
@@ -240,11 +239,9 @@ def estimate(
     force: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[Alignment, Causality]:
-    """Return how several inputs would be put on one time axis, without writing a trace.
+    """Return how `merge` would put several inputs on one time axis, without writing a trace.
 
-    The arguments are those of `merge`.
-
-    `force` says whether a report that exists may be replaced.
+    The arguments are those of `merge`. `force` lets a report replace a file.
 
     Raises:
         UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
@@ -272,7 +269,8 @@ def report(
 
     Args:
         inputs: as for `merge`, or a trace.
-        questions: which sections, grouped how; all of them by default. The other arguments are those of `merge`.
+        questions: the sections, and how to group their rows; all sections by default. The other arguments are those of
+            `merge`.
 
     Raises:
         UsageError: a section or key is not known, a pattern cannot be read, or a trace is given with arguments that are
@@ -329,8 +327,8 @@ def export(
         args: the args that become columns of their own. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: no such kind of file, an arg is given twice, the folder exists, pyarrow is missing, the output asks
-            for what only pictures have, or a trace is given with arguments that are for inputs.
+        UsageError: the kind of file is unknown, an arg is given twice, the folder exists, pyarrow is missing, the
+            output has options that only traces have, or a trace is given with arguments that are for inputs.
         OutputError: the folder cannot be written; no part of it stays behind.
         TraceconvError: as for `merge`.
     """
@@ -392,13 +390,9 @@ def clocks(
     constraints: Constraints = NO_CONSTRAINTS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Survey:
-    """Return which clocks some inputs have, how they are related, and what would.
+    """Return the clocks of some inputs, how they are related, and what would relate the others.
 
-    Args:
-        inputs: paths, or paths with what is to be known about them.
-        options: importer options that are for whichever input has them; each must fit exactly one of them.
-        constraints: what is known about the inputs and their clocks, besides what the files say.
-        limits: what each input may take.
+    The arguments are those of `merge`.
 
     Raises:
         InconsistentClocks: the constraints contradict themselves or the files.
@@ -459,8 +453,8 @@ def write(trace: Trace, output: AnyPath | Output) -> None:
     """Write a trace, as `read` or `Result.trace` gives it.
 
     Raises:
-        UsageError: the output asks for flows of collectives, which only a merge draws.
-        LostData: the output is strict, and something was lost in reading; nothing is written.
+        UsageError: the output has `collective_flows`, which only a merge can draw.
+        LostData: the output is strict, and data was lost in reading; nothing is written.
         UnrelatedClocks: the trace is on several clocks that nothing relates.
         TraceconvError: the output cannot be written.
     """
