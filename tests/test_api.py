@@ -250,6 +250,12 @@ def test_a_section_is_shown_in_one_short_line() -> None:
     assert str(section) == f"<Section operations: {len(section.rows)} rows>"
 
 
+def test_a_table_of_events_is_shown_in_one_line() -> None:
+    trace = traceconv.read(ONEDNN)
+    assert repr(trace.slices) == "<Slices: 100 rows: ts, dur, track, name, category, args_at, args_len, origin>"
+    assert repr(trace.flows) == "<Flows: 0 rows: from_slice, to_slice, name, category, origin>"
+
+
 # -- a merge without an output ----------------------------------------------------------------------------------------
 
 

@@ -156,8 +156,13 @@ class Events(Tabular):
         name = next(name for name, table in TABLES.items() if isinstance(self, table))
         return frames(trace)[name].to_arrow()
 
+    def __repr__(self) -> str:
+        """Return the number of rows, and the names of the columns."""
+        columns = type(self).__slots__
+        return f"<{type(self).__name__}: {len(getattr(self, columns[0]))} rows: {', '.join(columns)}>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Slices(Events):
     """Intervals: [ts, ts + dur) in ns. `args_at`, `args_len` locate the args in Trace.args; length 0 is none."""
 
@@ -171,7 +176,7 @@ class Slices(Events):
     origin: I64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Instants(Events):
     """Points in time, ns."""
 
@@ -184,7 +189,7 @@ class Instants(Events):
     origin: I64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Counters(Events):
     """Counter values; each holds until the next one of its track.
 
@@ -199,7 +204,7 @@ class Counters(Events):
     origin: I64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Flows(Events):
     """Flows between two slices, which are rows of the slices table."""
 
@@ -210,7 +215,7 @@ class Flows(Events):
     origin: I64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Samples(Events):
     """Call stacks of a thread at points in time.
 
@@ -226,7 +231,7 @@ class Samples(Events):
     origin: I64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Logs(Events):
     """Log entries; `source` is the place in the program that wrote the entry, "" if not known."""
 
