@@ -79,27 +79,36 @@ class _Tried:
 
 
 class _Differences:
-    """The differences of each sample to the readings of its thread within reach."""
+    """The differences of each sample to the readings of its thread within reach.
 
-    def __init__(self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float]) -> None:
-        found = []
+    Readings so near to each other that each sample between them is close to one are joined, so that the cost does not
+    depend on their number: at each offset the same samples are close.
+
+    Attributes:
+        count: the number of pairs of a sample and a reading.
+    """
+
+    def __init__(
+        self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float], close: float
+    ) -> None:
+        self.count, found = 0, []
         for reads, samples in sampled.threads:
             seen = samples[(samples >= part[0]) & (samples <= part[1])]
-            which, row = _in_reach(reads, seen, low, high)
-            found.append((seen[which] - reads[row], seen[which], np.diff(which, prepend=-1) == 0))
-        self.difference, self.at, follows = map(np.concatenate, zip(*found, strict=True))
-        #: Whether a pair is of the same sample as the one before.
-        self.follows = follows[1:]
+            self.count += int(np.sum(np.searchsorted(reads, seen - low) - np.searchsorted(reads, seen - high)))
+            apart = np.diff(reads) > 2 * close
+            first, last = reads[np.append(True, apart)], reads[np.append(apart, True)]
+            which, row = _in_reach(first, last, seen, low, high)
+            at = seen[which]
+            found.append((at - last[row] - close, at - first[row] + close, at))
+        #: Where a sample comes close to joined readings, and where it leaves them, and its time.
+        self.begin, self.end, self.at = map(np.concatenate, zip(*found, strict=True))
 
-    def __len__(self) -> int:
-        return len(self.difference)
-
-    def close(self, middle: float, drift: float, low: float, size: int, close: float) -> F64:
+    def close(self, middle: float, drift: float, low: float, size: int) -> F64:
         """Return the number of samples close to a reading at each offset, in steps from the lowest one."""
-        at = self.difference - drift * (self.at - middle)
-        begin, end = at - close, at + close
-        begin[1:] = np.where(self.follows, np.maximum(begin[1:], end[:-1]), begin[1:])
-        enters, leaves = (np.ceil((one - low) / _STEP_NS).clip(0, size).astype(np.int64) for one in (begin, end))
+        moved = drift * (self.at - middle) + low
+        enters, leaves = (
+            np.ceil((one - moved) / _STEP_NS).clip(0, size).astype(np.int64) for one in (self.begin, self.end)
+        )
         counts = np.bincount(enters, minlength=size + 1) - np.bincount(leaves, minlength=size + 1)
         return np.cumsum(counts)[:size].astype(np.float64)
 
@@ -217,12 +226,12 @@ def _search(
     begin = window[0] - around * _STEP_NS
     smear = float(np.max(np.abs(drifts))) * span + close
     reach = (begin - smear, begin + size * _STEP_NS + smear)
-    pairs = _Differences(sampled, *reach, (middle - span, middle + span))
+    pairs = _Differences(sampled, *reach, (middle - span, middle + span), close)
     rows = np.arange(around, size - around)
     offsets = np.asarray(begin + rows * _STEP_NS, np.float64)
     surprises, counts = np.empty((len(drifts), len(rows))), np.empty((len(drifts), len(rows)))
     for number, drift in enumerate(drifts.tolist()):
-        count = pairs.close(middle, drift, begin, size, close)
+        count = pairs.close(middle, drift, begin, size)
         total = np.concatenate(([0.0], np.cumsum(count)))
         around_counts = total[rows + around] - total[rows + near] + total[rows - near] - total[rows - around]
         counts[number] = count[rows]
@@ -239,7 +248,7 @@ def _search(
         places.append(_Gap(float(offsets[at]), float(drifts[row]), float(heights[at]), float(counts[row, at])))
         open_ &= np.abs(offsets - offsets[at]) > _APART_NS
     tried = len(offsets) * len(drifts) * _STEP_NS / close
-    return _Tried(middle, tuple(places), tried, len(pairs), (offsets, heights))
+    return _Tried(middle, tuple(places), tried, pairs.count, (offsets, heights))
 
 
 def _answer(
@@ -270,7 +279,7 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
     found = []
     for reads, samples in sampled.threads:
         back = samples - place.offset - place.drift * (samples - middle)
-        which, row = _in_reach(reads, back, -_WIDE_NS, _WIDE_NS)
+        which, row = _in_reach(reads, reads, back, -_WIDE_NS, _WIDE_NS)
         found.append((reads[row], samples[which] - reads[row]))
     x, y = map(np.concatenate, zip(*found, strict=True))
     above = y > place.offset + place.drift * (x - x0)
@@ -280,9 +289,15 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
     return feasible(bounds.trimmed(place.drift, x0, _TRIM), start)
 
 
-def _in_reach(reads: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
-    """Return pairs of a sample and a reading, as rows, whose difference is between two values; samples ascend."""
-    first, last = np.searchsorted(reads, samples - high), np.searchsorted(reads, samples - low)
-    count = last - first
+def _in_reach(first: F64, last: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
+    """Return pairs of a sample and a range of readings, as rows, that have a difference between two values.
+
+    Args:
+        first, last: the first and the last reading of each range; both ascend.
+        samples: the samples; they ascend.
+        low, high: the least and the greatest difference, ns.
+    """
+    begin, end = np.searchsorted(last, samples - high), np.searchsorted(first, samples - low)
+    count = end - begin
     which = np.repeat(np.arange(len(samples)), count)
-    return which, np.repeat(last - 1 + np.cumsum(count) - count, count) - np.arange(int(count.sum()))
+    return which, np.repeat(end - 1 + np.cumsum(count) - count, count) - np.arange(int(count.sum()))
