@@ -33,6 +33,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -364,7 +365,8 @@ def _arrange(top: list[Row], expected: _Expected) -> None:
 
     Rows beside processes come into the process of their input, if it has one and is not a Perfetto trace; a row that
     holds nothing and has one row in it gives way to that; counters beside other rows come into a row of their own; of a
-    process that has slices, rows without any are marked.
+    process that has slices, rows without any are marked. Rows at the top with nothing in them, which the UI would put
+    into "Global Track Events", come into a row with the name of their input, except for those of a Perfetto trace.
     """
     processes: dict[int, set[int]] = defaultdict(set)
     for track, person in zip(expected.trace.tracks, expected.people, strict=True):
@@ -380,6 +382,20 @@ def _arrange(top: list[Row], expected: _Expected) -> None:
                 _PerfettoRows(expected).slices(min(home)).below.append(row)
     for row in top:
         _arrange_below(row)
+    groups: dict[tuple[int, int], Row] = {}
+    for row in list(top):
+        if (index := expected.track_of.get(id(row))) is None or not row.holds_own() or row.below:
+            continue
+        track = expected.trace.tracks[index]
+        source = expected.trace.sources[track.source]
+        source = source.stated[track.stated] if source.stated else source
+        if source.format != "perfetto":
+            key = track.source, track.stated
+            if key not in groups:
+                groups[key] = Row(("row", PurePath(source.name).name, None))
+                top.append(groups[key])
+            top.remove(row)
+            groups[key].below.append(row)
 
 
 def _arrange_below(row: Row) -> None:

@@ -20,7 +20,7 @@ from traceconv.model.clocks import REALTIME
 from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import FormatMarks
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.trace import SourceInfo, Trace, TrackKind
 from traceconv.writers.view import window
 
 MS = 1_000_000
@@ -114,12 +114,48 @@ def test_a_window_that_is_the_whole_trace_is_not_in_the_address() -> None:
 
 @pytest.mark.parametrize(
     ("case", "title"),
-    [("timed-log/json-arrivals", "input.jsonl 10000000"), ("perf-report/three_events_with_counts", "")],
+    [("timed-log/json-arrivals", "input.jsonl 10000000"), ("perf-report/three_events_with_counts", "input.txt")],
 )
 def test_what_has_only_log_entries_is_expanded(case: str, title: str) -> None:
     sent = address(written(read(Case(ROOT / case).input), "perfetto"))
     expanded = [json.loads(command)[0]["args"] for command in sent.get("startupCommands", [])]
     assert expanded == ([[f"^({title.replace('.', chr(92) + '.')})$"]] if title else [])
+
+
+def table(name: str) -> Trace:
+    """A file with one track at the top, of no process."""
+    out = Builder(SourceInfo(name, "b"), REALTIME)
+    out.slice(out.tracks.add("Totals"), 0, MS, "row")
+    return lay_out(out.finish())
+
+
+def test_tracks_at_the_top_are_in_a_group_with_the_name_of_their_input() -> None:
+    """Else the UI puts them into "Global Track Events". Inputs of one name have a group each."""
+    data = pftrace(recording((0, 10)), table("one/log.txt"), table("two/log.txt"))
+    found = [p.track_descriptor for p in pb.Trace.FromString(data).packet if p.HasField("track_descriptor")]
+    groups = [track for track in found if track.name == "log.txt"]
+    assert len({track.uuid for track in groups}) == len({track.sibling_merge_key_int for track in groups}) == 2
+    assert {track.sibling_merge_behavior for track in groups} == {
+        pb.TrackDescriptor.SIBLING_MERGE_BEHAVIOR_BY_SIBLING_MERGE_KEY
+    }
+    parents = [track.parent_uuid for track in found if track.name == "Totals"]
+    assert parents == [track.uuid for track in groups]
+    (command,) = json.loads(address(data)["startupCommands"][0])
+    assert command["args"] == [r"^(p 1|log\.txt)$"]
+
+
+def test_the_group_of_an_input_is_no_track(tmp_path: Path) -> None:
+    """The file says which of its tracks are such groups; one with events stays, whatever it says."""
+    path = tmp_path / "out.pftrace"
+    path.write_bytes(pftrace(recording((0, 10)), table("one/log.txt"), table("two/log.txt")))
+    found = read(path).tracks
+    assert [(track.name, track.parent) for track in found if track.kind is TrackKind.TRACK] == [("Totals", -1)] * 2
+    of_events = pb.Trace.FromString(path.read_bytes())
+    (group, *_) = [p.track_descriptor for p in of_events.packet if p.track_descriptor.name == "log.txt"]
+    (event, *_) = [p.track_event for p in of_events.packet if p.track_event.type == pb.TrackEvent.TYPE_SLICE_BEGIN]
+    event.track_uuid = group.uuid
+    path.write_bytes(of_events.SerializeToString())
+    assert len(read(path).slices.ts) == 3
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,17 @@ plain groups. Groups are collapsed at first, a single node at the top is expande
 - A group of one track is left out, and the track gets the names of both. So are two such groups inside each other.
 - Counters are put into a group of their own, behind the other tracks.
 - Tracks and groups of a process without slices get a name that sorts behind the others.
+- The UI puts tracks at the top that have events and no tracks inside them into "Global Track Events", which does not
+  say what they are. So they get a group with the name of their input; except for those of Perfetto traces.
 """
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Sequence
 
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import NO_TRACK, TIMED, Trace, TrackKind, occurring
 from traceconv.writers.ids import Identity
 
@@ -38,6 +42,8 @@ class Arrangement:
     Attributes:
         left_out: the groups that are left out.
         counted: the tracks that have a group for their counters.
+        inputs: the inputs, also those that an output of traceconv states, that have a group for their tracks at the
+            top, with the name of the group.
     """
 
     def __init__(self, trace: Trace, ids: Sequence[Identity]) -> None:
@@ -50,11 +56,14 @@ class Arrangement:
         self._late: set[int] = set()
         self.left_out: set[int] = set()
         self.counted: set[int] = set()
+        self.inputs: dict[int, str] = {}
+        self._input_of: dict[int, int] = {}
         self._own = {self.main(number) for name in TIMED for number in occurring(getattr(trace, name).track)}
         self._into_processes({number for number, one in enumerate(trace.sources) if one.format == _FORMAT})
         self._without_groups_of_one()
         self._group_counters()
         self._late_names({self.main(number) for number in occurring(trace.slices.track)})
+        self._group_by_input(by_stated_inputs(trace))
         self._order()
 
     def main(self, index: int) -> int:
@@ -90,6 +99,10 @@ class Arrangement:
     def is_grouped(self, index: int) -> bool:
         """Return whether a track is in the group of counters of its parent."""
         return self._tracks[index].kind is TrackKind.COUNTER and self.parent(index) in self.counted
+
+    def input_of(self, index: int) -> int | None:
+        """Return the input in whose group a track is; None for tracks that are not in such a group."""
+        return self._input_of.get(self.main(index))
 
     def _title(self, index: int) -> str:
         labels = () if self._ids[index].native else self._tracks[index].labels
@@ -162,14 +175,23 @@ class Arrangement:
                 self._names[number] = _LATE + self.name(number).removeprefix(_LATE)
                 self._late.add(number)
 
+    def _group_by_input(self, trace: Trace) -> None:
+        children = self._children()
+        for index in children[NO_TRACK]:
+            number = trace.tracks[index].source
+            source = trace.sources[number]
+            if index in self._own and not children[index] and not self._ids[index].native and source.format != _FORMAT:
+                self._input_of[index] = number
+                self.inputs[number] = os.path.basename(source.name)
+
     def _order(self) -> None:
         """Renumber the positions of siblings after changes."""
         changed = {NO_TRACK, *self.counted, *map(self.parent, self._moved), *map(self.parent, self._positions)}
-        siblings: defaultdict[tuple[int, bool], list[int]] = defaultdict(list)
+        siblings: defaultdict[tuple[int, bool, int | None], list[int]] = defaultdict(list)
         for index in range(len(self._parents)):
             if index not in self.left_out and self.parent(index) in changed:
-                siblings[self.parent(index), self.is_grouped(index)].append(index)
-        self._group_positions = {parent: len(siblings[parent, False]) for parent in self.counted}
+                siblings[self.parent(index), self.is_grouped(index), self.input_of(index)].append(index)
+        self._group_positions = {parent: len(siblings[parent, False, None]) for parent in self.counted}
         keys = {index: self._key(index) for inside in siblings.values() for index in inside}
         for inside in siblings.values():
             for position, index in enumerate(sorted(inside, key=keys.__getitem__)):

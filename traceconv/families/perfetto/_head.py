@@ -67,7 +67,9 @@ class Head:
         moved = (times[0] + self.shift, times[1] + self.shift) if times else None
         # A packet of its own, and the first one, so that it is in the head of the file.
         yield from _attributes({VIEW: view_of(self._trace, self.ids, self._shown, moved)})
-        inputs = attribute_of(self._trace, self._uuids, self._shown.left_out)
+        inputs = attribute_of(
+            self._trace, self._uuids, self._shown.left_out, list(map(self._input_uuid, self._shown.inputs))
+        )
         yield from _attributes({**_about(self._trace, self.shift), **self._trace.metadata, **inputs})
         yield from _window(moved)
         for fields in self._descriptors():
@@ -93,6 +95,7 @@ class Head:
             + wire.integer(proto.THREAD_ORDERING, 1)
         )
         shown = self._shown
+        yield from map(self._input, shown.inputs)
         for index, track in enumerate(self._trace.tracks):
             if index in shown.left_out:
                 continue
@@ -111,6 +114,16 @@ class Head:
                 )
             yield fields
         yield from map(self._counters, shown.counted)
+
+    def _input(self, number: int) -> bytes:
+        """Return the descriptor of the group of an input, which is apart from a group of the same name."""
+        uuid = self._input_uuid(number)
+        fields = wire.integer(proto.UUID, uuid) + wire.text(proto.NAME, self._shown.inputs[number])
+        fields += wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT)
+        return fields + wire.integer(proto.MERGE_BEHAVIOR, proto.MERGE_BY_KEY) + wire.integer(proto.MERGE_KEY, uuid)
+
+    def _input_uuid(self, number: int) -> int:
+        return _hash(["tracks of", str(number), self._shown.inputs[number]])
 
     def _counters(self, index: int) -> bytes:
         """Return the descriptor of the group of counters of a track."""
@@ -155,6 +168,8 @@ class Head:
         if parent != NO_TRACK:
             uuid = self._counters_uuid(parent) if self._shown.is_grouped(index) else self._uuids[parent]
             fields += wire.integer(proto.PARENT, uuid)
+        elif (number := self._shown.input_of(index)) is not None:
+            fields += wire.integer(proto.PARENT, self._input_uuid(number))
         if track.kind is TrackKind.COUNTER:
             fields += wire.blob(proto.COUNTER, _unit(track.unit))
         return fields

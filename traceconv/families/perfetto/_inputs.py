@@ -32,13 +32,16 @@ _TEXTS = ("without_periods", "sampled")
 _JOINED = "join_category"
 
 
-def attribute_of(trace: Trace, uuids: Sequence[int], left_out: Collection[int]) -> dict[str, Any]:
+def attribute_of(
+    trace: Trace, uuids: Sequence[int], left_out: Collection[int], groups: Sequence[int]
+) -> dict[str, Any]:
     """Return the attribute of a trace by its name; nothing if there is nothing to state.
 
     Args:
         trace: the trace.
         uuids: the uuids of its tracks.
         left_out: the tracks that are not written.
+        groups: the uuids of the groups of inputs, which are no tracks of the trace.
     """
     outputs = {number for number, source in enumerate(trace.sources) if source.stated}
     trace = by_stated_inputs(trace)
@@ -64,9 +67,15 @@ def attribute_of(trace: Trace, uuids: Sequence[int], left_out: Collection[int]) 
         if track.unknown:
             unknown.append(uuids[index])
     found |= {"sources": sources if any(sources) else [], "tracks": of_source}
-    found |= {"without_pid": without_pid, "unknown": unknown}
+    found |= {"without_pid": without_pid, "unknown": unknown, "groups": groups}
     stated = {key: value for key, value in found.items() if value}
     return {INPUTS: stated} if stated else {}
+
+
+def stated_groups(attribute: Any) -> set[int]:
+    """Return the uuids of the groups of inputs, from the value of the attribute."""
+    found = _list(attribute.get("groups")) if isinstance(attribute, dict) else []
+    return {uuid for uuid in found if isinstance(uuid, int)}
 
 
 def stated_inputs(sources: Any, attribute: Any, alignment: Any) -> tuple[SourceInfo, ...]:

@@ -10,7 +10,7 @@ one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -184,6 +184,15 @@ class Tracks:
         return number
 
     # -- the tracks of the trace ------------------------------------------------------------------------------
+
+    def leave_out(self, uuids: Collection[int]) -> None:
+        """Take tracks out of the tree, unless they are in others: those directly inside come to the top."""
+        groups = {uuid for uuid in uuids if uuid in self._numbers and not self._known[self._numbers[uuid]].parent}
+        for track in self._known:
+            if track.key in groups:
+                track.declared = False
+            elif track.parent in groups:
+                track.parent = 0
 
     def build(self, out: Builder, used: Iterable[int]) -> list[TrackId]:
         """Create the tracks; return the track of each number.

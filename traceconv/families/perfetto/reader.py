@@ -28,7 +28,7 @@ from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import PACKET_KINDS, SOURCES
 from traceconv.families.perfetto._arranged import BETWEEN
-from traceconv.families.perfetto._inputs import INPUTS, restore, stated_inputs
+from traceconv.families.perfetto._inputs import INPUTS, restore, stated_groups, stated_inputs
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
 from traceconv.families.perfetto.view import VIEW
@@ -119,10 +119,12 @@ class Perfetto:
                 where="byte 0",
             )
         info = {key: _fact(key, value) for key, value in reader.metadata.items()}
+        stated = stated_inputs(info.get(SOURCES), info.get(INPUTS), info.get("alignment"))
+        if stated:
+            reader.tracks.leave_out(stated_groups(info.get(INPUTS)))
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
         self._set_clock(reader, info, out)
         out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS)})
-        stated = stated_inputs(info.get(SOURCES), info.get(INPUTS), info.get("alignment"))
         out.info.marks = _own_marks([one.format for one in stated])
         if out.info.marks.is_output:
             out.info.stated = stated

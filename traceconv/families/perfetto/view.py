@@ -24,6 +24,8 @@ from traceconv.writers.ids import Identity
 VIEW = "traceconv.view"
 #: The approximate number of rows of a screen.
 _ROWS = 30
+#: Nodes of the groups of inputs are numbered from here downwards.
+_INPUTS = NO_TRACK - 1
 _EXPAND = "dev.perfetto.ExpandTracksByRegex"
 
 
@@ -57,7 +59,7 @@ def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str
     counts = np.bincount(counted.track)
     for index in np.flatnonzero(counts).tolist():
         path = [shown.main(index)]
-        while path[-1] not in tops and (above := shown.parent(path[-1])) != NO_TRACK:
+        while path[-1] not in tops and (above := _above(shown, path[-1])) != NO_TRACK:
             children[above].append(path[-1])
             path.append(above)
         top = tops.get(path[-1], path[-1])
@@ -66,15 +68,25 @@ def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str
         weights[top, frameworks[track.source] and track.kind is TrackKind.THREAD] += int(counts[index])
     found: dict[str, None] = {}
     room = _ROWS
-    for top in sorted(set(tops.values()), key=lambda top: (-weights[top, True], -weights[top, False], top)):
+    for top in sorted(
+        set(tops.values()), key=lambda top: (-weights[top, True], -weights[top, False], top <= _INPUTS, top)
+    ):
         waiting = [top]
         for node in waiting:
             inside = children[node]
             if inside and (not found or len(inside) <= room):
-                found[_title(ids[node], shown.name(node))] = None
+                found[shown.inputs[_INPUTS - node] if node <= _INPUTS else _title(ids[node], shown.name(node))] = None
                 room -= len(inside)
                 waiting += [index for index in inside if not _is_thread(trace, ids, index)]
     return list(found)
+
+
+def _above(shown: Arrangement, index: int) -> int:
+    """Return the node around one: a track, _INPUTS - n for the group of input n, or NO_TRACK at the top."""
+    number = None if index <= _INPUTS else shown.input_of(index)
+    if number is not None:
+        return _INPUTS - number
+    return NO_TRACK if index <= _INPUTS else shown.parent(index)
 
 
 def _is_thread(trace: Trace, ids: list[Identity], index: int) -> bool:
