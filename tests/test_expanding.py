@@ -476,6 +476,18 @@ def test_other_forms_are_found_by_the_first_samples(tmp_path: Path, monkeypatch:
 # -- what could do harm ------------------------------------------------------------------------------------------------
 
 
+LEADS_OUT = (
+    "../evil.json",
+    "/evil.json",
+    "a/../../evil.json",
+    "c:/evil.json",
+    "C:\\evil.json",
+    "\\\\server\\evil.json",
+    "//server/evil.json",
+    "a\\evil.json",
+)
+
+
 def test_nothing_leads_out_of_a_folder(tmp_path: Path) -> None:
     runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "sub/b.log": ONEDNN.read_bytes()})
     (tmp_path / "outside").mkdir()
@@ -496,16 +508,26 @@ def test_nothing_leads_out_of_a_folder(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["../evil.json", "/evil.json", "a/../../evil.json", "c:/evil.json", "a\\evil.json"])
+@pytest.mark.parametrize("name", LEADS_OUT)
 @pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz"])
 def test_no_member_leads_out_of_an_archive(name: str, ending: str, tmp_path: Path) -> None:
     archive = WAYS[f"runs.{ending}"](tmp_path / f"x.{ending}", {name: b"[]", "a.json": KINETO.read_bytes()})
     found = traceconv.expand([archive])
     assert [shown(path) for path in found.paths] == [f"{archive}/a.json"]
-    assert list(found.left_out.values()) == ["its name leads out of the archive"]
+    assert found.left_out == {f"{archive}/{name}": "its name leads out of the archive"}
     written = [Path(found.paths[0])]
     assert all(path.is_relative_to(tempfile.gettempdir()) for path in written)
     assert not (tmp_path / "evil.json").exists()
+
+
+@pytest.mark.parametrize("name", LEADS_OUT)
+@pytest.mark.parametrize("ending", ["zip", "tar", "tar.gz"])
+def test_an_archive_of_one_file_that_leads_out_holds_no_recording(name: str, ending: str, tmp_path: Path) -> None:
+    archive = WAYS[f"runs.{ending}"](tmp_path / f"x.{ending}", {name: KINETO.read_bytes()})
+    for function in (traceconv.read, traceconv.identify):
+        with pytest.raises(InputError, match="no recording among the files") as error:
+            function(archive)
+        assert error.value.hint == f"{archive}/{name}: its name leads out of the archive"
 
 
 def test_links_and_devices_of_an_archive_are_not_taken(tmp_path: Path) -> None:

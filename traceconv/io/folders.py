@@ -162,7 +162,7 @@ def _unpack(path: str, limits: Limits, files: Files) -> bool:
     folder = _TemporaryFolder()
     counted = Unpacked(path, os.path.getsize(path), limits)
     for name, stream in _tar_members(path, limits, files) if kind == "tar" else _zip_members(path, files):
-        display, target = os.path.join(path, name), os.path.join(folder.path, name)
+        display, target = f"{path}/{name}", os.path.join(folder.path, name)
         try:
             _copy(stream, target, counted)
         except FileExistsError:
@@ -191,9 +191,11 @@ def _kind(path: str) -> Literal["tar", "zip", ""]:
 
 
 def _is_of_several(path: str) -> bool:
+    """Return whether a zip archive holds several files, or one that is left out for its name."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return sum(not info.is_dir() for info in archive.infolist()) > 1
+            names = [info.filename for info in archive.infolist() if not info.is_dir()]
+            return len(names) > 1 or any(map(_leads_out, names))
     except (EOFError, *DAMAGED):
         return False  # the error is raised when it is opened
 
@@ -204,7 +206,7 @@ def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
             if info.is_dir():
                 continue
             reason = _LINK if stat.S_ISLNK(info.external_attr >> 16) else _refused(info.filename)
-            display = os.path.join(path, info.filename)
+            display = f"{path}/{info.filename}"
             if reason:
                 files.left_out[display] = reason
                 continue
@@ -239,10 +241,15 @@ def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str,
 
 def _refused(name: str) -> str:
     """Return the reason why a file of an archive is left out for its name, "" if it is taken."""
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts or "\0" in name or "\\" in name or ":" in parts[0]:
+    if _leads_out(name):
         return _LEADS_OUT
-    return _HIDDEN if any(part.startswith(".") or part == "__MACOSX" for part in parts) else ""
+    return _HIDDEN if any(part.startswith(".") or part == "__MACOSX" for part in PurePosixPath(name).parts) else ""
+
+
+def _leads_out(name: str) -> bool:
+    """Return whether the name of a file in an archive is no path below it, on Linux or on Windows."""
+    parts = PurePosixPath(name).parts
+    return not parts or parts[0].startswith("/") or ".." in parts or "\0" in name or "\\" in name or ":" in parts[0]
 
 
 def _copy(stream: IO[bytes], target: str, counted: Unpacked) -> None:
