@@ -9,7 +9,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,24 +19,33 @@ import traceconv
 from tests.golden import ROOT
 from traceconv.cli import _progress
 from traceconv.families.perf import data
-from traceconv.io import progress
+from traceconv.io import progress, sqlite
 from traceconv.io.source import Source
 
 MB = 1 << 20
 
 
 @pytest.mark.parametrize(
-    ("read", "writing", "seconds", "line"),
+    ("read", "stage", "writing", "seconds", "line"),
     [
-        ({}, ("", 0), 1.2, "merging: 0:01"),
-        ({"a": 50 * MB}, ("", 0), 2.0, "merging: 50 MB of 200 MB, 25 MB/s, 0:06 left to read"),
-        ({"a": 100 * MB, "b": 5 * MB}, ("", 0), 100.0, "merging: 105 MB of 200 MB, 1.1 MB/s, 1:30 left to read"),
-        ({"a": 100 * MB, "b": 100 * MB}, ("", 0), 4000.0, "merging: 200 MB read, 1:06:40"),
-        ({"a": 100 * MB, "b": 100 * MB}, ("out.pftrace", 3 << 30), 9.0, "writing out.pftrace: 3.0 GB, 0:09"),
+        ({}, "", ("", 0), 1.2, "merging: 0:01"),
+        ({"a": 50 * MB}, "", ("", 0), 2.0, "merging: 50 MB of 200 MB, 25 MB/s, 0:06 left to read"),
+        ({"a": 50 * MB}, "sorting", ("", 0), 3.0, "merging: 50 MB of 200 MB read, sorting, 0:03"),
+        ({"a": 100 * MB, "b": 5 * MB}, "", ("", 0), 100.0, "merging: 105 MB of 200 MB, 1.1 MB/s, 1:30 left to read"),
+        ({"a": 100 * MB, "b": 100 * MB}, "aligning", ("", 0), 4000.0, "merging: 200 MB read, aligning, 1:06:40"),
+        (
+            {"a": 100 * MB, "b": 100 * MB},
+            "aligning",
+            ("out.pftrace", 3 << 30),
+            9.0,
+            "writing out.pftrace: 3.0 GB, 0:09",
+        ),
     ],
 )
-def test_it_says_bytes_rate_and_time(read: dict[str, int], writing: tuple[str, int], seconds: float, line: str) -> None:
-    assert _progress.described("merging", {"a": 100 * MB, "b": 100 * MB}, read, writing, seconds) == line
+def test_it_says_bytes_rate_and_time(
+    read: dict[str, int], stage: str, writing: tuple[str, int], seconds: float, line: str
+) -> None:
+    assert _progress.described("merging", {"a": 100 * MB, "b": 100 * MB}, read, stage, writing, seconds) == line
 
 
 class Terminal(io.StringIO):
@@ -103,6 +114,53 @@ def test_perf_data_moves_along(monkeypatch: pytest.MonkeyPatch) -> None:
         progress.stop()
     assert len(set(positions)) > 1
     assert positions == sorted(at for at in positions if at is not None)
+
+
+@pytest.mark.parametrize("case", ["nvprof/streams-and-ranges", "nsight-systems/h100_metrics"])
+def test_a_database_moves_along(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    positions: list[int | None] = []
+    batches = sqlite.Database.batches
+
+    def seen(self: sqlite.Database, *args: Any, **options: Any) -> Iterator[list[sqlite.Row]]:
+        for batch in batches(self, *args, **options):
+            yield batch
+            positions.extend(at for _, at in progress.positions())
+
+    monkeypatch.setattr(sqlite.Database, "batches", seen)
+    progress.start()
+    try:
+        traceconv.read(path)
+        assert progress.positions() == [(str(path), path.stat().st_size)]
+    finally:
+        progress.stop()
+    assert len(set(positions)) > 2
+    assert positions == sorted(at for at in positions if at is not None)
+
+
+def test_what_is_done_after_reading_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stages: list[str] = []
+    set_stage = progress.set_stage
+
+    def seen(doing: str) -> None:
+        stages.append(doing)
+        set_stage(doing)
+
+    monkeypatch.setattr(progress, "set_stage", seen)
+    (log,) = (ROOT / "onednn-verbose" / "torch-convnet-process").glob("input.*")
+    (profile,) = (ROOT / "pytorch-kineto" / "torch-convnet-process").glob("input.*")
+    traceconv.merge([profile, log], traceconv.Output(tmp_path / "x.pftrace", trim=str(profile)))
+    assert stages == ["sorting", "sorting", "aligning", "moving times", "cutting to the window"]
+    stages.clear()
+    traceconv.report([profile], traceconv.Questions(sections=("steps", "memory")))
+    assert stages == ["sorting", "aligning", "section steps", "section memory"]
+    progress.start()
+    try:
+        progress.set_stage("aligning")
+        with Source(log).open():
+            assert progress.stage() == ""
+    finally:
+        progress.stop()
 
 
 def test_nothing_is_shown_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from traceconv.errors import AlignmentError, LostData, UsageError
 from traceconv.expanding import expand
 from traceconv.families.registry import Importer, OptionValue, importers
 from traceconv.inputs import Input, Inputs, Opened, Settings, opened, read_all
+from traceconv.io import progress
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.output import check_target, write_output
@@ -216,6 +217,7 @@ def merge(
     traces = read_all(files, space)
     alignment, checks = _aligned(traces, files, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
+    progress.set_stage("moving times")
     merged = merge_traces(traces, alignment, collective_flows=bool(to and to.collective_flows))
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
         validate(merged)
@@ -373,6 +375,7 @@ def _aligned(
 ) -> tuple[Alignment, Causality]:
     """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
     checks, policy = Causality(()), files.settings.policy or Policy()
+    progress.set_stage("aligning")
     try:
         alignment = align(traces, policy=policy, constraints=files.constraints)
         if len(traces) > 1:
@@ -472,11 +475,13 @@ def _picture(trace: Trace, output: Output, space: Memory) -> Trace:
     if output.attribute or output.layer_counters:
         from traceconv.answers.attributed import attributed
 
+        progress.set_stage("attributing samples")
         trace = attributed(trace, space.parts(), counters=output.layer_counters)
         validate(trace)
     if output.trim:
         from traceconv.answers.trim import trimmed
 
+        progress.set_stage("cutting to the window")
         trace = trimmed(trace, output.trim)
         validate(trace)
     return trace

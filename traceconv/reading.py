@@ -26,6 +26,7 @@ from traceconv.families.registry import (
     identify,
     importer_class,
 )
+from traceconv.io import progress
 from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
@@ -246,6 +247,7 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
     del builder
     if len(trace.tracks) > _MANY_TRACKS:
         gc.collect()
+    progress.set_stage("sorting")
     trace = lay_out(shorten(trace, source.limits.length))
     _refuse_nothing(trace, source.display)
     validate(trace)

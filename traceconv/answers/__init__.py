@@ -24,6 +24,7 @@ from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.where import holds, parse
 from traceconv.errors import UsageError
+from traceconv.io import progress
 from traceconv.model.trace import Trace
 
 
@@ -116,7 +117,11 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
         condition = parse(questions.where)
         table = SliceTable(trace, lambda of: holds(of, condition), window)
     wanted = questions.sections or SECTIONS
-    by_name = {name: answer(table, aligned, questions) for name, answer in _SECTIONS.items() if name in wanted}
+    by_name: dict[str, list[Section]] = {}
+    for name, answer in _SECTIONS.items():
+        if name in wanted:
+            progress.set_stage(f"section {name}")
+            by_name[name] = answer(table, aligned, questions)
     result = [section for sections in by_name.values() for section in sections]
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not questions.sections:

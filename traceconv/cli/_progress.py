@@ -55,19 +55,22 @@ def _show(text: str, sizes: dict[str, int], done: threading.Event) -> None:
             else:  # a closed file was read to its end
                 read[name] = sizes[name] if at is None else min(at, sizes[name])
         if seconds > _AFTER_S:
-            show(described(text, sizes, read, writing, seconds))
+            show(described(text, sizes, read, progress.stage(), writing, seconds))
             printed = True
     if printed:
         show("")
 
 
-def described(text: str, sizes: dict[str, int], read: dict[str, int], writing: tuple[str, int], seconds: float) -> str:
+def described(
+    text: str, sizes: dict[str, int], read: dict[str, int], stage: str, writing: tuple[str, int], seconds: float
+) -> str:
     """Return one line: what is done, and how far it is.
 
     Args:
         text: what is done.
         sizes: the bytes of each input.
         read: how many of them were read.
+        stage: what is done besides reading and writing, "" for nothing else.
         writing: the file that is written, "" for none yet, and how many bytes it has.
         seconds: since the start.
     """
@@ -75,11 +78,17 @@ def described(text: str, sizes: dict[str, int], read: dict[str, int], writing: t
         return f"writing {writing[0]}: {_bytes(writing[1])}, {_time(seconds)}"
     done, total = sum(read.values()), sum(sizes.values())
     if not done:
-        return f"{text}: {_time(seconds)}"
+        return f"{text}: {_listed(stage, seconds)}"
     if done >= total:
-        return f"{text}: {_bytes(total)} read, {_time(seconds)}"
+        return f"{text}: {_bytes(total)} read, {_listed(stage, seconds)}"
+    if stage:
+        return f"{text}: {_bytes(done)} of {_bytes(total)} read, {_listed(stage, seconds)}"
     rate = done / seconds
     return f"{text}: {_bytes(done)} of {_bytes(total)}, {_bytes(rate)}/s, {_time((total - done) / rate)} left to read"
+
+
+def _listed(stage: str, seconds: float) -> str:
+    return ", ".join(filter(None, (stage, _time(seconds))))
 
 
 def _bytes(count: float) -> str:

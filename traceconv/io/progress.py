@@ -1,4 +1,7 @@
-"""The files that are being read and written, for the display of progress, at no cost per byte."""
+"""What is being done, and the files that are being read and written, for the display of progress.
+
+It costs nothing per byte.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,14 @@ class _File(Protocol):
 
 #: The files that were opened since `start`, by name; None if progress is not displayed.
 _files: dict[str, _File] | None = None
+#: What is done besides reading and writing, such as "aligning"; "" for nothing else.
+_stage = ""
 
 
 def start() -> None:
     """Start to note files."""
-    global _files
-    _files = {}
+    global _files, _stage
+    _files, _stage = {}, ""
 
 
 def stop() -> None:
@@ -27,9 +32,27 @@ def stop() -> None:
     _files = None
 
 
+def is_on() -> bool:
+    """Return whether progress is displayed."""
+    return _files is not None
+
+
+def set_stage(doing: str) -> None:
+    """Note what is done from now on, until a file is opened."""
+    global _stage
+    _stage = doing
+
+
+def stage() -> str:
+    """Return what is done besides reading and writing, "" for nothing else."""
+    return _stage
+
+
 def note(name: str, file: _File) -> None:
     """Note a file that was opened."""
+    global _stage
     if _files is not None:
+        _stage = ""
         _files.pop(name, None)  # keeps the latest file last
         _files[name] = file
 

@@ -14,6 +14,7 @@ import contextlib
 import enum
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -21,12 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from traceconv.errors import InputError
+from traceconv.io import progress
 
 MAGIC = b"SQLite format 3\x00"
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION}
 _MAX_TABLES = 1000
 _SORTED_AT_ONCE = 1 << 13
 _ROW_IDS = ("_rowid_", "rowid", "oid")
+#: More rows than any file holds: the number is one of the rows, not how many there are.
+_MOST_ROWS = 1 << 40
 _MAX_VALUE_BYTES = 64 << 20
 
 
@@ -88,11 +92,14 @@ class Database:
     Attributes:
         tables: the names of the columns of each table, in their order.
         notes: remarks for the user.
+        position: how far it was read, if progress is displayed and rows were read.
     """
 
     def __init__(self, connection: sqlite3.Connection, file: DatabaseFile) -> None:
         self._connection = connection
         self._display = file.display
+        self._path = file.path
+        self.position: _Position | None = None
         self.notes = list(file.notes)
         self.tables: dict[str, list[str]] = {}
         self._names: dict[str, set[str]] = {}
@@ -135,6 +142,9 @@ class Database:
         Raises:
             InputError: the database is damaged; all rows before the damage have been yielded, also with `order`.
         """
+        if self.position is None and progress.is_on():
+            self.position = _Position(self._path.stat().st_size, sum(map(self._last_row, self.tables)))
+            progress.note(self._display, self.position)
         wanted = ", ".join((*columns, *order))
         statement = f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}"
         if order:
@@ -169,6 +179,8 @@ class Database:
                 return
             yield batch
             taken += len(batch)
+            if self.position is not None:
+                self.position.rows += len(batch)
 
     def _sorted_before_damage(
         self, table: str, columns: Sequence[str], rest: str, order: Sequence[str]
@@ -184,6 +196,15 @@ class Database:
             found.sort(key=partial(_sort_key, place), reverse=column.endswith(" DESC"))
         if found:
             yield [row[: len(columns)] for row in found]
+
+    def _last_row(self, table: str) -> int:
+        """Return the last row number of a table, which is about its number of rows; 0 if it is not known."""
+        if (row_id := self.row_id(table)) == "NULL":
+            return 0
+        with contextlib.suppress(InputError):
+            for (found,) in self.rows(f"SELECT max({row_id}) FROM {quoted(table)}"):
+                return found if isinstance(found, int) and 0 < found < _MOST_ROWS else 0
+        return 0
 
     def rows(self, sql: str, *parameters: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query.
@@ -231,6 +252,19 @@ def _authorize(action: int, one: str | None, other: str | None, database: str | 
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
 
+@dataclass
+class _Position:
+    """How far a database was read, for the display of progress: its bytes, by the share of its rows that were read."""
+
+    size: int
+    of: int
+    rows: int = 0
+
+    def tell(self) -> int:
+        """Return the position in bytes."""
+        return self.size * min(self.rows, self.of) // max(self.of, 1)
+
+
 class DatabaseFile(NamedTuple):
     """A file that SQLite can open directly.
 
@@ -264,7 +298,10 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
             connection.execute("PRAGMA mmap_size = 0")
         except sqlite3.Error as error:
             raise InputError(f"cannot be opened as an SQLite database: {error}", at=file.display) from None
-        yield Database(connection, file)
+        database = Database(connection, file)
+        yield database
+        if database.position is not None:
+            database.position.rows = database.position.of  # importers do not read all tables
 
 
 def _refuse_cut(path: Path, display: str) -> None:
