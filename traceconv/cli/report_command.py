@@ -180,4 +180,4 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
         say(*rendered.split("\n")[:-1], err=False, whole=True)
     else:
         write_output(shown.path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=shown.force)
-        say(f"{shown.path}: {', '.join(section.name for section in sections)}")
+        say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")
