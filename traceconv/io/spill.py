@@ -191,7 +191,7 @@ class Parts:
         self.kept += len(chunk)
         self._chunks.append(chunk)
         if self._file is not None or self._memory.is_short():
-            self._spill()
+            self.spill()
 
     def so_far(self) -> list[bytes | bytearray | mmap.mmap]:
         """Return all chunks so far; others may be added later.
@@ -214,7 +214,12 @@ class Parts:
             self._file = None
         return chunks
 
-    def _spill(self) -> None:
+    def spill(self) -> None:
+        """Move all chunks to a file, to which others are added from then on.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
         is_first = self._file is None
         with failures():
             if self._file is None:

@@ -16,7 +16,7 @@ and that is counted. Where durations have a finer resolution than times, none is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ from traceconv import kernel
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
 from traceconv.model.ordering import Order, chunks, gathered, is_as_it_was, like_next, stable_order
-from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, Track, TrackId, TrackKind, take
+from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, TrackId, TrackKind, take
 from traceconv.model.tracks import Tracks
 
 MAX_DEPTH = 500
@@ -177,44 +177,48 @@ class _Lanes:
 
 
 class _Trimmed(NamedTuple):
-    """The trimmed slices of one track: the largest change (ns), the slice of that one, and their number."""
+    """The trimmed slices of one track: the largest change (ns), that slice and its place, and their number."""
 
     most: int
     row: int
+    place: str
     slices: int
 
 
 def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
+    """Put slices that cross others on lanes, in the columns of the trace itself."""
     slices = trace.slices
     if not len(slices.ts):
         return trace
     ends = slices.ts + slices.dur
     bounds = np.flatnonzero(slices.track[1:] != slices.track[:-1]) + 1
-    tracks: Sequence[Track] = trace.tracks
-    changed: Slices | None = None
+    tracks = trace.tracks
+    added: Tracks | None = None
     trimmed: list[_Trimmed] = []
     for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
         if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
             continue  # disjoint, so that none can cross
         if _nests(slices, ends, begin, end):
             continue
-        if changed is None:
-            tracks = added = Tracks(tracks)
-            changed = replace(slices, ts=slices.ts.copy(), dur=slices.dur.copy(), track=slices.track.copy())
+        if added is None:
+            added = Tracks(tracks)
         number = TrackId(int(slices.track[begin]))
         own = slice(begin, end)
-        resolution = _trimmed_ns(trace.clocks[tracks[number].clock])
-        lanes = _assign(slices.ts[own], changed.ts[own], ends[own], resolution)
+        lanes = _assign(slices.ts[own], ends[own], _trimmed_ns(trace.clocks[tracks[number].clock]))
         _report(lanes, begin, trace, diagnostics)
-        changed.dur[own] = ends[own] - changed.ts[own]
+        dur = ends[own] - slices.ts[own]
         cuts = int(np.count_nonzero(lanes.marks & _CUT))
         if cuts:
-            cut = slices.dur[own] - changed.dur[own]
-            trimmed.append(_Trimmed(int(np.max(cut)), begin + int(np.argmax(cut)), cuts))
+            cut = slices.dur[own] - dur
+            row = begin + int(np.argmax(cut))
+            trimmed.append(_Trimmed(int(np.max(cut)), row, _place(trace, row), cuts))
+        slices.dur[own] = dur
         numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
-        changed.track[own] = gathered(numbers, lanes.lane)
-    _report_trimmed(trimmed, trace, diagnostics)
-    return trace if changed is None else sort_events(trace.with_tables(slices=changed, tracks=tracks), in_place=True)
+        slices.track[own] = gathered(numbers, lanes.lane)
+        del lanes, dur
+    del ends  # before the columns for sorting
+    _report_trimmed(trimmed, diagnostics)
+    return trace if added is None else sort_events(trace.with_tables(tracks=added), in_place=True)
 
 
 def _trimmed_ns(clock: ClockDomain) -> int:
@@ -238,16 +242,15 @@ def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
     return True
 
 
-def _assign(earliest_ts: I64, new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
+def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
     """Return the lanes of the slices of one track.
 
     Args:
-        earliest_ts: their starts, ns, sorted.
-        new_ts, new_ends: their starts and ends, ns, changed in place where slices are trimmed.
+        new_ts, new_ends: their starts and ends, ns, sorted by start; changed in place where slices are trimmed.
         resolution: the largest overlap that is trimmed, ns.
     """
     lanes = _Lanes(np.zeros(len(new_ts), np.int32), np.zeros(len(new_ts), np.uint8))
-    earliest, starts, ends = earliest_ts.data, new_ts.data, new_ends.data
+    earliest, starts, ends = new_ts.copy().data, new_ts.data, new_ends.data
     lane, marks = lanes.lane.data, lanes.marks.data
     delayed: list[tuple[int, int, int]] = []
     open_slices = _OpenSlices()
@@ -338,10 +341,10 @@ def _report(lanes: _Lanes, begin: int, trace: Trace, diagnostics: Diagnostics) -
             diagnostics.add(code, _place(trace, begin + int(np.argmax(is_marked))), int(np.count_nonzero(is_marked)))
 
 
-def _report_trimmed(tracks: list[_Trimmed], trace: Trace, diagnostics: Diagnostics) -> None:
+def _report_trimmed(tracks: list[_Trimmed], diagnostics: Diagnostics) -> None:
     """Report trimmed slices, the largest change first, so that its place is kept."""
-    for most, row, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
-        diagnostics.add(TRIMMED, f"{_place(trace, row)}: at most {most} ns", slices)
+    for most, _, place, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
+        diagnostics.add(TRIMMED, f"{place}: at most {most} ns", slices)
 
 
 def _place(trace: Trace, row: int) -> str:

@@ -190,6 +190,11 @@ class Tables:
         self.args_part(b"")
         return Args(self._args_parts.so_far())
 
+    def spill_args(self) -> None:
+        """Move all args to a file, and add others to it, as where memory is short."""
+        self.args_part(b"")
+        self._args_parts.spill()
+
     def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
         """Append rows, given as values of all columns in their order."""
         for column, added in zip(self.columns[table].values(), values, strict=True):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
@@ -147,8 +148,20 @@ class _Counted:
 
         The rows are consumed.
         """
-        texts, kept = list(self._texts), self._out.tables.kept_args()
-        for _, rows in groupby(self._by_dispatch(kept.forget), itemgetter("first")):
+        columns, tables = list(self._columns.values()), self._out.tables
+        in_file = len(columns[0]) > _MOST_IN_MEMORY or any(column.is_spilled for column in columns)
+        if in_file:
+            tables.spill_args()
+        texts, kept = list(self._texts), tables.kept_args()
+        arrays, mappings = finished(columns, in_file=in_file)
+        tables.keep_columns(())
+
+        def forget() -> None:
+            kept.forget()
+            for mapping in mappings:
+                forget_mapping(mapping)
+
+        for _, rows in groupby(self._by_dispatch(arrays, forget), itemgetter("first")):
             first: dict[str, int] = {}
             values: dict[int, tuple[int, int]] = {}
             count = 0
@@ -162,12 +175,8 @@ class _Counted:
             agent, queue, name = (texts[first[field]] for field in ("agent", "queue", "name"))
             yield _Kernel(agent, queue, times, name, joined, first["at"]), count
 
-    def _by_dispatch(self, forget: Callable[[], None]) -> Iterator[dict[str, int]]:
+    def _by_dispatch(self, arrays: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Iterator[dict[str, int]]:
         """Yield the rows, those of a dispatch together, each with the number of the first row of its dispatch."""
-        columns = list(self._columns.values())
-        in_file = len(columns[0]) > _MOST_IN_MEMORY or any(column.is_spilled for column in columns)
-        arrays, mappings = finished(columns, in_file=in_file)
-        self._out.tables.keep_columns(())
         if not len(arrays[0]):
             return
         named = dict(zip(self._columns, arrays, strict=True))
@@ -181,8 +190,6 @@ class _Counted:
             for row in zip(*(column[here].tolist() for column in named.values()), strict=True):
                 yield dict(zip(named, row, strict=True))
             forget()
-            for mapping in mappings:
-                forget_mapping(mapping)
 
 
 _TIMES = (("start_timestamp", "begin_ns"), ("end_timestamp", "end_ns"))
