@@ -110,7 +110,7 @@ class _Layers:
         self._apart: TrackId | None = None
         self._row = 0
         self.lines = IdleRows(out)
-        self.timeless = b""  # the pattern of CSV lines that end before the time
+        self.timeless: bytes | None = None  # of CSV: the pattern of lines that end before the time
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
@@ -131,7 +131,8 @@ class _Layers:
         dur = milliseconds(layer.get(TIME))
         if dur is None or start + dur > LIMIT_NS:
             self._out.skip(NO_TIME, row, f"{layer.get('name')!s:.60}: {layer.get(TIME)!r:.40}")
-            self.lines.once_placed(NO_TIME, partial(self._without_time, row), self.timeless)
+            if self.timeless is not None:
+                self.lines.once_placed(NO_TIME, partial(self._without_time, row), self.timeless)
             self._parts(layer, 0, 0, track)
             return 0
         name = str(layer.get("name", "layer"))
@@ -261,8 +262,16 @@ def _typed(text: str) -> Any:
 def read_text(source: Source, out: Builder) -> None:
     """Read a report as a table for people: columns between pipes, sub-layers indented, totals below."""
     out.info.unit = "line"
-    layers, header, info = _Layers(out), [""], {}
-    table: list[dict[str, Any]] = []
+    layers = _Layers(out)
+    info: dict[str, Any] = {}
+    layers.draw(_text_rows(source, layers, info))
+    layers.describe(_finite(info, out))
+
+
+def _text_rows(source: Source, layers: _Layers, info: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the layers of the table with their parts; keep the totals in `info`."""
+    header = [""]
+    layer: dict[str, Any] | None = None
     in_table = False
     for _, line in layers.lines.read(source, again=True):
         text = line.decode("utf-8", "replace")
@@ -270,14 +279,22 @@ def read_text(source: Source, out: Builder) -> None:
         if TEXT_HEADER.match(line):
             header, in_table = [cell.strip() for cell in text.split("|")], True
         elif in_table and "|" in text:
-            _add_row(table, header, text)
+            row = _text_row(header, text)
+            if row is None:
+                continue
+            if layer is not None and text.startswith("  "):
+                layer.setdefault("sub_layer_info", []).append(row)
+                continue
+            if layer is not None:
+                yield layer
+            layer = row
         elif total:
             info[total["key"]] = _typed(total["value"])
             in_table = False
         else:
             layers.lines.idle(_nothing, _OTHERS)
-    layers.draw(table)
-    layers.describe(_finite(info, out))
+    if layer is not None:
+        yield layer
 
 
 def _nothing(count: int) -> None:
@@ -285,17 +302,13 @@ def _nothing(count: int) -> None:
     del count
 
 
-def _add_row(table: list[dict[str, Any]], header: list[str], text: str) -> None:
-    """Add a row of the table; one whose name is indented is a part of the layer before it."""
-    cells = text.split("|")
-    row = {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
+def _text_row(header: list[str], text: str) -> dict[str, Any] | None:
+    """Return the values of a row; None for a line between rows."""
+    row = {key: _typed(cell) for key, cell in zip(header, text.split("|"), strict=False)}
     if not str(row.get("Name", "")) or set(text) <= set("|-=+ "):
-        return
+        return None
     row["name"], row[TIME] = str(row.pop("Name")), row.pop("Time(ms)", None)
-    if cells[0].startswith("  ") and table:
-        table[-1].setdefault("sub_layer_info", []).append(row)
-    else:
-        table.append(row)
+    return row
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------

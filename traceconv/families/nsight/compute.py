@@ -175,7 +175,8 @@ class _Reader:
         self._out = out
         self._source = source
         self._headings: list[_Heading] = []
-        self._kernels: list[_Kernel] = []
+        self._track = out.tracks.totals("Nsight Compute", description=_HELP)
+        self._kernels: list[_Kernel] = []  # that are not written yet
         self._open: dict[tuple[Any, ...], _Kernel] = {}
         self._mark = "."
         self._lines = IdleLines(out)
@@ -253,17 +254,22 @@ class _Reader:
             self._out.skip(BAD_ROW, number, "no name of a kernel")
             return
         key = (heading.number, *(values.get(column) for column in _LAUNCH))
-        kernel = None if heading.is_raw else self._open.get(key)
+        kernel = known = None if heading.is_raw else self._open.get(key)
         if kernel is None:
-            kernel = self._open[key] = _Kernel(name, number, _launch(heading, values))
-            self._kernels.append(kernel)
+            kernel = _Kernel(name, number, _launch(heading, values))
             self._out.balance.written += 1
         else:
             self._out.balance.merged["rows joined to their kernel"] += 1
         if heading.is_raw:
             self._raw(kernel, heading, row)
+            if not self._kernels:  # nothing else of it follows
+                self._write(kernel)
+                return
         else:
+            self._open[key] = kernel
             self._detail(kernel, values)
+        if kernel is not known:
+            self._kernels.append(kernel)
 
     def _raw(self, kernel: _Kernel, heading: _Heading, row: Sequence[str]) -> None:
         units = heading.units or [""] * len(heading.columns)
@@ -313,17 +319,19 @@ class _Reader:
             "--import report.ncu-rep --page raw --csv",
         )
 
+    def _write(self, kernel: _Kernel) -> None:
+        self._out.totals(self._track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
+
     def _finish(self) -> None:
         out = self._out
-        track = out.tracks.totals("Nsight Compute", description=_HELP)
         for kernel in self._kernels:
-            out.totals(track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
+            self._write(kernel)
         is_summary = any(heading.is_summary for heading in self._headings)
         out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else _cupti.KERNEL)
         self._lines.tell_others(OTHER_LINE)
         for text in list(self._messages)[:_NOTES]:
             out.note(text)
-        if not self._kernels:
+        if not out.balance.written:
             out.note("the table holds no kernel: was a filter (--kernel-name, --launch-skip) too narrow?")
         out.note(
             "Nsight Compute says nothing about when kernels ran, so there is no timeline: merge it with an nvprof or "
