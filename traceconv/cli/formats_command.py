@@ -47,7 +47,7 @@ def _details(cls: type[Importer]) -> list[str]:
         f"  versions  {cls.versions}",
         f"  clock     {cls.clock.describe()}",
         *_column("record", cls.record.splitlines()),
-        f"  lines up  {cls.line_up}",
+        f"  aligned   {cls.line_up}",
         *_column("becomes", [f"{what}: {thing}" for what, thing in cls.becomes]),
         *_column("limits", cls.lost),
         *_column("skipped", [f"{code.help} ({code.name})" for code in skipped_by_design(cls)]),

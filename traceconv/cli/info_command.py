@@ -135,5 +135,5 @@ def _describe(file: str, trace: Trace) -> list[str]:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         lines.append(f"  metadata  {key}: {text[:_LONGEST_VALUE]}{'...' if len(text) > _LONGEST_VALUE else ''}")
     lines += [f"  note      {note}" for note in source.notes]
-    lines += [f"  {entry.code.label:<9} {entry.describe()}" for entry in source.diagnostics]
+    lines += [f"  {entry.message()}" for entry in source.diagnostics]
     return lines

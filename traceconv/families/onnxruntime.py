@@ -134,7 +134,7 @@ class OnnxRuntime:
         # Every other number among the args is a counter of the fork.
         counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),
     )
-    record = "SessionOptions.enable_profiling = True, then session.end_profiling()"
+    record = "options = onnxruntime.SessionOptions(); options.enable_profiling = True; ...; session.end_profiling()"
     with_perf = (
         "# In run.py: options.enable_profiling = True, and at the end this line, which prints NUMBER and PROFILE:\n"
         "print(session.get_profiling_start_time_ns(), session.end_profiling())\n"

@@ -226,9 +226,7 @@ class Furiosa:
     name: ClassVar[str] = "furiosa"
     title: ClassVar[str] = "Furiosa profiler trace (Warboy NPU)"
     url: ClassVar[str] = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
-    versions: ClassVar[str] = (
-        "SDK 0.5 to 0.10; the file of the runtime and export_chrome_trace (without an NPU as tried)"
-    )
+    versions: ClassVar[str] = "SDK 0.5 to 0.10; the file of the runtime and export_chrome_trace (tried without an NPU)"
     clock: ClassVar[ClockDomain] = _WALL
     record: ClassVar[str] = "FURIOSA_PROFILER_OUTPUT_PATH=trace.json python run.py"
     marks = FormatMarks(steps="Inference", devices=DeviceMarks(rf"(?:.* / )?{NPU}.* / PE .*"))

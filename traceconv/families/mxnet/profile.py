@@ -358,7 +358,10 @@ class Mxnet:
     clock = WALL_CLOCK
     layer = Layer.FRAMEWORK
     marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS)
-    record = "mx.profiler.set_config(profile_all=True, filename='profile.json'); set_state('run'); ...; dump()"
+    record = (
+        "mx.profiler.set_config(profile_all=True, filename='profile.json'); mx.profiler.set_state('run'); ...; "
+        "mx.profiler.dump()"
+    )
     with_perf = (
         "# The profile names no process: perf must sample only this one while it runs. In run.py: as above.\n"
         "# In a terminal:\n"

@@ -391,7 +391,7 @@ class MxnetTable:
     versions: ClassVar[str] = "1.2 to 2.0; text and JSON, between other output, several dumps in one log"
     clock: ClassVar[ClockDomain] = NO_TIME
     record: ClassVar[str] = (
-        "mx.profiler.set_config(aggregate_stats=True, profile_all=True); set_state('run'); ...; "
+        "mx.profiler.set_config(aggregate_stats=True, profile_all=True); mx.profiler.set_state('run'); ...; "
         "print(mx.profiler.dumps())"
     )
     marks = FormatMarks(totals=TotalsMarks("count", ("total_ms",), 10**6))

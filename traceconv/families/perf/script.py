@@ -493,7 +493,7 @@ class PerfScript:
         deltatime: the text was printed with --deltatime: times count from the event before.
         utc_offset: the time zone of a text with +tod and without header, as "+02:00": it prints local time.
         header: the file with the output of perf script --header-only, for a text without header. One beside the text
-            (perf.header.txt of perf.script.txt) is found without that, and used if all samples lie in its times.
+            (perf.header.txt of perf.script.txt) is used without this option if all samples lie in its times.
     """
 
     clockid: str = ""

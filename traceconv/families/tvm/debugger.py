@@ -291,7 +291,8 @@ class TvmDebugger:
     layer: ClassVar[Layer] = Layer.FRAMEWORK
     marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm", shapes=("shape",))
     record: ClassVar[str] = (
-        "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run() > tvm.log 2>&1"
+        "python run.py > tvm.log 2>&1  # run.py calls "
+        "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("row of the table", "slice of its mean time, in order of execution if graph or measurement lines tell it"),

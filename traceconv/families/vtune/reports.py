@@ -51,8 +51,8 @@ class Vtune:
         "-csv-delimiter comma -report-output timeline.csv"
     )
     line_up: ClassVar[str] = (
-        "The timeline counts from the start of the collection. `vtune -report summary` prints it to the "
-        "second: give it with --offset. External data in UTC is on the wall clock."
+        "The timeline counts from the start of the collection. `vtune -report summary` prints that start to the "
+        "second: use it with --offset. External data in UTC is on the wall clock."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("bin of the timeline report", "value of a counter for each metric and group"),
