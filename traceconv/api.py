@@ -283,7 +283,7 @@ def report(
 
     questions = questions or Questions()
     questions.check()
-    return answers(*_on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), questions)
+    return answers(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), questions)
 
 
 def frames(
@@ -307,8 +307,7 @@ def frames(
     """
     from traceconv.answers.frames import Frames
 
-    trace, aligned = _on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
-    return Frames(trace, aligned.receipt, args)
+    return Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), args)
 
 
 def export(
@@ -342,15 +341,15 @@ def export(
     if output != Output(output.path, output.to, output.force, output.strict):
         raise UsageError("an export writes tables: attribute, trim and other options of traces do not apply")
     check_export(path, output.to, force=output.force)
-    trace, aligned = _on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
+    trace, aligned = on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
     if output.strict:
         _refuse_losses(trace)
-    tables = Frames(trace, aligned.receipt, args)
+    tables = Frames(trace, aligned, args)
     write_frames(tables, path, output.to, force=output.force)
     return tables
 
 
-def _on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Aligned]:
+def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Aligned]:
     """Return the trace of the inputs, as `merge` would write it, and how they were placed.
 
     Raises:
@@ -367,7 +366,7 @@ def _on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Al
     files = opened(inputs, settings)
     traces = read_all(files, Memory(files.settings.memory))
     alignment, checks = _aligned(traces, files, (), False)
-    return merge_traces(traces, alignment), Aligned(alignment, checks.matched)
+    return merge_traces(traces, alignment), Aligned(alignment, checks)
 
 
 def _aligned(

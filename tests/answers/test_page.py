@@ -20,8 +20,7 @@ from tests.oracle.fixtures import do_without
 from tests.ui import shot
 from traceconv.answers import SECTIONS, Questions
 from traceconv.answers.page import page
-from traceconv.answers.render import shown_cell
-from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 
 Dom = Callable[[str], str]
 

@@ -22,7 +22,9 @@ from tests.align.test_hosts import SECOND
 from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, by, kernel
 from tests.benchmarks.ranks import Scene, judged, write_job
 from tests.golden import ROOT
+from traceconv import Constraints, Questions
 from traceconv.align.collectives import Occurrences
+from traceconv.answers.page import page
 from traceconv.answers.ranks import shown_ranks, waits
 from traceconv.answers.section import Section
 
@@ -233,6 +235,17 @@ def test_ranks_without_collectives_have_steps_and_no_zeros(tmp_path: Path) -> No
     assert found["collectives"].notes == ["no records of different ranks are certain to be of one collective"]
     assert "no input states how many ranks the job has: whether some are missing is not known" in notes
     assert not found["collectives"].rows
+
+
+def test_a_host_that_was_moved_by_hours_shows_what_its_bound_leaves_certain(tmp_path: Path) -> None:
+    """An hour alone would hide the ms that decide who came last."""
+    paths = write(tmp_path, {rank: [collective(MS, MS, 1)] for rank in (0, 1)})
+    offset = Constraints(offsets={1: -3_600_002_000_000})
+    found = {one.name: one for one in traceconv.report(paths, Questions(["ranks"]), constraints=offset)}["hosts"]
+    at, moved = found.place("moved_ns"), [row["moved_ns"] for row in found.records()]
+    assert moved[1] - moved[0] == -3_600_002_000_000
+    assert [found.shown(row, at) for row in found.rows] == ["0 ns", "-1 h 2 ms"]
+    assert "-1 h 2 ms" in page([found], 0)
 
 
 # -- recordings, and all ways to print --------------------------------------------------------------------------------

@@ -51,7 +51,11 @@ def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
     sections = traceconv.report([KINETO, ONEDNN])
     assert {section.name: section.records() for section in sections}.items() <= document.items()
     assert [row["verdict"] for row in document["overview"]] == ["ok", "ok"]
-    for section in sections:
+    table = ROOT / "nvprof-text" / "summary" / "input.log"
+    stated = json.loads(run(table, "--format", "json").stdout)
+    jsonschema.validate(stated, SCHEMA)
+    assert stated["stated_totals"]
+    for section in (*sections, *traceconv.report([table])):
         assert all(column.name.endswith("_ns") == (column.unit is Unit.NS) for column in section.columns)
 
 
@@ -90,6 +94,26 @@ def test_a_window_is_named_by_each_section() -> None:
     assert {row["name"] for row in document["operations"]} == {"cudaLaunchKernel", "sgemm_128x128"}
     (section,) = traceconv.report([CUDA], Questions(["operations"], between="cudaLaunchKernel[2]"))
     assert section.records() == document["operations"]
+
+
+def test_a_report_is_quiet_or_tells_all(tmp_path: Path) -> None:
+    said = run(KINETO, ONEDNN, "--section", "overview", "-v")
+    assert "causality: " in said.stderr
+    assert re.search(r"^input.json +PyTorch profiler time .* ok$", said.stderr, re.MULTILINE)
+    assert said.stdout == run(KINETO, ONEDNN, "--section", "overview").stdout
+    quiet = run(CUDA, "--format", "csv", "-q")
+    assert quiet.stdout
+    assert not quiet.stderr
+    assert run(CUDA, "--format", "csv").stderr
+    assert not run(CUDA, "-q", "-o", tmp_path / "a.html").stderr
+    assert run(CUDA, "-o", tmp_path / "b.html").stderr
+
+
+def test_a_long_text_of_a_single_row_is_folded() -> None:
+    (section,) = traceconv.report([ROOT / "pytorch-kineto" / "gloo-rank0" / "input.json"], Questions(["overview"]))
+    shown = text([section], 0, 80)
+    assert "…" not in shown
+    assert re.search(r"placed by +baseTimeNanoseconds .*\n {13}\S.* 20 µs\n", shown)
 
 
 def test_csv_and_markdown_hold_the_same_rows() -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
 from traceconv.align.messages import Message, Text
@@ -188,11 +189,16 @@ class Aligned:
 
     Attributes:
         alignment: the maps of their clocks; None if there was nothing to align.
-        matched: the collectives that several ranks recorded; None without any.
+        checks: the checks that effects come after their causes.
     """
 
     alignment: Alignment | None = None
-    matched: Matched | None = None
+    checks: Causality = field(default_factory=lambda: Causality(()))
+
+    @property
+    def matched(self) -> Matched | None:
+        """The collectives that several ranks recorded; None without any."""
+        return self.checks.matched
 
     @property
     def receipt(self) -> Sequence[ReceiptLine]:

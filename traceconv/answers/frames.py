@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.receipt import ReceiptLine, warned
+from traceconv.align.receipt import Aligned, ReceiptLine, warned
 from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
@@ -32,6 +32,7 @@ SCHEMA_VERSION = "1"
 UNKNOWN = -1
 _INT64 = range(-(1 << 63), 1 << 63)
 Columns = dict[str, Any]
+_NOT_ALIGNED = Aligned()
 
 
 class Frame(Tabular):
@@ -67,14 +68,17 @@ class Frames(Mapping[str, Frame]):
     Attributes:
         losses: what the inputs lost in reading, a line for each kind of loss.
         warnings: the warnings of the alignment, a line for each.
+        trace: the trace.
+        aligned: how its inputs were aligned.
     """
 
-    def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine] = (), args: Sequence[str] = ()) -> None:
-        """Take a trace on one clock, its receipt, and the args that become columns of their own."""
-        builder = _Builder(trace, receipt, tuple(args))
+    def __init__(self, trace: Trace, aligned: Aligned = _NOT_ALIGNED, args: Sequence[str] = ()) -> None:
+        """Take a trace on one clock, how it was aligned, and the args that become columns of their own."""
+        builder = _Builder(trace, aligned.receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
         self.losses = trace.losses()
-        self.warnings = ["; ".join(filter(None, both)) for both in warned(receipt)]
+        self.warnings = ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
+        self.trace, self.aligned = trace, aligned
 
     def __repr__(self) -> str:
         """Return the names of the tables."""

@@ -15,8 +15,7 @@ from markupsafe import Markup
 
 import traceconv
 from traceconv.align.report_html import templates
-from traceconv.answers.render import shown_cell
-from traceconv.answers.section import Cell, Section, Unit
+from traceconv.answers.section import Cell, Section, Unit, shown_cell
 from traceconv.io.shown import one_line
 from traceconv.model.times import format_short
 
@@ -77,7 +76,7 @@ def page(sections: Sequence[Section], top: int) -> str:
         script=Markup(script),
         policy="default-src 'none'; base-uri 'none'; form-action 'none'; "
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'",
-        cell=lambda value, column: shown_cell(value, column.unit, _LONGEST_TEXT),
+        longest=_LONGEST_TEXT,
         one_line=one_line,
         Unit=Unit,
         version=traceconv.__version__,

@@ -66,7 +66,7 @@ _NOT_KNOWN = (
 _HOSTS = (
     Column("host", "host", Unit.TEXT),
     Column("ranks", "ranks", Unit.TEXT),
-    Column("moved_ns", "moved", Unit.NS),
+    Column("moved_ns", "moved", Unit.NS, bound="bound_ns"),
     Column("drift_ppm", "drift, ppm", Unit.RATE),
     Column("bound_ns", "within", Unit.NS),
     Column("verdict", "verdict", Unit.TEXT),

@@ -14,7 +14,6 @@ import msgspec
 
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.io.shown import one_line, quantity, shortened, told_apart, widths_within
-from traceconv.model.times import format_long, format_short
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
@@ -24,7 +23,6 @@ _READABLE = 28
 #: Of a turned table: the width of lines without a terminal; from which width on texts have several lines, and words.
 _USUAL_WIDTH, _LONGEST_TURNED, _LONGEST_WORD = 120, 20, 32
 _UNLIMITED = 1 << 30
-_HOUR_NS = 3600 * 10**9
 _WIDEST_NOTE = 80
 _LONGEST_IN_TITLE = 10  # words of a title are broken from there on, if need be
 #: Texts that can stand below their rows: their least width beside other columns, and their indentation below.
@@ -149,10 +147,9 @@ def _side_by_side(columns: Sequence[Column], rows: Sequence[Sequence[str]], widt
             end += 1
         lines += [""] if at else []
         for title, *cells in zip(titles, *rows[at:end], strict=True):
-            if end - at == 1:
-                lines += [
-                    f"  {title:<{left}}  {shortened(cell, room - 2) if width else cell}" for cell in cells if cell
-                ]
+            if end - at == 1 and cells[0]:
+                parts = iter(wrap(cells[0], room - 2) if width else cells)
+                lines += [f"  {head:<{left}}  {part}" for head, part in zip_longest([title], parts, fillvalue="")]
             elif any(cells):
                 folded = zip_longest(*map(wrap, cells, widths[at:end]), fillvalue="")
                 parts = ("".join(map("  {:>{}}".format, line, widths[at:end])) for line in folded)
@@ -174,13 +171,13 @@ def _shown(
         if not has_details or (not column.detail and any(row[at] not in (None, "") for row in section.rows))
     ]
 
-    def cell(row: Sequence[Cell], at: int, column: Column, within: int | None) -> str:
-        number = shown_cell(row[at], column.unit, longest)
+    def cell(row: Sequence[Cell], at: int, within: int | None) -> str:
+        number = section.shown(row, at, longest)
         return number if within is None or row[within] is None else f"{number} ± {row[within]}"
 
     def cells_of(at: int, column: Column, within: int | None) -> list[str]:
-        cells = [cell(row, at, column, within) for row in rows]
-        whole = [shown_cell(row[at], column.unit, 0) for row in rows] if longest and column.unit is Unit.TEXT else cells
+        cells = [cell(row, at, within) for row in rows]
+        whole = [section.shown(row, at) for row in rows] if longest and column.unit is Unit.TEXT else cells
         return told_apart(whole, cells)
 
     cells = zip(*(cells_of(*which) for which in shown), strict=True) if shown else ([] for _ in rows)
@@ -190,22 +187,12 @@ def _shown(
 def detailed(section: Section) -> Section:
     """Return the table with all columns displayed, except empty ones."""
     kept = [at for at in range(len(section.columns)) if any(row[at] not in (None, "") for row in section.rows)]
-    columns = tuple(replace(section.columns[at], detail=False, within="") for at in kept)
+    names = {section.columns[at].name for at in kept}
+    columns = tuple(
+        replace(one, detail=False, within="", bound=one.bound if one.bound in names else "")
+        for one in (section.columns[at] for at in kept)
+    )
     return replace(section, columns=columns, rows=[tuple(row[at] for at in kept) for row in section.rows])
-
-
-def shown_cell(cell: Cell, unit: Unit, longest: int = _LONGEST_TEXT) -> str:
-    """Return a cell for people, a text cut to `longest` characters (0 for no limit); "" for None."""
-    if cell is None:
-        return ""
-    if unit is Unit.NS:
-        return format_short(float(cell)) if abs(float(cell)) < _HOUR_NS else format_long(int(cell))
-    if unit is Unit.SHARE:
-        return f"{100 * float(cell):.1f} %"
-    if unit is Unit.RATE:
-        return f"{float(cell):.4g}"
-    shown = one_line(str(cell))
-    return shown if not longest or len(shown) <= longest else f"{shown[: longest - 3]}..."
 
 
 def markdown(sections: Sequence[Section], top: int) -> str:

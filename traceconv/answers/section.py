@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,16 @@ import numpy.typing as npt
 
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.tabular import Tabular, html_table, needed
-from traceconv.model.times import format_time
+from traceconv.model.times import format_long, format_short, format_time, format_within
 from traceconv.model.trace import I64
 
 if TYPE_CHECKING:
     import pyarrow
 
 Cell = str | int | float | None
+_HOUR_NS = 3600 * 10**9
+#: If no bound is known, times with a bound are shown to this many ns.
+_DIGITS_NS = 1000
 
 
 class Unit(enum.Enum):
@@ -43,6 +47,7 @@ class Column:
             also shown without empty ones.
         spare: whether it is left out, with a note, if the terminal is too narrow.
         within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell.
+        bound: the name of the column with the bound of its times: people see as many digits as that leaves certain.
         below: whether its texts get lines of their own if the terminal is too narrow.
     """
 
@@ -52,7 +57,22 @@ class Column:
     detail: bool = False
     spare: bool = False
     within: str = ""
+    bound: str = ""
     below: bool = False
+
+
+def shown_cell(cell: Cell, unit: Unit, longest: int = 0) -> str:
+    """Return a cell for people, a text cut to `longest` characters (0 for no limit); "" for None."""
+    if cell is None:
+        return ""
+    if unit is Unit.NS:
+        return format_short(float(cell)) if abs(float(cell)) < _HOUR_NS else format_long(int(cell))
+    if unit is Unit.SHARE:
+        return f"{100 * float(cell):.1f} %"
+    if unit is Unit.RATE:
+        return f"{float(cell):.4g}"
+    shown = one_line(str(cell))
+    return shown if not longest or len(shown) <= longest else f"{shown[: longest - 3]}..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +148,14 @@ class Section(Tabular):
     def place(self, column: str) -> int:
         """Return the position of a column."""
         return next(at for at, one in enumerate(self.columns) if one.name == column)
+
+    def shown(self, row: Sequence[Cell], at: int, longest: int = 0) -> str:
+        """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
+        column, cell = self.columns[at], row[at]
+        if cell is None or not column.bound:
+            return shown_cell(cell, column.unit, longest)
+        bound = row[self.place(column.bound)]
+        return format_within(int(cell), _DIGITS_NS if bound is None else int(bound))
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as dicts, for programs."""

@@ -14,7 +14,7 @@ import click
 from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
-from traceconv.align.receipt import warned
+from traceconv.align.receipt import Aligned, warned
 from traceconv.api import Output, Result
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -24,7 +24,7 @@ from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
-from traceconv.model.trace import SourceInfo
+from traceconv.model.trace import SourceInfo, Trace
 from traceconv.writers import writer_named
 
 #: Endings of packed files, which have another ending before.
@@ -154,17 +154,28 @@ def print_summary(result: Result, output: Output, verbosity: Verbosity) -> None:
     """Print what was read, what was lost, how it was aligned and what was written."""
     if verbosity.quiet:
         return
-    hosts = {line.file: line.host for line in result.receipt}
-    for source in result.trace.sources:
-        print_source(source, verbosity.verbose, hosts.get(source.name, ""))
-    if len(result.trace.sources) > 1:
-        say("", f"On one time axis: {result.trace.clocks[0].describe()}")
-        files = [source.name for source in result.trace.sources]
-        print_receipt(result.receipt, result.causality, result.together, files, verbose=verbosity.verbose)
     trace = result.trace
+    _print_inputs(trace, result.receipt, result.causality, result.together, verbose=verbosity.verbose)
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
     say(f"wrote {'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
+
+
+def print_details(trace: Trace, aligned: Aligned, verbosity: Verbosity) -> None:
+    """Print what was read and lost and how it was aligned, if all details were asked for."""
+    if verbosity.verbose and aligned.alignment is not None:
+        _print_inputs(trace, aligned.alignment.receipt, aligned.checks, aligned.alignment.together, verbose=True)
+
+
+def _print_inputs(
+    trace: Trace, receipt: list[ReceiptLine], checks: Causality, together: Together, *, verbose: bool
+) -> None:
+    hosts = {line.file: line.host for line in receipt}
+    for source in trace.sources:
+        print_source(source, verbose, hosts.get(source.name, ""))
+    if len(trace.sources) > 1:
+        say("", f"On one time axis: {trace.clocks[0].describe()}")
+        print_receipt(receipt, checks, together, [source.name for source in trace.sources], verbose=verbose)
 
 
 def print_receipt(

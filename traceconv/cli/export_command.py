@@ -27,8 +27,10 @@ from traceconv.io.shown import quantity
 @common.force_option
 @recordings_options
 @settings_options(policy=True, memory=True)
-@common.quiet_option
-def command(path: str, args: tuple[str, ...], force: bool, named: Named, settings: Settings, quiet: bool) -> None:
+@common.verbosity_options
+def command(
+    path: str, args: tuple[str, ...], force: bool, named: Named, settings: Settings, verbosity: Verbosity
+) -> None:
     """Write recordings as tables for pandas, polars, DuckDB and spreadsheets.
 
     \b
@@ -39,9 +41,11 @@ def command(path: str, args: tuple[str, ...], force: bool, named: Named, setting
     Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
     columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
-    recordings = named.opened(settings, Verbosity(quiet), path)
-    with working(f"reading {quantity(len(recordings.paths), 'files')}", quiet, recordings.paths):
+    recordings = named.opened(settings, verbosity, path)
+    with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         tables = api.export(recordings, api.Output(path, force=force), args=args)
-    if not quiet:
-        say(*tables.losses, *tables.warnings)
+    common.print_details(tables.trace, tables.aligned, verbosity)
+    if not verbosity.quiet:
+        if not verbosity.verbose:  # else they were printed with the details
+            say(*tables.losses, *tables.warnings)
         say(f"{path}: {quantity(len(tables), 'tables')}")

@@ -9,11 +9,12 @@ from pathlib import PurePath
 import click
 
 from traceconv import api
-from traceconv.answers import SECTIONS, Questions
+from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.render import RENDERERS, detailed, text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
+from traceconv.cli._inputs import Verbosity
 from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say, width_of
@@ -148,7 +149,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
 )
 @recordings_options
 @settings_options(policy=True, memory=True)
-def command(questions: Questions, shown: _Shown, named: Named, settings: Settings) -> None:
+@common.verbosity_options
+def command(questions: Questions, shown: _Shown, named: Named, settings: Settings, verbosity: Verbosity) -> None:
     """Print tables: what was slow, how long steps took, whether a device waited.
 
     \b
@@ -159,11 +161,14 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
 
     Several files are merged first, as by `merge`. docs/answers.md defines all numbers.
     """
-    recordings = named.opened(settings, output=shown.path)
+    recordings = named.opened(settings, verbosity, shown.path)
     api.refuse_overwriting(recordings, shown.path)
     check_target(shown.path, binary=False, force=shown.force)
-    with working(f"reading {quantity(len(recordings.paths), 'files')}", False, recordings.paths):
-        sections = api.report(recordings, questions)
+    questions.check()
+    with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
+        trace, aligned = api.on_one_clock(recordings, Settings())
+        sections = answers(trace, aligned, questions)
+    common.print_details(trace, aligned, verbosity)
     if shown.form in _BRIEF and not questions.sections:
         printed = [section for section in sections if section.rows]
     else:
@@ -174,10 +179,11 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
         rendered = text(printed, shown.rows, width)
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
-    if shown.form == "csv":  # it has no place for notes, and losses and warnings are among them
+    if shown.form == "csv" and not verbosity.quiet:  # it has no place for notes, and losses and warnings are among them
         say(*(note for section in printed for note in section.notes))
     if shown.path == "-":
         say(*rendered.split("\n")[:-1], err=False, whole=True)
     else:
         write_output(shown.path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=shown.force)
-        say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")
+        if not verbosity.quiet:
+            say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")
