@@ -16,6 +16,7 @@ from tests.align.test_ranks import MS
 from tests.answers.test_layers import Count, Sample, Slice, made, running, threads_with_slices
 from tests.answers.test_ranks import collective, write
 from tests.answers.test_sections import event, kineto, launched
+from tests.answers.test_totals import OWN
 from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
@@ -27,6 +28,7 @@ from traceconv.answers.section import Section, Window
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
 from traceconv.errors import UsageError
+from traceconv.model.times import format_short
 
 CUDA = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
 PARTS = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns", "unknown_ns")
@@ -129,6 +131,16 @@ def test_operations_and_steps_are_those_that_start_in_the_window(start: int, len
     assert len(sections["steps"].rows) == ("ProfilerStep#2" in expected)
     both = asked(CUDA.trace, f"{start}us..{start + length}us", where="name~cuda")["operations"]
     assert {row["name"] for row in both.records()} == {name for name in expected if "cuda" in name}
+
+
+def test_a_window_tells_how_many_of_all_steps_are_in_it() -> None:
+    trace = read(OWN / "torch_cuda.json.gz")
+    (section,) = asked(trace, "ProfilerStep#2..3", sections=["steps"]).values()
+    durations = sorted(row["duration_ns"] for row in section.records())
+    assert len(durations) == 2
+    assert f": 2 of 4 steps, p50 {format_short(durations[0])}, p90 {format_short(durations[1])}" in section.notes[0]
+    (whole,) = asked(trace, "..", sections=["steps"]).values()
+    assert ": 4 steps, p50 " in whole.notes[0]
 
 
 def test_memory_that_is_held_when_the_window_starts_counts() -> None:

@@ -21,8 +21,8 @@ from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.device import device
 from traceconv.answers.operations import operations
-from traceconv.answers.render import shown_cell, text
-from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.render import text
+from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
 from traceconv.api import convert, read
@@ -197,9 +197,17 @@ def test_operations_by_shape(case: str, name: str, shape: str, tmp_path: Path) -
     assert [row["self_ns"] for row in own] == [row["self_ns"] for row in rows]
 
 
+ABSENT = [("rank", "a rank"), ("arg:x", "the arg x")]
+
+
 def test_formats_without_shapes_are_said_to_have_none() -> None:
     section = operations(SliceTable(read(ROOT / "mxnet" / "copies" / "input.json")), ("shape",))
-    assert "no format of the inputs tells shapes" in section.notes
+    assert "--by shape: no slice here has a shape, so the cells are empty" in section.notes
+    section = operations(SliceTable(read(ROOT / "mxnet" / "copies" / "input.json")), ("name", "rank", "arg:x"))
+    said = [note for note in section.notes if note.startswith("--by")]
+    assert said == [f"--by {key}: no slice here has {words}, so the cells are empty" for key, words in ABSENT]
+    ranked = operations(SliceTable(read(ROOT / "pytorch-kineto" / "gloo-rank0" / "input.json")), ("rank",))
+    assert not any(note.startswith("--by") for note in ranked.notes)
 
 
 def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
@@ -240,6 +248,26 @@ def test_the_own_time_of_a_step_is_compared_with_that_of_the_others(
         events.append(event("conv", start + 100, 7_000))
         events.append(event("dense", start + 7_200, inner))
     assert only(steps(kineto(tmp_path / "a.json", events)), state="outlier")["slower_by"] == reason
+
+
+@pytest.mark.parametrize(
+    ("case", "names"),
+    [
+        ("tensorflow-profiler/jax", [f"train {number}" for number in range(3)]),
+        ("tensorflow-profiler/jax-gpu", [f"train {number}" for number in range(5)]),
+        ("tensorflow-profiler/jax-perfetto", [f"train {number}" for number in range(3)]),
+        ("xplane/jax-gpu", [f"train {number}" for number in range(5)]),
+        ("xplane/tensorflow-2.18", ["step 0", "step 1"]),
+    ],
+)
+def test_steps_of_jax_and_tensorflow_are_known_by_their_arg(case: str, names: list[str], tmp_path: Path) -> None:
+    """The user names them as they like; a `.pftrace`, also one of a `.pftrace`, keeps them."""
+    (path,) = (ROOT / case).glob("input.*")
+    found = steps(SliceTable(read(path))).records()
+    assert [row["step"] for row in found] == names
+    convert(path, tmp_path / "a.pftrace")
+    convert(tmp_path / "a.pftrace", tmp_path / "b.pftrace")
+    assert [steps(SliceTable(read(tmp_path / one))).records() for one in ("a.pftrace", "b.pftrace")] == [found] * 2
 
 
 def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:

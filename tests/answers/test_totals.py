@@ -138,7 +138,8 @@ def test_a_table_of_a_gpu_is_compared() -> None:
     """Of ranges on the device, Kineto writes the end 2 ns later, which makes the shortest ones differ."""
     (section,) = traceconv.report([CUDA, OWN / "torch_cuda.table.txt.gz"], Questions(["operations"]))
     said = "torch_cuda.table.txt.gz: 216 of 218 rows agree with torch_cuda.json.gz"
-    assert f"{said}; 2 differ: ## backward ##, ProfilerStep*" in section.notes
+    about = "compared: calls and total, but not what host rows took on the device"
+    assert f"{said}; 2 differ: ## backward ##, ProfilerStep*; {about}" in section.notes
     printed_ns = {"## backward ##": 4128, "ProfilerStep*": 3776}
     ranges = [one for one in json.loads(gzip.decompress(CUDA.read_bytes()))["traceEvents"] if one.get("dur")]
     for name, total in printed_ns.items():
@@ -158,8 +159,150 @@ def test_rows_that_differ_are_named(tmp_path: Path) -> None:
 
 
 def test_a_table_of_another_run_is_not_compared() -> None:
-    (section,) = traceconv.report([OWN / "mxnet.json", OWN / "torch.table.txt"], Questions(["operations"]))
+    section, stated = traceconv.report([OWN / "mxnet.json", OWN / "torch.table.txt"], Questions(["operations"]))
     assert not any("agree" in note for note in section.notes)
+    assert section.records()[0]["count"]
+    assert len(stated.rows) == 20
+    assert "what tools summed up themselves is in the table stated_totals" in section.notes
+
+
+#: Of each format of tables one row, with all that the tool states in ns, or in the share.
+ALONE = {
+    "nvprof-text/summary/input.log": {
+        "name": "cudaMalloc",
+        "table": "Profiling result",
+        "count": 3,
+        "total_ns": 148_310_000,
+        "mean_ns": 49_437_000,
+        "min_ns": 5_100,
+        "max_ns": 148_300_000,
+        "stated_share": 0.981,
+        "category": "API calls",
+    },
+    "pytorch-table/cuda-graph/input.txt": {
+        "name": "aten::_local_scalar_dense",
+        "table": "PyTorch key averages",
+        "count": 4,
+        "total_ns": 704_145,
+        "self_ns": 20_297,
+        "mean_ns": 176_036,
+        "device_total_ns": 6_046,
+        "device_self_ns": 6_046,
+    },
+    "mxnet-table/v1.9-text/input.txt": {
+        "name": "FullyConnected",
+        "table": "MXNet totals: operator",
+        "count": 4,
+        "total_ns": 1_658_000,
+        "mean_ns": 414_500,
+        "min_ns": 10_000,
+        "max_ns": 1_557_000,
+        "category": "operator",
+    },
+    "furiosa-table/printed/input.txt": {
+        "name": "LowLevelConv2d",
+        "table": "Furiosa NPU operators",
+        "count": 60,
+        "mean_ns": 5_328,
+    },
+    "rocprof/stats/input.csv": {
+        "name": "hipMalloc",
+        "table": "ROCm statistics",
+        "count": 3,
+        "total_ns": 525_000,
+        "mean_ns": 175_000,
+        "min_ns": 150_000,
+        "max_ns": 210_000,
+        "stated_share": 0.385,
+        "category": "statistics",
+    },
+    "vtune/hotspots/input.csv": {
+        "name": "std::sort<int*, less>",
+        "table": "VTune by Function",
+        "self_ns": 1_250_000_000,
+        "category": "vtune",
+    },
+    "perf-report/three_events_with_counts/input.txt": {
+        "name": "gc_collect_main",
+        "table": "perf report: cpu-clock/freq=499/",
+        "count": 8,
+        "stated_share": 0.0408,
+        "category": "libpython3.11.so.1.0",
+    },
+    "openvino/csv-sorted/input.csv": {
+        "name": "conv",
+        "table": "OpenVINO layers by time",
+        "mean_ns": 24_000,
+        "category": "Convolution",
+    },
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_table_alone_is_listed_as_its_tool_states_it(name: str, tmp_path: Path) -> None:
+    """What the tool does not state is not known; a `.pftrace` of the table has the same answer."""
+    path = ROOT / name
+    operations, stated = traceconv.report([path], Questions(["operations"]))
+    assert not operations.rows
+    wanted: dict[str, Any] = dict.fromkeys(column.name for column in stated.columns)
+    wanted |= {"category": "", "input": path.name} | ALONE[name]
+    (row,) = (one for one in stated.records() if one["name"] == wanted["name"] and one["table"] == wanted["table"])
+    assert row == wanted
+    assert f"as {path.name} states them, not computed from events; empty: not stated" in stated.notes
+    traceconv.convert(path, tmp_path / "a.pftrace")
+    traceconv.convert(tmp_path / "a.pftrace", tmp_path / "b.pftrace")
+    for saved in ("a.pftrace", "b.pftrace"):
+        again = traceconv.report([tmp_path / saved], Questions(["operations"]))[1]
+        assert [row[:-1] for row in again.rows] == [row[:-1] for row in stated.rows]
+
+
+def test_rows_about_one_call_are_added_up() -> None:
+    stated = traceconv.report([ROOT / "furiosa-table" / "printed" / "input.txt"], Questions(["operations"]))[1]
+    row = next(row for row in stated.records() if row["name"] == "Inference")
+    assert [row[key] for key in ("count", "total_ns", "mean_ns", "min_ns", "max_ns")] == [
+        2,
+        3_027_309 + 2_111_363,
+        2_569_336,
+        2_111_363,
+        3_027_309,
+    ]
+    assert "rows about a single call were added up by name" in stated.notes
+
+
+def test_rows_inside_others_and_rows_without_times_are_left_out() -> None:
+    stated = traceconv.report([ROOT / "nvprof-text" / "unified-and-nvtx" / "input.log"], Questions(["operations"]))[1]
+    assert any("repeat a part of another one: left out" in note for note in stated.notes)
+    stated = traceconv.report([ROOT / "mxnet-table" / "v1.9-text" / "input.txt"], Questions(["operations"]))[1]
+    assert any(note.endswith("without a time or a share: left out") for note in stated.notes)
+    assert not any(row["name"].startswith("Memory") for row in stated.records())
+
+
+def test_sums_are_neither_divided_nor_shown_twice() -> None:
+    table = OWN / "torch.table.txt"
+    (section,) = traceconv.report([OWN / "mxnet.json", table], Questions(["operations"], where="dur>1us"))
+    assert "torch.table.txt: its sums cannot be divided: they are left out" in section.notes
+    (section,) = traceconv.report([OWN / "torch.json", table], Questions(["operations"]))
+    assert section.name == "operations"
+
+
+def test_the_largest_total_is_first_unless_another_column_is_asked_for() -> None:
+    path = ROOT / "nvprof-text" / "summary" / "input.log"
+    by_total, by_count = (
+        traceconv.report([path], Questions(["operations"], sort=sort))[1].records() for sort in ("", "count")
+    )
+    assert [row["total_ns"] for row in by_total] == sorted((row["total_ns"] for row in by_total), reverse=True)
+    assert [row["count"] for row in by_count] == sorted((row["count"] for row in by_count), reverse=True)
+    assert by_total != by_count
+
+
+def test_a_table_without_times_has_no_span() -> None:
+    (alone,) = traceconv.report([ROOT / "nvprof-text" / "summary" / "input.log"], Questions(["overview"]))
+    (row,) = alone.records()
+    assert (row["method"], row["verdict"], row["start_ns"], row["span_ns"], row["bound_ns"]) == (
+        "no times",
+        "",
+        *[None] * 3,
+    )
 
 
 def test_a_name_that_was_cut_is_the_only_one_that_begins_so(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from traceconv.answers.section import Section
 from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
+from traceconv.answers.totals import with_totals
 from traceconv.answers.where import holds, parse
 from traceconv.errors import UsageError
 from traceconv.io import progress
@@ -69,7 +70,9 @@ class Questions:
 
 _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] = {
     "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
-    "operations": lambda table, _, asked: [operations(table, asked.by, asked.sort or "self_ns")],
+    "operations": lambda table, _, asked: with_totals(
+        operations(table, asked.by, asked.sort or "self_ns"), table, asked.sort
+    ),
     "steps": lambda table, _, asked: [steps(table, asked.step_name)],
     "device": lambda table, _, asked: device(table, asked.dispatch_limit, asked.step_name),
     "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),

@@ -19,6 +19,7 @@ from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_counts import Counts, counts_of, rows_of
 from traceconv.answers.stated import by_stated_inputs
+from traceconv.answers.steps import marked
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
@@ -125,10 +126,7 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
     Samples of threads without layers do not change.
     """
     owners, slices = sums.owners, trace.slices
-    is_step = np.zeros(len(slices.ts), bool)
-    for number, source in enumerate(owners.table.trace.sources):
-        if source.marks.steps:
-            is_step |= owners.table.of_source(number) & owners.table.named(source.marks.steps)
+    is_step = marked(owners.table)
     is_frame = np.zeros(len(slices.ts), bool)
     is_frame[owners.rows] = ~is_step[owners.rows]
     outer = np.full(len(slices.ts) + 1, NONE, np.int64)

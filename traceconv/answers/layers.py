@@ -27,7 +27,7 @@ from traceconv.answers.layer_sums import (
     interval_counts,
     slice_counts,
 )
-from traceconv.answers.operations import combined, in_order, key_of, sorted_by
+from traceconv.answers.operations import combined, in_order, key_of, sorted_by, without_values
 from traceconv.answers.owners import Outside, Owners, Pool
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
@@ -100,6 +100,7 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append(NOTHING)
         return section
+    section.notes += without_values(by, names[:-1])
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
     cells |= _times(sums) | of_samples(sums, sampled)
     cells |= calls.columns() if len(calls.rows) else {}

@@ -9,7 +9,6 @@ import numpy as np
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
-from traceconv.answers.totals import compared
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
@@ -128,15 +127,22 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         section.notes.append(f"left out: {quantity(left_out, 'slices')} (copies of others, or about the recording)")
     if not all(table.drawn_in_time[slices.track]):
         section.notes.append("some positions are synthetic: the durations shown are real, their order in time is not")
-    if "shape" in by and not any(info.marks.shapes for info in table.trace.sources):
-        section.notes.append("no format of the inputs tells shapes")
-    if table.chosen is None and table.window is None:
-        section.notes += compared(table)
+    section.notes += without_values(by, section.rows)
     section.notes.append(
         "self: duration without the slices directly inside; total: nested slices of one row count once; "
         "of busy: self as a share of the busy time of all tracks and lanes"
     )
     return section
+
+
+def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
+    """Return a note for each key that no row has a value of; the rows begin with the keys."""
+    nothing = [key for at, key in enumerate(by) if not any(row[at] for row in rows)]
+    return [f"--by {key}: no slice here has {_as_value(key)}, so the cells are empty" for key in nothing]
+
+
+def _as_value(key: str) -> str:
+    return f"the arg {key.removeprefix(_ARG)}" if key.startswith(_ARG) else f"a {key}"
 
 
 def columns_of(by: Sequence[str]) -> tuple[Column, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Column, Section, Unit
+from traceconv.model.clocks import Run
 from traceconv.model.ordering import chunks
 from traceconv.model.trace import I64, Trace
 
@@ -44,9 +45,9 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     source.name,
                     source.format,
                     line.clock if line else "",
-                    line.method if line else "nothing to place",
-                    line.verdict if line else "",
-                    line.bound_ns if line else None,
+                    ("no times" if start is None else line.method) if line else "nothing to place",
+                    line.verdict if line and start is not None else "",
+                    line.bound_ns if line and start is not None else None,
                     None if start is None or whole is None else start - whole[0],
                     None if start is None or end is None else end - start,
                     sum(track.source == number for track in trace.tracks),
@@ -67,9 +68,18 @@ def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
     count = len(trace.sources)
     starts, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     slices = np.zeros(count, np.int64)
+    without_times = np.array(
+        [
+            trace.clocks[one.clock].run is Run.TOTALS or bool(trace.sources[one.source].belongs_to)
+            for one in trace.tracks
+        ],
+        bool,
+    )
     for name, table in trace.timed_tables():
         for rows in chunks(len(table.ts)):
             inputs, ts = inputs_of(trace, name, rows), table.ts[rows]
+            if name == "instants" and np.any(untimed := without_times[table.track[rows]]):
+                inputs, ts = inputs[~untimed], ts[~untimed]
             np.minimum.at(starts, inputs, ts)
             np.maximum.at(ends, inputs, ts + table.dur[rows] if name == "slices" else ts)
             if name == "slices":

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
+from traceconv.model.arg_values import having_any
 from traceconv.model.times import format_short
 from traceconv.model.trace import I32
 
@@ -76,8 +77,9 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
             state = "outlier" if row in far else "first" if number == 0 else ""
             state = state if row in durations else "no duration"
             of_steps.append((start, (name, table.path(track), start - table.start, duration, interval, state, why)))
-        if durations:
-            section.notes.append(_summary(table.path(track), list(durations.values())))
+        counted = [duration for row, duration in durations.items() if row in shown]
+        if counted:
+            section.notes.append(_summary(table.path(track), counted, len(durations)))
     section.notes += table.untimed_notes(rows)
     if not of_steps:
         section.notes.insert(0, "no step is left")
@@ -87,7 +89,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
 
 def step_rows(table: SliceTable, pattern: str = "") -> Rows:
     """Return the rows of the slices that are steps: by the pattern of their names, or as formats declare."""
-    is_step = table.named(pattern) if pattern else _marked(table)
+    is_step = table.named(pattern) if pattern else marked(table)
     return table.recorded[is_step[table.recorded]]
 
 
@@ -99,24 +101,28 @@ def check_pattern(pattern: str) -> None:
         raise UsageError(f"--step-name {pattern!r}: {error}") from None
 
 
-def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices that the formats declare as steps."""
-    trace = table.trace
-    marked = np.zeros(len(trace.slices.ts), bool)
+def marked(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices that the formats declare as steps, by their names or by an arg."""
+    trace, slices = table.trace, table.trace.slices
+    is_step = np.zeros(len(slices.ts), bool)
     for number, info in enumerate(trace.sources):
-        if info.marks.steps:
+        if info.marks.steps or info.marks.step_args:
             rows = table.rows_of(number)
-            marked[rows] = table.named(info.marks.steps, rows)
-    return marked
+            if info.marks.steps:
+                is_step[rows] = table.named(info.marks.steps, rows)
+            is_step[rows] |= having_any(slices.args_at[rows], slices.args_len[rows], trace.args, info.marks.step_args)
+    return is_step
 
 
-def _summary(track: str, durations: list[int]) -> str:
+def _summary(track: str, durations: list[int], of: int) -> str:
+    """Return the percentiles of the displayed steps of a track, and how many of all its steps they are."""
     ordered = sorted(durations)
     shown = ", ".join(
         f"{name} {format_short(ordered[max(-(-len(ordered) * percent // 100), 1) - 1])}"
         for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
     )
-    return f"{track}: {len(ordered)} step{'s' if len(ordered) > 1 else ''}, {shown}"
+    count = f"{len(ordered)} of {of}" if len(ordered) < of else str(of)
+    return f"{track}: {count} step{'s' if of > 1 else ''}, {shown}"
 
 
 def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:

@@ -1,16 +1,20 @@
-"""Compare the table of sums that a tool prints with the events of its run, if both are inputs."""
+"""Compare the table of sums that a tool prints with the events of its run, if both are inputs; else list its rows."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from traceconv.answers.nesting import NO_PARENT
+from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
+from traceconv.model.builder import TOTALS_ENDING
 from traceconv.model.marks import TotalsMarks
 from traceconv.model.ordering import like_next, stable_order
 
@@ -25,12 +29,32 @@ _Joined = tuple[str, str] | None
 
 
 class _Row(NamedTuple):
-    """A row of a table: name and category, number of calls, and possible total times, ns."""
+    """A row of a table; None where it states nothing.
+
+    Attributes:
+        name, category: of the row.
+        track: the table.
+        numbers: by the names of `TotalsMarks`; times in ns.
+        single: whether the row is about one call.
+        nested: whether the row repeats a part of another one.
+    """
 
     name: str
     category: str
-    calls: int
-    totals: list[float]
+    track: int
+    numbers: dict[str, float | None]
+    single: bool
+    nested: bool
+
+    @property
+    def calls(self) -> float | None:
+        """Return the number of calls."""
+        return self.numbers["calls"]
+
+    @property
+    def totals(self) -> list[float]:
+        """Return the possible total times of the slices of the row, ns."""
+        return [one for one in map(self.numbers.get, ("total", "device_total")) if one is not None]
 
 
 class _Calls(NamedTuple):
@@ -40,24 +64,127 @@ class _Calls(NamedTuple):
     keys: list[_Key]
 
 
-def compared(table: SliceTable) -> list[str]:
+def with_totals(section: Section, table: SliceTable, sort: str = "") -> list[Section]:
+    """Return the operations and, if an input is a table of sums, its rows; add notes to the operations.
+
+    The rows of a table are left out if its run is among the inputs, since the operations have them, and if a part of
+    the time or of the slices was asked for, since sums cannot be divided.
+
+    Args:
+        section: the operations.
+        table: the slices.
+        sort: the name or title of a column; without such a column, the largest total is first, then the largest self.
+    """
+    table = by_stated_inputs(table)
+    numbers = [number for number, source in enumerate(table.trace.sources) if source.marks.totals]
+    if not numbers:
+        return [section]
+    rows = {number: list(_printed(table, number)) for number in numbers}
+    if table.chosen is not None or table.window is not None:
+        names = [table.trace.sources[number].name for number in numbers if any(map(_states_time, rows[number]))]
+        section.notes += [f"{name}: its sums cannot be divided: they are left out" for name in names]
+        return [section]
+    sentences = compared(table, rows)
+    section.notes += sentences.values()
+    alone = [number for number in numbers if number not in sentences and any(map(_states_time, rows[number]))]
+    if not alone:
+        return [section]
+    section.notes.append("what tools summed up themselves is in the table stated_totals")
+    return [section, _listed(table, {number: rows[number] for number in alone}, sort)]
+
+
+_COLUMNS = (
+    Column("name", "name", Unit.TEXT),
+    Column("table", "table", Unit.TEXT, spare=True),
+    Column("count", "count", Unit.COUNT),
+    Column("total_ns", "total", Unit.NS),
+    Column("self_ns", "self", Unit.NS),
+    Column("mean_ns", "mean", Unit.NS),
+    Column("min_ns", "min", Unit.NS, spare=True),
+    Column("max_ns", "max", Unit.NS),
+    Column("device_total_ns", "device total", Unit.NS),
+    Column("device_self_ns", "device self", Unit.NS),
+    Column("stated_share", "share", Unit.SHARE),
+    Column("category", "category", Unit.TEXT, detail=True),
+    Column("input", "input", Unit.TEXT, detail=True),
+)
+#: The columns with the numbers of rows.
+_NUMBERS = ("calls", "total", "own", "mean", "least", "most", "device_total", "device_own", "percent")
+#: The columns that rows are sorted by, where they are equal in the one before.
+_SORTED_BY = ("total_ns", "self_ns", "mean_ns", "stated_share", "count")
+
+
+def _states_time(row: _Row) -> bool:
+    return not row.nested and any(row.numbers[key] is not None for key in _NUMBERS[1:])
+
+
+def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Section:
+    """Return the rows of tables of sums; rows that are about one call each are added up by name."""
+    section = Section("stated_totals", _COLUMNS)
+    without = nested = several = 0
+    for number, rows in rows_of.items():
+        name = table.trace.sources[number].name
+        single: dict[tuple[str, str, int], list[float]] = {}
+        for row in rows:
+            if not _states_time(row):
+                nested += row.nested
+                without += not row.nested
+            elif row.single:
+                single.setdefault((row.name, row.category, row.track), []).append(row.numbers["total"] or 0)
+            else:
+                cells = [_whole(row.numbers[key]) for key in _NUMBERS[:-1]]
+                percent = row.numbers["percent"]
+                share = None if percent is None else percent / 100
+                section.rows.append((row.name, _title(table, row.track), *cells, share, row.category, name))
+        for (text, category, track), times in single.items():
+            several += len(times) > 1
+            mean, least, most = (_whole(one) for one in (sum(times) / len(times), min(times), max(times)))
+            numbers = (len(times), _whole(sum(times)), None, mean, least, most, None, None, None)
+            section.rows.append((text, _title(table, track), *numbers, category, name))
+    asked = [one.name for one in _COLUMNS if sort in (one.name, one.title)]
+    places = [section.place(name) for name in (*asked, *_SORTED_BY)]
+    section.rows.sort(key=lambda row: (*(_falling(row[at]) for at in places), str(row[0])))
+    names = ", ".join(table.trace.sources[number].name for number in rows_of)
+    section.notes.append(f"as {names} states them, not computed from events; empty: not stated")
+    section.notes += [f"{quantity(nested, 'rows')} repeat a part of another one: left out"] if nested else []
+    section.notes += [f"{quantity(without, 'rows')} without a time or a share: left out"] if without else []
+    section.notes += ["rows about a single call were added up by name"] if several else []
+    return section
+
+
+def _falling(cell: Cell) -> tuple[bool, float, str]:
+    """Return a key that sorts numbers descending, texts ascending, and None last."""
+    return (cell is None, 0, cell) if isinstance(cell, str) else (cell is None, -(cell or 0), "")
+
+
+def _whole(number: float | None) -> int | None:
+    return None if number is None else round(number)
+
+
+def _title(table: SliceTable, track: int) -> str:
+    return table.path(track).removesuffix(TOTALS_ENDING)
+
+
+def compared(table: SliceTable, printed: dict[int, list[_Row]]) -> dict[int, str]:
     """Return a sentence for each input that is a table of sums: the number of rows that agree with the events.
 
     A row agrees if the number of calls is equal, and the total to four digits, either with all calls of its name, or
     with those that are not directly inside another one. Totals leave out durations that were not recorded. A name may
     be that of several kinds of slices, such as ranges on the host and their copies on a device, and a name that was cut
     may stand for several names: the row agrees if one of them does.
+
+    Args:
+        table: the slices.
+        printed: the rows of the tables, by the numbers of their inputs.
     """
     sources = table.trace.sources
-    if not any(source.marks.totals for source in sources):
-        return []
-    notes = []
+    notes = {}
     known: dict[_Joined, list[_Calls]] = {}
-    for number, source in enumerate(sources):
+    for number, all_rows in printed.items():
+        source, rows = sources[number], [row for row in all_rows if row.calls is not None and row.totals]
         marks = source.marks.totals
-        if marks is None:
+        if marks is None or not marks.as_slices:
             continue
-        rows = list(_printed(table, number, marks))
         if marks.joined not in known:
             known[marks.joined] = [_calls(table, one, marks) for one in range(len(sources))]
         slices_of = [[_named(row, calls) for row in rows] for calls in known[marks.joined]]
@@ -69,11 +196,13 @@ def compared(table: SliceTable) -> list[str]:
         wrong = [row.name for row, named in pairs if named and not any(_agrees(table, one, row) for one in named)]
         agree = len(rows) - len(wrong) - len(missing)
         sentence = f"{source.name}: {agree} of {len(rows)} rows agree with {sources[other].name}"
-        notes.append("; ".join([sentence, *_some(wrong, "differ"), *_some(missing, "have no slices there")]))
+        on_device = any(len(row.totals) > 1 for row in rows)
+        about = ["compared: calls and total, but not what host rows took on the device"] if on_device else []
+        notes[number] = "; ".join([sentence, *_some(wrong, "differ"), *_some(missing, "have no slices there"), *about])
     return notes
 
 
-def _some(names: list[str], what: str) -> list[str]:
+def _some(names: Sequence[str], what: str) -> list[str]:
     if not names:
         return []
     return [f"{len(names)} {what}: {', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"]
@@ -123,18 +252,29 @@ def _named(row: _Row, calls: _Calls) -> list[Rows]:
     return groups
 
 
-def _printed(table: SliceTable, number: int, marks: TotalsMarks) -> Iterator[_Row]:
+def _printed(table: SliceTable, number: int) -> Iterator[_Row]:
     """Yield the rows of an input that is a table of sums."""
-    instants, strings = table.trace.instants, table.trace.strings
-    of_input = np.array([track.source == number for track in table.trace.tracks], bool)
-    rows = np.flatnonzero(of_input[instants.track])
-    keys = [marks.calls, *marks.totals]
-    numbers, values = arg_values(table.trace.args, instants.args_at[rows], instants.args_len[rows], keys)
+    trace, marks = table.trace, table.trace.sources[number].marks.totals
+    assert marks is not None
+    of_input = np.array([track.source == number for track in trace.tracks], bool)
+    rows = np.flatnonzero(of_input[trace.instants.track])
+    kinds = {kind: getattr(marks, kind) for kind in (*_NUMBERS, "single", "nested")}
+    keys = list(dict.fromkeys(key for some in kinds.values() for key in some))
+    instants = trace.instants
+    numbers, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], keys)
     for row, at in zip(rows.tolist(), numbers.tolist(), strict=True):
-        calls, *totals = values[at]
-        times = [float(total) * marks.unit_ns for total in totals if _is_number(total)]
-        if _is_number(calls) and times:
-            yield _Row(strings[instants.name[row]], strings[instants.category[row]], int(calls), times)
+        args = dict(zip(keys, values[at], strict=True))
+        first: dict[str, float | None] = {
+            kind: next((args[key] for key in some if _is_number(args[key])), None) for kind, some in kinds.items()
+        }
+        for kind in kinds.keys() - {"calls", "percent"}:
+            time = first[kind]
+            first[kind] = None if time is None else time * marks.unit_ns
+        single, nested = first.pop("single"), first.pop("nested")
+        if single is not None:
+            first |= {"calls": 1, "total": single}
+        name, category = trace.strings[instants.name[row]], trace.strings[instants.category[row]]
+        yield _Row(name, category, int(instants.track[row]), first, single is not None, nested is not None)
 
 
 def _is_number(value: Any) -> bool:

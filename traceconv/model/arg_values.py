@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -42,15 +42,36 @@ def arg_values(
 def durations_recorded(slices: Slices, args: Args) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices whose duration was recorded; others are drawn without a recorded end."""
     recorded = np.ones(len(slices.ts), bool)
-    keys = [b'"%b"' % key.encode() for key in NO_DURATION]
-    places = np.sort(np.array([place for key in keys for place in args.places(key)], np.int64))
-    for rows in chunks(len(recorded)) if len(places) else ():
-        at, length = slices.args_at[rows], slices.args_len[rows]
-        next_place = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, at)]
-        some = np.flatnonzero(next_place < at + length)
-        numbers, values = arg_values(args, at[some], length[some], NO_DURATION)
-        recorded[rows.start + some] = np.array([True not in one for one in values], bool)[numbers]
+    for rows, values in _some_values(args, slices.args_at, slices.args_len, NO_DURATION):
+        recorded[rows] = [True not in one for one in values]
     return recorded
+
+
+def having_any(at: I64, length: I32, args: Args, keys: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the events that have one of the args.
+
+    Args:
+        at, length: where the args of each event start, and how many bytes they have.
+        args: of the trace.
+        keys: the args.
+    """
+    has_any = np.zeros(len(at), bool)
+    for rows, values in _some_values(args, at, length, keys):
+        has_any[rows] = [any(value is not ABSENT for value in one) for one in values]
+    return has_any
+
+
+def _some_values(
+    args: Args, at: I64, length: I32, keys: Sequence[str]
+) -> Iterator[tuple[npt.NDArray[np.intp], list[tuple[Any, ...]]]]:
+    """Yield the numbers of the events whose args hold one of the keys as text, and the values of the keys of each."""
+    quoted = [b'"%b"' % key.encode() for key in keys]
+    places = np.sort(np.array([place for key in quoted for place in args.places(key)], np.int64))
+    for rows in chunks(len(at)) if len(places) else ():
+        next_place = np.append(places, np.iinfo(np.int64).max)[np.searchsorted(places, at[rows])]
+        some = np.flatnonzero(next_place < at[rows] + length[rows])
+        numbers, values = arg_values(args, at[rows][some], length[rows][some], keys)
+        yield rows.start + some, [values[number] for number in numbers.tolist()]
 
 
 def as_text(value: Any) -> str:

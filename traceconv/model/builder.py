@@ -40,6 +40,8 @@ from traceconv.model.tracks import Tracks
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
+#: The end of the name of a track with rows of a table without times.
+TOTALS_ENDING = " (no timeline)"
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _INT64 = range(-(2**63), 2**63)
 _MAX_CPU = 2**31 - 1
@@ -118,7 +120,7 @@ class TrackBuilder:
     def totals(self, title: str, parent: TrackId = NO_TRACK, *, description: str = "") -> TrackId:
         """Declare a track for the rows of a table that has no times: sums, averages, counts."""
         words = f"{description} {_TOTALS_HELP}".strip()
-        return self.add(f"{title} (no timeline)", parent, description=words, clock=self._clocks.add(NO_TIME))
+        return self.add(f"{title}{TOTALS_ENDING}", parent, description=words, clock=self._clocks.add(NO_TIME))
 
 
 class Builder:

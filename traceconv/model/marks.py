@@ -100,19 +100,35 @@ class CountMarks(Struct, frozen=True):
 
 
 class TotalsMarks(Struct, frozen=True):
-    """How to read a table of sums by name; its rows are instants.
+    """How to read a table of sums by name; its rows are instants. Of several args, the first one that a row has counts.
 
     Attributes:
-        calls: the arg with the number of calls.
-        totals: the args with the total time of the calls: on the host, on a device.
-        unit_ns: the unit of these, ns.
+        calls: the args with the number of calls.
+        total, own, mean, least, most: the args with the time of all calls, of these without the calls inside, of one
+            call on average, and of the shortest and the longest one.
+        single: the args with the time of the one call that a row is about.
+        device_total, device_own: the args with the time on a device, with and without that of the calls inside.
+        percent: the args with the share that the tool states, in per cent.
+        unit_ns: the unit of the times, ns.
+        nested: the args that only rows have which repeat a part of another row.
         joined: a pattern of the names that the table sums up in one row, and the name of that row.
+        as_slices: whether slices of the same run have the names and categories of the rows.
     """
 
-    calls: str
-    totals: tuple[str, ...]
+    calls: tuple[str, ...] = ()
+    total: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    mean: tuple[str, ...] = ()
+    least: tuple[str, ...] = ()
+    most: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()
+    device_total: tuple[str, ...] = ()
+    device_own: tuple[str, ...] = ()
+    percent: tuple[str, ...] = ()
     unit_ns: int = 1
+    nested: tuple[str, ...] = ()
     joined: tuple[str, str] | None = None
+    as_slices: bool = False
 
     def name_of(self, name: str) -> str:
         """Return the name under which the table lists slices of this name."""
@@ -146,6 +162,7 @@ class FormatMarks(Struct, frozen=True):
             files are of the same work. "" if not known.
         steps: a pattern of the names of slices that last one iteration: a training step, a run of a model. "" if the
             format marks none.
+        step_args: the args that only such slices have, whatever their names.
         asides: categories of slices that repeat others or describe the recording itself, such as host ranges repeated
             on the device. They are drawn, but no table counts them.
         memory: a pattern of the names of counters of allocated memory, in bytes; "" if there are none.
@@ -184,6 +201,7 @@ class FormatMarks(Struct, frozen=True):
     is_output: bool = False
     devices: DeviceMarks | None = None
     shapes: tuple[str, ...] = ()
+    step_args: tuple[str, ...] = ()
 
 
 NO_MARKS: Final = FormatMarks()

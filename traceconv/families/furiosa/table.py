@@ -65,6 +65,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
 from traceconv.model.diagnostics import Code, noted, skipped
+from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import TrackId
 
@@ -411,6 +412,15 @@ class FuriosaTable:
     url: ClassVar[str] = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
     versions: ClassVar[str] = "SDK 0.5 to 0.10; CSV, Parquet (traceconv[parquet]), boxes of polars, columns of pandas"
     clock: ClassVar[ClockDomain] = _HOST_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        totals=TotalsMarks(
+            calls=("count", "inference_count"),
+            mean=("average_elapsed_ns", "mean_latency_ns"),
+            least=("min_latency_ns",),
+            most=("max_latency_ns",),
+            single=("dur_ns", "npu_total_ns"),
+        )
+    )
     record: ClassVar[str] = (
         "with profile(format=RecordFormat.PandasDataFrame) as p: ...; p.get_pandas_dataframe().to_csv(FILE)"
     )

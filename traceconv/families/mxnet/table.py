@@ -394,7 +394,17 @@ class MxnetTable:
         "mx.profiler.set_config(aggregate_stats=True, profile_all=True); mx.profiler.set_state('run'); ...; "
         "print(mx.profiler.dumps())"
     )
-    marks = FormatMarks(totals=TotalsMarks("count", ("total_ms",), 10**6))
+    marks = FormatMarks(
+        totals=TotalsMarks(
+            calls=("count",),
+            total=("total_ms",),
+            mean=("avg_ms",),
+            least=("min_ms",),
+            most=("max_ms",),
+            unit_ns=10**6,
+            as_slices=True,
+        )
+    )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("row of a table, entry of the JSON", "instant without a time, with the numbers as args"),
         ("section (operator, MXNET_C_API, Device Storage, a domain of the user)", "track"),

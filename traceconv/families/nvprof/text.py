@@ -33,7 +33,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
-from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.trace import ClockId, Layer, SliceId, TrackId
 
 OTHER_LINE = skipped(
@@ -480,7 +480,19 @@ class NvprofText:
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = msgspec.structs.replace(GPU_MARKS, counts=CountMarks(("",), "total", layer="kernel"))
+    marks: ClassVar[FormatMarks] = msgspec.structs.replace(
+        GPU_MARKS,
+        counts=CountMarks(("",), "total", layer="kernel"),
+        totals=TotalsMarks(
+            calls=("calls", "count"),
+            total=("time_ns", "total_time_ns"),
+            mean=("avg_ns",),
+            least=("min_ns",),
+            most=("max_ns",),
+            percent=("time_percent",),
+            nested=("depth",),
+        ),
+    )
     record: ClassVar[str] = (
         "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
     )

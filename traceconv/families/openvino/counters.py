@@ -33,7 +33,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
 
@@ -366,7 +366,10 @@ class Openvino:
     )
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries=r"openvino|inference_engine")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries=r"openvino|inference_engine",
+        totals=TotalsMarks(mean=("real_time_ns",)),  # of one inference
+    )
     record: ClassVar[str] = (
         "benchmark_app -m model.xml -report_type detailed_counters -report_folder .\n"
         "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 benchmark_app -m model.xml > onednn.log"

@@ -29,6 +29,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.diagnostics import skipped
+from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.trace import TrackId
 
 CHAIN_LINE = skipped(
@@ -154,6 +155,9 @@ class PerfReport:
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
     versions: ClassVar[str] = "perf report --stdio, checked with perf 6.1"
     clock: ClassVar[ClockDomain] = NO_TIME
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        totals=TotalsMarks(calls=("samples",), percent=("overhead_percent", "self_percent"))
+    )
     record: ClassVar[str] = "perf report --stdio --no-children -g none > perf.report.txt"
     line_up: ClassVar[str] = (
         "It holds no times. Merged with one output of perf script or one perf.data, its tables are shown "

@@ -148,6 +148,7 @@ def _own_marks(formats: Collection[str]) -> FormatMarks:
     return msgspec.structs.replace(
         ANY_TOOL_MARKS,
         steps="|".join(dict.fromkeys(one.steps for one in marks if one.steps)),
+        step_args=tuple(dict.fromkeys(arg for one in marks for arg in one.step_args)),
         memory="|".join(dict.fromkeys(one.memory for one in marks if one.memory)),
         asides=tuple(dict.fromkeys(category for one in marks for category in one.asides)),
         primitives=next((one.primitives for one in marks if one.primitives), None),

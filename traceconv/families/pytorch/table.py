@@ -335,9 +335,14 @@ class PytorchTable:
     )
     marks = FormatMarks(
         totals=TotalsMarks(
-            "calls",
-            ("cpu_total_ns", "cuda_total_ns", "xpu_total_ns"),
+            calls=("calls",),
+            total=("cpu_total_ns",),
+            own=("self_cpu_ns", "self_cpu_total_ns"),
+            mean=("cpu_time_avg_ns",),
+            device_total=("cuda_total_ns", "xpu_total_ns"),
+            device_own=("self_cuda_ns", "self_xpu_ns"),
             joined=(r"ProfilerStep#\d+", "ProfilerStep*"),
+            as_slices=True,
         )
     )
     skips = (OTHER_LINE,)

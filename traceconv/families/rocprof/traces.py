@@ -36,7 +36,7 @@ from traceconv.families.rocprof._table import FOREIGN_LINE, Table
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.trace import Layer
 
 #: The default clock of ROCprofiler-SDK (source/lib/common/utility.hpp); early versions took CLOCK_MONOTONIC.
@@ -74,6 +74,14 @@ class Rocprof:
             (KERNEL,),
             r"[A-Z]{2,9}[0-9]?_[A-Z0-9_]+(?:_sum)?(?:\[\d+\])?|FetchSize|WriteSize|FETCH_SIZE|WRITE_SIZE",
             rows_are_calls=True,
+        ),
+        totals=TotalsMarks(
+            calls=("calls",),
+            total=("total_duration_ns",),
+            mean=("average_ns",),
+            least=("min_ns",),
+            most=("max_ns",),
+            percent=("percentage",),
         ),
     )
     record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"

@@ -22,6 +22,8 @@ HALF_FLOW = absent("xprof.half_flow", "an event starts or ends a flow whose othe
 HOST = "/host:"
 #: The names of all planes with events, by which a recording is recognised.
 PLANES = (HOST, "/device:", "Task Environment", "#Chip")
+#: The arg of an iteration: of jax.profiler.StepTraceAnnotation, of tf.profiler.experimental.Trace, of Keras.
+STEP_ARGS = ("step_num",)
 _IN, _OUT = 1, 2
 _PRODUCER, _CONSUMER = ("_p", "_pt"), ("_c", "_ct")
 #: Stats that tell about the flows or the grouping of events only.

@@ -28,7 +28,7 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.registry import Match
-from traceconv.families.tensorflow._xprof import HOST, Timeline
+from traceconv.families.tensorflow._xprof import HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -56,7 +56,7 @@ class TensorflowProfiler:
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES)
+    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"

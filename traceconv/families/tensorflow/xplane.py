@@ -39,7 +39,7 @@ from traceconv.families.common.wire_reader import (
     whole_part,
 )
 from traceconv.families.registry import Match
-from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, Timeline
+from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, STEP_ARGS, Timeline
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -87,7 +87,7 @@ class Xplane:
     url = "https://openxla.org/xprof"
     versions = "TensorFlow 2.x, JAX, XLA"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
-    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES)
+    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"

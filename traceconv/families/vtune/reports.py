@@ -25,6 +25,7 @@ from traceconv.families.vtune import _reports as reports
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.marks import FormatMarks, TotalsMarks
 
 #: Messages of VTune may precede a report.
 _LINES = 200
@@ -45,6 +46,15 @@ class Vtune:
     url: ClassVar[str] = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
     versions: ClassVar[str] = "reports of 2017 to 2025 as text and CSV, external data with any clock"
     clock: ClassVar[ClockDomain] = reports.RUN_CLOCK
+    #: CPU time; that of a function is without the functions that it calls.
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        totals=TotalsMarks(
+            total=("CPU Time:Total (s)",),
+            own=("CPU Time (s)", "CPU Time:Self (s)"),
+            unit_ns=10**9,
+            nested=("level",),
+        )
+    )
     record: ClassVar[str] = (
         "vtune -collect hotspots -r result -- ./app && "
         "vtune -r result -report timeline -report-knob column-by=CPUTime -report-knob bin-count=1000 -format csv "
