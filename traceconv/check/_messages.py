@@ -1,15 +1,16 @@
 """Decode the packets of a Perfetto trace with the table in trace_fields.txt.
 
-A message becomes a dict of its fields by name; a repeated field is a list; a oneof has its name, with the name of the
-set field as value. Strings are bytes. Errors and unknown fields are those of protobuf's decoder: a field of another
-wire type is unknown, and so is a number that is missing in its enum.
+A message becomes a dict of its fields, by name if the check asks for a field of that name, else by number; a repeated
+field is a list; a oneof has its name, with the key of the set field as value. Strings are bytes. Errors and unknown
+fields are those of protobuf's decoder: a field of another wire type is unknown, and so is a number that is missing in
+its enum.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib.resources
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from traceconv.families.common.wire_reader import BLOB, FIXED32, FIXED64, VARINT, BadWire, behind, unpacked, varint
@@ -44,11 +45,18 @@ def _int32(value: int) -> int:
 _LARGE: dict[str, Callable[[int], int]] = {"uint32": _uint32, "int32": _int32}
 
 
+def _numbers(ranges: str) -> Iterator[int]:
+    """Yield the numbers of "0..3,8"."""
+    for one in ranges.split(","):
+        start, _, end = one.partition("..")
+        yield from range(int(start), int(end or start) + 1)
+
+
 class _Field(NamedTuple):
     """The type of a field.
 
     Attributes:
-        name: its name.
+        name: its name, or its number as text.
         repeated: whether it is repeated.
         oneof: the name of its oneof, or "".
         message: the name of its message type, or "".
@@ -181,14 +189,17 @@ class Decoder:
     def _shape(self, message: str) -> dict[int, _Field]:
         """Return the fields of a message by tag (number * 8 + wire type), from its line of the table."""
         shape: dict[int, _Field] = {}
+        number = 0
         for word in self._lines[message].split():
-            name, _, rest = word.partition("=")
-            number, _, rest = rest.partition(":")
+            head, _, rest = word.partition(":")
+            name, _, stated = head.partition("=")
+            number = int(stated) if stated else number + 1
             kind, _, oneof = rest.partition("/")
             repeated, kind = kind.endswith("*"), kind.removesuffix("*")
-            place, wire, values = int(number) << 3, _WIRE_TYPES.get(kind), None
+            place, wire, values = number << 3, _WIRE_TYPES.get(kind), None
+            name = name or str(number)
             if kind.startswith("enum("):
-                wire, values = VARINT, frozenset(map(int, kind[5:-1].split(",")))
+                wire, values = VARINT, frozenset(_numbers(kind[5:-1]))
             if wire is None:
                 shape[place | BLOB] = _Field(name, repeated, oneof, kind, None, None, None)
                 continue

@@ -70,6 +70,10 @@ FLOW_NO_START = declare(
 _CLEARED, _NEEDS = 1, 2
 _BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
 _MAX_EXTRA_VALUES = 8
+_EXTRA_VALUES = (
+    ("extra_counter_values", "extra_counter_track_uuids"),
+    ("extra_double_counter_values", "extra_double_counter_track_uuids"),
+)
 _MAX_TIME = 2**63 - 1
 
 # Fields of InternedData whose ids are checked, with the field of the interned value.
@@ -358,8 +362,8 @@ class _Checker:
     }
 
     def _extra_values(self, event: Fields) -> None:
-        for kind in ("extra_counter", "extra_double_counter"):
-            values, uuids = event.get(f"{kind}_values", ()), event.get(f"{kind}_track_uuids", ())
+        for key, tracks in _EXTRA_VALUES:
+            values, uuids = event.get(key, ()), event.get(tracks, ())
             if not values and not uuids:
                 continue
             self._counts["counters"] += len(values)
