@@ -20,9 +20,8 @@ _SMALL = ("_decode", "_json_rows", "_lines", "_nesting", "_strings")
 #: Leaves out what only debuggers and other libraries would use, and space between loops.
 _LEAN = (
     *("-g0", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-plt"),
-    *("-ffunction-sections", "-fdata-sections", "-fno-align-functions", "-fno-align-loops", "-fno-align-jumps"),
+    *("-fno-align-functions", "-fno-align-loops", "-fno-align-jumps"),
 )
-_LEAN_LINKS = ["-s", "-Wl,--gc-sections", "-Wl,-z,noseparate-code"]
 _INCLUDE = re.compile(rb'^include "(.+)"', re.MULTILINE)
 
 
@@ -88,7 +87,7 @@ def _compile(root: Path) -> list[Path]:
     # -O3 is a tenth larger than -O2 and not measurably faster.
     flags = [] if sys.platform == "win32" else ["-O2", *_LEAN]
     small = [] if sys.platform == "win32" else ["-Os", *_LEAN]
-    links = _LEAN_LINKS if sys.platform == "linux" else []
+    links = ["-s", "-Wl,-z,noseparate-code"] if sys.platform == "linux" else []
     with tempfile.TemporaryDirectory() as folder:
         extensions = [
             Extension(

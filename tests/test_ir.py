@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from traceconv.model.arg_bytes import Args
 from traceconv.model.args import join_args
 from traceconv.model.builder import IMPOSSIBLE_CPU, IMPOSSIBLE_WEIGHT, Builder
 from traceconv.model.bulk import NOT_A_NUMBER
@@ -39,7 +40,6 @@ from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import (
     NO_CPU,
     TABLES,
-    Args,
     Level,
     SliceId,
     SourceInfo,

@@ -26,11 +26,12 @@ from traceconv.io import spill
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, free_bytes, parse_size
 from traceconv.model import columns, tables
+from traceconv.model.arg_bytes import Args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import Column, in_one_file
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, Args, SliceId, SourceInfo, StackId, Trace, TrackId
+from traceconv.model.trace import TABLES, SliceId, SourceInfo, StackId, Trace, TrackId
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 LOG = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

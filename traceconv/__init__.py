@@ -79,11 +79,11 @@ if TYPE_CHECKING:
     from traceconv.inputs import Input
     from traceconv.io.limits import Limits
     from traceconv.io.source import Head, Source
+    from traceconv.model.arg_bytes import Args
     from traceconv.model.builder import Builder
     from traceconv.model.clocks import ClockDomain, ClockMap, ClockSnapshot, Verdict
     from traceconv.model.collectives import Collectives
     from traceconv.model.trace import (
-        Args,
         Counters,
         Flows,
         Instants,
@@ -136,6 +136,7 @@ _HOMES = (
     "answers.section",
     "align.clock_overview",
     "families.registry",
+    "model.arg_bytes",
     "model.builder",
     "model.collectives",
     "model.trace",

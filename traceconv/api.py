@@ -28,7 +28,8 @@ from traceconv.io.output import check_target, write_output
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
-from traceconv.model.trace import Trace
+from traceconv.model.tabular import Tabular
+from traceconv.model.trace import Events, Trace
 from traceconv.model.validate import validate
 from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
 
@@ -308,6 +309,14 @@ def frames(
     from traceconv.answers.frames import Frames
 
     return Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), args)
+
+
+def _frame(trace: Trace, name: str) -> Tabular:
+    return frames(trace)[name]
+
+
+#: `trace.slices.to_pandas()` and the like.
+Events.frame = staticmethod(_frame)
 
 
 def export(

@@ -30,11 +30,12 @@ from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.overview import overview
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
+from traceconv.model.arg_bytes import Args
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, Args, SourceInfo, Trace, Track, take
+from traceconv.model.trace import TABLES, SourceInfo, Trace, Track, take
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

@@ -19,7 +19,8 @@ from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run
-from traceconv.model.trace import I64, TABLES, Trace, Track, occurring
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import I64, TABLES, Trace, Track
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8

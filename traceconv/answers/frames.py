@@ -20,9 +20,9 @@ from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
-from traceconv.model.ordering import chunks
+from traceconv.model.ordering import chunks, occurring
 from traceconv.model.tabular import Tabular, needed
-from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind, occurring
+from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind
 
 if TYPE_CHECKING:
     import pyarrow

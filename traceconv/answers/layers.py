@@ -35,8 +35,9 @@ from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import Severity
+from traceconv.model.ordering import occurring
 from traceconv.model.times import format_short
-from traceconv.model.trace import I64, Frame, occurring
+from traceconv.model.trace import I64, Frame
 
 _COLUMNS = (
     Column("calls", "calls", Unit.COUNT),

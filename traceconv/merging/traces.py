@@ -21,18 +21,9 @@ from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
 from traceconv.model.concatenation import concatenate_traces
-from traceconv.model.ordering import chunks
+from traceconv.model.ordering import chunks, occurring
 from traceconv.model.times import format_drift, format_time
-from traceconv.model.trace import (
-    NO_TRACK,
-    TIMED,
-    ClockId,
-    SourceInfo,
-    Trace,
-    Track,
-    TrackKind,
-    occurring,
-)
+from traceconv.model.trace import NO_TRACK, TIMED, ClockId, SourceInfo, Trace, Track, TrackKind
 from traceconv.model.tracks import Tracks
 
 

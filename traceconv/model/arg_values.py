@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.model.arg_bytes import Args
 from traceconv.model.ordering import chunks
-from traceconv.model.trace import I32, I64, Args, Slices
+from traceconv.model.trace import I32, I64, Slices
 
 #: The value of an arg that an event does not have.
 ABSENT: Any = msgspec.UNSET

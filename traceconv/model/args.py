@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from traceconv.io.spill import Parts
-from traceconv.model.trace import Args, Trace
+from traceconv.model.arg_bytes import Args
+from traceconv.model.trace import Trace
 
 #: A JSON object as bytes, or a dict; None for none.
 AnyArgs = bytes | dict[str, Any] | None

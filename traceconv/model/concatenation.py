@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from traceconv.model.arg_bytes import Args
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
 from traceconv.model.strings import Strings
@@ -15,7 +16,6 @@ from traceconv.model.trace import (
     NO_TRACK,
     TABLES,
     TEXTS,
-    Args,
     ClockId,
     Frame,
     SourceInfo,

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.model.arg_bytes import Args
 from traceconv.model.arg_values import arg_values
 from traceconv.model.marks import LaunchMarks
 from traceconv.model.ordering import chunks
-from traceconv.model.trace import I32, I64, Args
+from traceconv.model.trace import I32, I64
 
 
 def ids_of(args: Args, at: I64, length: I32, marks: LaunchMarks) -> I64:

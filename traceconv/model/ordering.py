@@ -21,6 +21,19 @@ def chunks(count: int) -> Iterator[slice]:
     return (slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
 
 
+def occurring(numbers: npt.NDArray[Any]) -> list[int]:
+    """Return the distinct numbers in ascending order; none may be negative.
+
+    `np.unique` would do, but it sorts all numbers and loads numpy's masked arrays, which takes longer than a small
+    conversion.
+    """
+    occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
+    for rows in chunks(len(numbers)):
+        occurs[numbers[rows]] = True
+    ascending: list[int] = np.flatnonzero(occurs).tolist()
+    return ascending
+
+
 def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
     """Return the stable order of rows by several columns; numbers of 32 bits must not be negative.
 

@@ -8,8 +8,9 @@ from itertools import chain
 import msgspec
 import numpy as np
 
+from traceconv.model.arg_bytes import Args
 from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.trace import Args, SourceInfo, Trace
+from traceconv.model.trace import SourceInfo, Trace
 from traceconv.model.tracks import Tracks
 
 LONG_NAME = declare(

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.io.spill import Memory
+from traceconv.model.arg_bytes import Args
 from traceconv.model.args import AnyArgs, as_bytes
 from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
 from traceconv.model.pairing import Marks
 from traceconv.model.strings import Strings
-from traceconv.model.trace import TABLES, TIMED, Args, Instants, Logs, SliceId, column_types
+from traceconv.model.trace import TABLES, TIMED, Instants, Logs, SliceId, column_types
 from traceconv.model.tracks import Tracks
 
 _PART_BYTES = 4 << 20

@@ -10,17 +10,17 @@ from __future__ import annotations
 import enum
 import math
 import mmap
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NewType, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.errors import UsageError
 from traceconv.io.spill import forget
+from traceconv.model.arg_bytes import Args
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
@@ -130,10 +130,20 @@ def processes(tracks: Sequence[Track]) -> I64:
     return process
 
 
+def _no_frame(trace: Trace, name: str) -> Tabular:
+    raise UsageError(f"no data frame of {name} before `import traceconv.api`")
+
+
 class Events(Tabular):
-    """The columns of one table of events; those of a trace (`trace.slices`) convert to data frames."""
+    """The columns of one table of events; those of a trace (`trace.slices`) convert to data frames.
+
+    Attributes:
+        frame: returns the data frame of the table of a trace with this name. traceconv.api sets it: a frame is on one
+            clock, and what is known here says nothing about alignment.
+    """
 
     __slots__ = ("_trace",)
+    frame: ClassVar[Callable[[Trace, str], Tabular]] = staticmethod(_no_frame)
 
     def of(self, trace: Trace | None) -> Self:
         """Return a copy that refers to the trace; the columns are shared."""
@@ -148,13 +158,11 @@ class Events(Tabular):
             UsageError: pyarrow is not installed, or these columns belong to no trace.
             UnrelatedClocks: the trace is on several clocks that nothing relates.
         """
-        from traceconv.api import frames
-
         trace = getattr(self, "_trace", None)
         if trace is None:
             raise UsageError("these columns belong to no trace, so their texts and tracks are not known")
         name = next(name for name, table in TABLES.items() if isinstance(self, table))
-        return frames(trace)[name].to_arrow()
+        return Events.frame(trace, name).to_arrow()
 
     def __repr__(self) -> str:
         """Return the number of rows, and the names of the columns."""
@@ -298,93 +306,6 @@ def empty(table: type[Table]) -> Table:
 def take(table: Table, rows: npt.NDArray[Any]) -> Table:
     """Return the given rows of a table, in that order."""
     return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
-
-
-def occurring(numbers: npt.NDArray[Any]) -> list[int]:
-    """Return the distinct numbers in ascending order; none may be negative.
-
-    `np.unique` would do, but it sorts all numbers and loads numpy's masked arrays, which takes longer than a small
-    conversion.
-    """
-    occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
-    for rows in chunks(len(numbers)):
-        occurs[numbers[rows]] = True
-    ascending: list[int] = np.flatnonzero(occurs).tolist()
-    return ascending
-
-
-#: The bytes of args that are searched at a time.
-_SEARCHED = 1 << 24
-#: After this many reads of args in files, their resident pages are dropped: each read may load 64 KiB.
-_MANY_LOOKS = 256
-#: The number and size of args that are joined at a time: each byte takes dozens of bytes then.
-_JOINED, _LONGEST_JOINED = 1 << 13, 1 << 9
-
-
-class Args:
-    """The bytes of all args, in parts in memory or in files; a row locates its args by position and length."""
-
-    def __init__(self, parts: Sequence[bytes | bytearray | mmap.mmap] = ()) -> None:
-        self.parts = [part for part in parts if len(part)]
-        self._mappings = [part for part in self.parts if isinstance(part, mmap.mmap)]
-        self._looks = 0
-        self._views = [memoryview(part) for part in self.parts] or [memoryview(b"")]
-        self._starts = [0]
-        for part in self.parts:
-            self._starts.append(self._starts[-1] + len(part))
-
-    def __len__(self) -> int:
-        return self._starts[-1]
-
-    def view(self, at: int, length: int) -> memoryview:
-        """Return the bytes of one JSON object without a copy; empty if the length is 0."""
-        part = bisect_right(self._starts, at) - 1 if len(self._views) > 1 and length else 0
-        start = at - self._starts[part]
-        if self._mappings:
-            self._looks += 1
-            if self._looks % _MANY_LOOKS == 0:
-                self.forget()
-        return self._views[part][start : start + length]
-
-    def joined(self, at: I64, length: I64) -> npt.NDArray[np.uint8]:
-        """Return the concatenated bytes of many JSON objects, without a Python object for each short one."""
-        result = np.empty(int(np.sum(length)), np.uint8)
-        to = np.cumsum(length) - length
-        part_of = np.where(length > 0, np.searchsorted(self._starts, at, "right") - 1, 0)
-        for number in occurring(part_of) if len(result) else ():
-            part = np.frombuffer(self.parts[number], np.uint8)
-            here, is_long = part_of == number, length > _LONGEST_JOINED
-            for row in np.flatnonzero(here & is_long).tolist():
-                start = at[row] - self._starts[number]
-                result[to[row] : to[row] + length[row]] = part[start : start + length[row]]
-            places = np.flatnonzero(here & ~is_long)
-            for some in (places[start : start + _JOINED] for start in range(0, len(places), _JOINED)):
-                sizes = length[some]
-                inside = np.arange(int(np.sum(sizes))) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-                source = np.repeat(at[some] - self._starts[number], sizes) + inside
-                result[np.repeat(to[some], sizes) + inside] = part[source]
-        self.forget()
-        return result
-
-    def places(self, text: bytes) -> Iterator[int]:
-        """Yield the positions at which a text occurs in the bytes of all args."""
-        for start, part in zip(self._starts, self.parts, strict=False):
-            for begin in range(0, len(part), _SEARCHED):
-                end = begin + _SEARCHED + len(text) - 1
-                at = part.find(text, begin, end)
-                while at >= 0:
-                    yield start + at
-                    at = part.find(text, at + len(text), end)
-                self.forget()  # a file would become resident as a whole
-
-    def forget(self) -> None:
-        """Drop the resident pages of args in files; to be called after reading `parts` directly."""
-        for mapping in self._mappings:
-            forget(mapping)
-
-    def get(self, at: int, length: int) -> bytes:
-        """Return a copy of the bytes of one JSON object; empty if the length is 0."""
-        return bytes(self.view(at, length))
 
 
 class Layer(enum.IntEnum):

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeGuard
 
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind, occurring
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 
 _FIRST_INVENTED = 10_000_000
 _MAX_NUMBER = 2**31 - 1

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.families.perfetto._wire import utf8
-from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind, occurring
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind
 from traceconv.writers.ids import Identity
 
 # The tables, in the order of their events at equal times.

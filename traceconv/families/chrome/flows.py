@@ -27,8 +27,8 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
 from traceconv.model.launch_ids import ids_of, of_launches
 from traceconv.model.marks import LaunchMarks
-from traceconv.model.ordering import Order, chunks, gathered, like_next, stable_order
-from traceconv.model.trace import I32, I64, occurring
+from traceconv.model.ordering import Order, chunks, gathered, like_next, occurring, stable_order
+from traceconv.model.trace import I32, I64
 
 UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
 UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: not drawn")

@@ -42,8 +42,9 @@ from traceconv.families.chrome._lines import (
 from traceconv.io.outline import outline
 from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
+from traceconv.model.ordering import occurring
 from traceconv.model.times import format_us
-from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, occurring, take
+from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
 from traceconv.writers import WriteCounts
 from traceconv.writers.compress import compressed
 from traceconv.writers.ids import groups_above, identities, path_below_process

@@ -35,8 +35,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, PrimitiveMarks
+from traceconv.model.ordering import occurring
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, NO_TRACK, Layer, TrackId, occurring
+from traceconv.model.trace import I64, NO_TRACK, Layer, TrackId
 
 #: Timestamps from here on count from 1970 (this is 1973), smaller ones from boot (this is three years).
 _EPOCH_FROM_NS = 10**17

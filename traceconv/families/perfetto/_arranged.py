@@ -18,8 +18,9 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 
+from traceconv.model.ordering import occurring
 from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import NO_TRACK, TIMED, Trace, TrackKind, occurring
+from traceconv.model.trace import NO_TRACK, TIMED, Trace, TrackKind
 from traceconv.writers.ids import Identity
 
 _FORMAT = "perfetto"

@@ -31,18 +31,9 @@ from traceconv.families.perfetto._annotations import Annotations, Interner, Inte
 from traceconv.families.perfetto._head import Head, stated_sources
 from traceconv.families.perfetto._samples import SamplePackets, bounded_weights
 from traceconv.io.source import Source
+from traceconv.model.ordering import occurring
 from traceconv.model.shown import as_shown
-from traceconv.model.trace import (
-    I32,
-    I64,
-    Counters,
-    Instants,
-    Logs,
-    Slices,
-    Trace,
-    occurring,
-    take,
-)
+from traceconv.model.trace import I32, I64, Counters, Instants, Logs, Slices, Trace, take
 from traceconv.writers import WriteCounts
 from traceconv.writers.compress import compressed
 from traceconv.writers.order import FileOrder, Kind, file_order
