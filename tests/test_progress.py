@@ -18,7 +18,7 @@ import pytest
 import traceconv
 from tests.golden import ROOT
 from traceconv.cli import _progress
-from traceconv.families.perf import data
+from traceconv.families.perf import _records
 from traceconv.io import progress, sqlite
 from traceconv.io.source import Source
 
@@ -99,13 +99,13 @@ def test_files_count_as_read_whether_or_not_they_were_seen_open(
 
 def test_perf_data_moves_along(monkeypatch: pytest.MonkeyPatch) -> None:
     positions: list[int | None] = []
-    flush = data._Reader._flush
+    flush = _records.RecordReader._flush
 
-    def seen(self: data._Reader, limit: int) -> None:
+    def seen(self: _records.RecordReader, limit: int) -> None:
         positions.extend(at for _, at in progress.positions())
         flush(self, limit)
 
-    monkeypatch.setattr(data._Reader, "_flush", seen)
+    monkeypatch.setattr(_records.RecordReader, "_flush", seen)
     progress.start()
     try:
         traceconv.read(next((ROOT / "perf-data" / "several_events").glob("input.*")))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
-from traceconv.align.activity import _Busy, align_bins, align_samples
+from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.activity_likelihood import Busy
 from traceconv.align.estimate import Estimate, Events, Prior, Samples
 from traceconv.align.features import bins_of, busy_slices, libraries_of, samples_of
 from traceconv.families.registry import importers
@@ -125,7 +126,7 @@ def test_busy_slices_are_the_leaves_and_taken_together() -> None:
     assert found.zero_ns == 100
     assert found.start.tolist() == [0, 50, 200, 280]
     assert found.dur.tolist() == [50, 50, 100, 100]
-    union = _Busy.of(found)
+    union = Busy.of(found)
     assert union.start.tolist() == [0, 200]
     assert union.end.tolist() == [100, 380]
 

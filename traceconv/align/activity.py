@@ -12,11 +12,11 @@ one that is several times too narrow, since wrong labels occur in clusters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
+from traceconv.align.activity_likelihood import LEAST_SHARE, Busy, Counted, Evidence, Sampled
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
 from traceconv.align.geometry import F64, Chain, Line, box
 from traceconv.align.messages import Message, Text
@@ -33,104 +33,26 @@ LEAST_NULL_MARGIN = 4.0
 _NARROW_NS = 20e6  # The widest narrow window, ns: it may hold one candidate only. Not tuned: 7 of those of scenarios.
 _LEAST_SAMPLES = 60  # The least number of samples. Not tuned: three for each block of the interval.
 _LEAST_INTERVALS = 20  # The least number of intervals of a counter. Not tuned: one for each block.
-_LEAST_SHARE = 0.02  # The least share of busy and of idle samples, also in the model. Not tuned: none is ever certain.
-_FIRST_INSIDE_SHARE = 0.95  # The share of busy samples in slices, before it is learned. Not tuned: most are.
-_FIRST_OUTSIDE_SHARE = 0.1  # The share of busy samples out of slices, before it is learned. Not tuned: few are.
-_LEAST_CONTRAST = 0.3  # The least difference of these shares (of counters: of rates, in 3 sigma of noise). Not tuned.
+#: The least difference of the shares of busy samples in and out of slices (of counters: of rates, in 3 sigma of noise).
+#: Not tuned.
+_LEAST_CONTRAST = 0.3
 #: The least standard deviation of what one sample or delta says, nats. Not tuned: less than the 1.0 of named
 #: events, as most samples fit anywhere, and not 0, as labels are wrong in clusters.
 _SPREAD_OF_ONE = 0.3
-_FREEDOM = 4.0  # Degrees of freedom (Student's) of the noise of deltas. Not tuned: usual where some are far off.
-_MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32 MiB for each array.
-#: The least and the greatest such step by samples, ns; half their period in between. Not tuned: slices are as short.
-_COARSE_STEP_NS = (50e3, 500e3)
-#: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look the same.
-_SAMPLED_CANDIDATES = 40
-_COUNTED_CANDIDATES = 13  # The same for counters: a third, since each one takes longer.
-_SAMPLED_FINENESS = 300  # First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
-_COUNTED_FINENESS = 25  # The same for counters: fewer, since each one takes longer.
 # The number of best offsets for which the drift is searched, too. Not tuned: it takes as long as many offsets.
 _REFINED = 4
 _MOST_RIVALS = 12  # The number of best offsets that may be rivals. Not tuned: the first ones decide.
 # The number of samples that a search uses; the verdict uses all. Not tuned: six seconds at 1 kHz.
 _MOST_SEARCHED = 6000
-_SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: the resolution of most tools.
-_COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
-_ONE_PLACE_NS = 200e3  # Offsets nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
-_COUNTED_ONE_PLACE = 0.25  # The same for counters, in intervals. Not tuned: the error to reach is a twentieth.
-#: Offsets within this many times that distance are not rivals: samples near few starts and ends cannot distinguish
-#: them. Chosen on other short recordings than those named short_*, and then verified on these.
-_VICINITY = 8.0
 _SMEAR_NS = 20e3  # The drift is searched if it may move the ends by more than this, ns. Not tuned: the error to reach.
 _USUAL_DRIFT = 100e-6  # The prior standard deviation of drifts, as a ratio. Not tuned: usual for computers.
 _BLOCKS = 20  # The number of blocks to draw from for an interval. Not tuned: longer than clusters of wrong labels.
 _DRAWS = 200  # The number of draws. Not tuned: five draws lie beyond either end of a 95 % interval.
-#: The systematic error of labels, ns: a runtime works for tens of µs around its slices, and no sample is taken while it
-#: records a time. Of 24 attempts with the recordings ort_perf_*, the worst interval missed by 40 µs.
-_BEYOND_SLICES_NS = 50e3
-# The same for counters, as a share of their interval. Not tuned: with twenty short blocks the interval is too narrow.
-_BEYOND_PART = 100
 # The number of random offsets that the best one must beat. Not tuned: enough for a mean and a deviation.
 _RANDOM_PLACES = 40
 # The least number of blocks of a margin, if there are as many values. Not tuned: fewer have no known spread.
 _LEAST_VUONG_BLOCKS = 10
 _MOST_VUONG_BLOCKS = 200  # The most blocks, of ten values each or more. Not tuned: as long as clusters of errors.
-
-
-@dataclass(frozen=True, slots=True)
-class _Busy:
-    """The union of slices: intervals that neither overlap nor touch, ns.
-
-    Attributes:
-        start, end: of each interval.
-        before: the busy time before each start.
-        middle: of all slices; the offset holds there.
-        quantum_ns: the resolution of the times as printed.
-    """
-
-    start: F64
-    end: F64
-    before: F64
-    middle: float
-    quantum_ns: float
-
-    @classmethod
-    def of(cls, slices: Events) -> _Busy:
-        start, end = slices.start, np.maximum.accumulate(slices.end)
-        rows = np.flatnonzero(np.concatenate(([True], start[1:] > end[:-1])))
-        begins, ends = start[rows], end[np.concatenate((rows[1:] - 1, [len(start) - 1]))]
-        lasting = ends > begins
-        begins, ends = begins[lasting], ends[lasting]
-        before = np.concatenate(([0.0], np.cumsum(ends - begins)))
-        return cls(begins, ends, before, float(np.mean(slices.span)), slices.quantum_ns)
-
-    def until(self, t: F64) -> F64:
-        """Return the busy time until t, ns."""
-        rows = np.searchsorted(self.start, t, "right")
-        over = np.where(rows > 0, np.maximum(0.0, self.end[np.maximum(rows - 1, 0)] - t), 0.0)
-        return np.asarray(self.before[rows] - over, np.float64)
-
-    def inside(self, t: F64) -> Array:
-        """Return whether each t is in a slice."""
-        rows = np.searchsorted(self.start, t, "right") - 1
-        return np.asarray((rows >= 0) & (t < self.end[np.maximum(rows, 0)]))
-
-    def finest(self, t: F64) -> float:
-        """Return the smallest step of offsets at which times t may reach other slices, ns."""
-        return float(self.end[-1] - self.start[0] + (t[-1] - t[0])) / _MOST_COARSE_STEPS
-
-    def binned(self, t: F64, width: float) -> tuple[F64, Array, int, F64]:
-        """Return the busy share of bins of a width, the lags of times t, the size of a transform, and the offsets."""
-        first = float(self.start[0])
-        size_a, size_b = (int((end - begin) / width) + 2 for begin, end in ((first, self.end[-1]), (t[0], t[-1])))
-        share = np.diff(self.until(first + np.arange(size_a + 1, dtype=np.float64) * width)) / width
-        lags = np.arange(-size_a + 1, size_b)
-        offsets = np.asarray(lags * width + float(t[0]) - first, np.float64)
-        return share, lags, 1 << (size_a + size_b).bit_length(), offsets
-
-    def times(self, y: F64, offset: float, drift: float) -> F64:
-        """Return times of the other clock on that of the slices."""
-        return y - offset - drift / (1 + drift) * (y - offset - self.middle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,202 +68,6 @@ class _Place:
         return float(self.score.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class _Sampled:
-    """The likelihood of labelled samples.
-
-    Attributes:
-        busy: the slices.
-        t, label: the time of each sample, and whether the runtime was busy.
-        period: the usual time between two samples.
-        inside_share, outside_share: the share of busy samples inside and outside of slices.
-        near: offsets nearer to each other than this are one, ns.
-        beside: offsets up to this far from the best one are not rivals, ns: they may be the same offset, less exactly.
-        beyond: the margin of the interval on either side, ns.
-    """
-
-    noun: ClassVar[Text] = Text.SAMPLES
-    candidates: ClassVar[int] = _SAMPLED_CANDIDATES
-    step: ClassVar[float] = _SAMPLED_STEP_NS
-    fineness: ClassVar[int] = _SAMPLED_FINENESS
-    near: ClassVar[float] = _ONE_PLACE_NS
-    beside: ClassVar[float] = _VICINITY * _ONE_PLACE_NS
-    beyond: ClassVar[float] = _BEYOND_SLICES_NS
-
-    busy: _Busy
-    t: F64
-    label: Array
-    period: float
-    inside_share: float = _FIRST_INSIDE_SHARE
-    outside_share: float = _FIRST_OUTSIDE_SHARE
-
-    @classmethod
-    def of(cls, busy: _Busy, samples: Samples) -> _Sampled:
-        period = max(float(np.median(np.diff(samples.t))), 1.0)
-        return cls(busy, samples.t, np.asarray(samples.busy, bool), period)
-
-    def learned(self, offset: float, drift: float) -> _Sampled:
-        """Return a copy with the shares that the samples show at an offset."""
-        inside = self.busy.inside(self.busy.times(self.t, offset, drift))
-        return replace(self, inside_share=self._share(inside), outside_share=self._share(~inside))
-
-    def _share(self, rows: Array) -> float:
-        """Return the share of busy samples, by Laplace's rule."""
-        share = (float(self.label[rows].sum()) + 1) / (int(rows.sum()) + 2)
-        return min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
-
-    @property
-    def contrast(self) -> float:
-        """The difference of the shares of busy samples inside and outside of slices."""
-        return self.inside_share - self.outside_share
-
-    def _gain(self, rows: Array) -> tuple[F64, F64]:
-        """Return the log-likelihoods of samples inside and outside of slices."""
-        p, q, label = self.inside_share, self.outside_share, self.label[rows].astype(np.int64)
-        return np.log([1 - p, p])[label], np.log([1 - q, q])[label]
-
-    def coarse(self) -> tuple[F64, F64]:
-        """Return offsets, and the correlation of the labels at each with the busy share of bins of slices."""
-        finest = self.busy.finest(self.t)
-        width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
-        share, lags, size, offsets = self.busy.binned(self.t, width)
-        p = self.outside_share + self.contrast * share
-        bins = ((self.t - self.t[0]) / width).astype(np.int64)
-        total = np.zeros(size // 2 + 1, np.complex128)
-        for label, chance, rest in ((True, p, self.outside_share), (False, 1 - p, 1 - self.outside_share)):
-            seen = np.bincount(bins[self.label == label], minlength=size)
-            total += np.fft.rfft(seen) * np.conj(np.fft.rfft(np.log(chance) - np.log(rest), size))
-        return offsets, np.fft.irfft(total, size)[lags]
-
-    def at(self, offset: float, drift: float, rows: Array) -> F64:
-        """Return the log-likelihood of samples."""
-        inside, outside = self._gain(rows)
-        return np.where(self.busy.inside(self.busy.times(self.t[rows], offset, drift)), inside, outside)
-
-    def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
-        """Return the log-likelihood of each block of samples at offsets around one, a row per block.
-
-        As the offset passes the distance of a sample to a border, the sample moves into a slice or out of it. These
-        changes are summed in order of the offset, so that the cost does not depend on the number of steps.
-        """
-        t = self.busy.times(self.t[rows], offset, drift)
-        inside, outside = self._gain(rows)
-        low, high, step = grid[0], grid[-1], grid[1] - grid[0]
-        block = _blocks(len(t), blocks)
-        total = np.bincount(block, np.where(self.busy.inside(t - low), inside, outside), minlength=blocks)
-        change = np.zeros(blocks * (len(grid) + 1))
-        for borders, sign in ((self.busy.start, -1.0), (self.busy.end, 1.0)):
-            first, last = np.searchsorted(borders, t - high), np.searchsorted(borders, t - low)
-            count = last - first
-            which = np.repeat(np.arange(len(t)), count)
-            border = np.repeat(first - np.cumsum(count) + count, count) + np.arange(int(count.sum()))
-            cell = np.ceil((t[which] - borders[border] - low) / step).astype(np.int64).clip(0, len(grid))
-            change += np.bincount(
-                block[which] * (len(grid) + 1) + cell, sign * (inside - outside)[which], minlength=len(change)
-            )
-        return np.asarray(total[:, None] + np.cumsum(change.reshape(blocks, -1)[:, :-1], axis=1), np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """The likelihood of deltas: a rate while idle, another one while busy, and noise with heavy tails.
-
-    Attributes:
-        busy: the slices.
-        edge, t, width: the ends, the middle and the length of each interval.
-        rate: the count per ns in it.
-        period: the usual length.
-        near, beside, beyond: as in `_Sampled`.
-        idle, slope: the rate while idle, and the increase of the rate while busy.
-        scale: the scale of the noise.
-    """
-
-    noun: ClassVar[Text] = Text.INTERVALS
-    candidates: ClassVar[int] = _COUNTED_CANDIDATES
-    step: ClassVar[float] = _COUNTED_STEP_NS
-    fineness: ClassVar[int] = _COUNTED_FINENESS
-
-    busy: _Busy
-    edge: F64
-    t: F64
-    width: F64
-    rate: F64
-    period: float
-    near: float
-    beside: float
-    beyond: float
-    idle: float
-    slope: float
-    scale: float
-
-    @classmethod
-    def of(cls, busy: _Busy, bins: Bins) -> _Counted:
-        width = np.diff(bins.edge)
-        rate = bins.amount / np.maximum(width, 1.0)
-        middles = (bins.edge[1:] + bins.edge[:-1]) / 2
-        period, scale = float(np.median(width)), max(float(np.std(rate)), 1e-12)
-        near, idle = _COUNTED_ONE_PLACE * period, float(np.median(rate))
-        beyond = period / _BEYOND_PART
-        return cls(busy, bins.edge, middles, width, rate, period, near, near, beyond, idle, 0.0, scale)
-
-    def learned(self, offset: float, drift: float) -> _Counted:
-        """Return a copy with the rates and the noise that the deltas show at an offset, by iterated reweighting."""
-        share = self._share(offset, drift, np.arange(len(self.t)))
-        weight, idle, slope, scale = np.ones(len(share)), self.idle, self.slope, self.scale
-        for _ in range(10):
-            total = weight.sum()
-            mean_x, mean_y = weight @ share / total, weight @ self.rate / total
-            spread = weight @ (share - mean_x) ** 2
-            slope = float(weight @ ((share - mean_x) * (self.rate - mean_y)) / spread) if spread > 0 else 0.0
-            idle = float(mean_y - slope * mean_x)
-            rest = self.rate - idle - slope * share
-            scale = max(float(np.sqrt(np.mean(weight * rest * rest))), 1e-3 * abs(slope), 1e-12)
-            weight = (_FREEDOM + 1) / (_FREEDOM + (rest / scale) ** 2)
-        return replace(self, idle=idle, slope=slope, scale=scale)
-
-    def _share(self, offset: float, drift: float, rows: Array) -> F64:
-        """Return the busy share of each interval."""
-        first = self.busy.until(self.busy.times(self.edge[rows], offset, drift))
-        last = self.busy.until(self.busy.times(self.edge[rows + 1], offset, drift))
-        return np.asarray((last - first) / np.maximum(self.width[rows], 1.0), np.float64)
-
-    @property
-    def contrast(self) -> float:
-        """The increase of the rate while busy, in units of three standard deviations of the noise."""
-        return self.slope / self.scale / 3
-
-    def coarse(self) -> tuple[F64, F64]:
-        """Return offsets and the correlation of rates with the busy share, in steps of a fraction of an interval."""
-        width = max(self.period / 10, self.busy.finest(self.edge))
-        share, lags, size, offsets = self.busy.binned(self.edge, width)
-        size_b = int(lags[-1]) + 1
-        at = self.edge[0] + (np.arange(size_b) + 0.5) * width
-        rows = (np.searchsorted(self.edge, at, "right") - 1).clip(0, len(self.rate) - 1)
-        rate = self.rate[rows] - self.rate.mean()
-        spectrum = np.fft.rfft(rate, size)
-        seen = np.fft.rfft(np.ones(size_b), size)
-        sums = [
-            np.fft.irfft(one * np.conj(np.fft.rfft(other, size)), size)[lags]
-            for one, other in ((spectrum, share), (seen, share), (seen, share * share))
-        ]
-        spread = np.maximum(sums[2] - sums[1] ** 2 / size_b, 1e-2 * size_b * max(float(np.var(share)), 1e-6))
-        return offsets, np.asarray(sums[0] / np.sqrt(spread), np.float64)
-
-    def at(self, offset: float, drift: float, rows: Array) -> F64:
-        """Return the log-likelihood of deltas."""
-        rest = (self.rate[rows] - self.idle - self.slope * self._share(offset, drift, rows)) / self.scale
-        return np.asarray(-(_FREEDOM + 1) / 2 * np.log1p(rest * rest / _FREEDOM), np.float64)
-
-    def profile(self, offset: float, drift: float, grid: F64, rows: Array, blocks: int = 1) -> F64:
-        """Return the log-likelihood of each block of deltas, a row each, at offsets around one."""
-        block = _blocks(len(rows), blocks)
-        scores = (self.at(offset + shift, drift, rows) for shift in grid.tolist())
-        return np.column_stack([np.bincount(block, score, minlength=blocks) for score in scores])
-
-
-_Evidence = _Sampled | _Counted
-
-
 def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
     """Estimate the relation of the clock of slices (x) to that of samples (y).
 
@@ -353,9 +79,9 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
     if (refusal := _too_little(slices, Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)) is not None:
         return refusal
     share = float(np.mean(samples.busy))
-    if not _LEAST_SHARE <= share <= 1 - _LEAST_SHARE:
+    if not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
         return insufficient(Method.ACTIVITY, Text.SAMPLES_ALL_EQUAL(busy=share))
-    return _align(_Sampled.of(_Busy.of(slices), samples), prior)
+    return _align(Sampled.of(Busy.of(slices), samples), prior)
 
 
 def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
@@ -370,7 +96,7 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
         return refusal
     if float(np.ptp(bins.amount)) == 0:
         return insufficient(Method.ACTIVITY, Text.COUNTER_GROWS_EVENLY())
-    return _align(_Counted.of(_Busy.of(slices), bins), prior)
+    return _align(Counted.of(Busy.of(slices), bins), prior)
 
 
 def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate | None:
@@ -380,15 +106,7 @@ def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate
     return insufficient(Method.ACTIVITY, Text.TOO_LITTLE_ACTIVITY(count=count, what=noun(), needed=needed))
 
 
-def _blocks(count: int, blocks: int) -> Array:
-    """Return the number of the block of each sample or delta."""
-    return (np.arange(count) * blocks // max(count, 1)).astype(np.int64)
-
-
-# -- the search -----------------------------------------------------------------------------------------------------
-
-
-def _align(evidence: _Evidence, prior: Prior) -> Estimate:
+def _align(evidence: Evidence, prior: Prior) -> Estimate:
     places: list[_Place] = []
     for _ in range(2):  # once with the prior shares, once with those learned from the data
         offsets, heights = evidence.coarse()
@@ -397,7 +115,7 @@ def _align(evidence: _Evidence, prior: Prior) -> Estimate:
         offsets, heights = offsets[near], heights[near]
         if not len(offsets):
             return insufficient(Method.ACTIVITY, Text.NO_OVERLAP())
-        if not places and isinstance(evidence, _Counted):  # counters have no prior rates
+        if not places and isinstance(evidence, Counted):  # counters have no prior rates
             evidence = evidence.learned(float(offsets[np.argmax(heights)]), 0.0)
         places = _places(evidence, offsets, heights, prior)
         evidence = evidence.learned(places[0].offset, places[0].drift)
@@ -412,7 +130,7 @@ def _align(evidence: _Evidence, prior: Prior) -> Estimate:
     return _judged(evidence, best, rivals, prior, (offsets, heights))
 
 
-def _places(evidence: _Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
+def _places(evidence: Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
     """Return the offsets with the best coarse fit, refined, the best first."""
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
@@ -427,17 +145,17 @@ def _places(evidence: _Evidence, offsets: F64, heights: F64, prior: Prior) -> li
     return apart
 
 
-def _some(evidence: _Evidence) -> Array:
+def _some(evidence: Evidence) -> Array:
     """Return all rows, or evenly spaced ones if there are many."""
     return np.arange(0, len(evidence.t), max(1, -(-len(evidence.t) // _MOST_SEARCHED)))
 
 
-def _place(evidence: _Evidence, offset: float, drift: float) -> _Place:
+def _place(evidence: Evidence, offset: float, drift: float) -> _Place:
     """Return an offset with the likelihood of all samples or deltas."""
     return _Place(offset, drift, evidence.at(offset, drift, np.arange(len(evidence.t))))
 
 
-def _refined(evidence: _Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
+def _refined(evidence: Evidence, offset: float, drift: float, reach: float, prior: Prior) -> _Place:
     """Return the best offset within `reach` (ns): the middle of its plateau."""
     some, step = _some(evidence), max(evidence.step, reach / evidence.fineness)
     grid = _grid(reach, step)
@@ -468,19 +186,19 @@ def _within(offsets: F64, prior: Prior) -> Array:
     return np.asarray((offsets >= prior.low) & (offsets <= prior.high))
 
 
-def _rivals(evidence: _Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
+def _rivals(evidence: Evidence, best: _Place, places: list[_Place], prior: Prior) -> list[_Place]:
     """Return the rivals of the best offset, each with the drift that fits it best, the best first."""
     rivals = []
     for place in places:
         if abs(place.offset - best.offset) > evidence.beside:
             tried = (_place(evidence, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
             rivals.append(max(tried, key=lambda one: one.total))
-    if isinstance(evidence, _Counted):
+    if isinstance(evidence, Counted):
         rivals += _neighbours(evidence, best, prior)
     return sorted(rivals, key=lambda place: -place.total)
 
 
-def _neighbours(evidence: _Evidence, best: _Place, prior: Prior) -> list[_Place]:
+def _neighbours(evidence: Evidence, best: _Place, prior: Prior) -> list[_Place]:
     """Return the best offset on either side, just beyond those that count as the same as the best one."""
     reach = 8 * evidence.near
     grid = _grid(reach, max(evidence.step, reach / 200))
@@ -493,7 +211,7 @@ def _neighbours(evidence: _Evidence, best: _Place, prior: Prior) -> list[_Place]
     return found
 
 
-def _with_drift(evidence: _Evidence, place: _Place, prior: Prior) -> _Place:
+def _with_drift(evidence: Evidence, place: _Place, prior: Prior) -> _Place:
     """Return the offset with the drift that fits best, over a span that doubles until it covers everything."""
     half = float(evidence.t[-1] - evidence.t[0]) / 2
     if prior.max_drift * half <= _SMEAR_NS:
@@ -530,7 +248,7 @@ def _margin(best: F64, rival: F64) -> float:
     return margin_of(best - rival, blocks, _SPREAD_OF_ONE)
 
 
-def _null_margin(evidence: _Evidence, best: _Place) -> float:
+def _null_margin(evidence: Evidence, best: _Place) -> float:
     """Return the margin of the best offset over random ones, in standard deviations."""
     half = max(float(evidence.t[-1] - evidence.t[0]) / 2, 10 * evidence.near)
     shifts = np.random.default_rng(0).uniform(-half, half, 3 * _RANDOM_PLACES // 2)
@@ -540,10 +258,10 @@ def _null_margin(evidence: _Evidence, best: _Place) -> float:
     return null_margin(float(best.score[rows].sum()), scores, len(rows), _SPREAD_OF_ONE)
 
 
-def _interval(evidence: _Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
+def _interval(evidence: Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
     """Return the 95 % interval of the offset: the best offsets for blocks drawn with replacement."""
     grid = _grid(
-        evidence.beside, evidence.step if isinstance(evidence, _Sampled) else max(evidence.step, evidence.beside / 50)
+        evidence.beside, evidence.step if isinstance(evidence, Sampled) else max(evidence.step, evidence.beside / 50)
     )
     offsets = best.offset + grid
     table = evidence.profile(best.offset, best.drift, grid, np.arange(len(evidence.t)), _BLOCKS)
@@ -557,7 +275,7 @@ def _interval(evidence: _Evidence, best: _Place, prior: Prior) -> tuple[float, f
 
 
 def _judged(
-    evidence: _Evidence, best: _Place, rivals: list[_Place], prior: Prior, landscape: tuple[F64, F64]
+    evidence: Evidence, best: _Place, rivals: list[_Place], prior: Prior, landscape: tuple[F64, F64]
 ) -> Estimate:
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
     low, high = _interval(evidence, best, prior)
@@ -590,7 +308,7 @@ def _judged(
 
 
 def _doubt(
-    evidence: _Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
+    evidence: Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
 ) -> tuple[Verdict, Message] | None:
     """Return the verdict and reason to refuse the best offset, whatever its interval; None to accept it."""
     if evidence.contrast < _LEAST_CONTRAST:
