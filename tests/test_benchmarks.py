@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -278,12 +279,12 @@ def test_the_shortest_rows_of_a_format_are_data(name: str, tmp_path: Path) -> No
 def test_the_cost_of_short_lines_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(lines, "BYTES", 3000)
     monkeypatch.setattr(lines, "_FEW", 300)
-    monkeypatch.setattr(lines, "_per_byte", lambda folder: 5.0)
+    monkeypatch.setattr(lines, "_main_work", lambda folder: lines._Cost(5.0, 2000.0))
     lines.main(["vtune/timeline", "--kinds", "varied,rows"])
-    head, columns, row = capsys.readouterr().out.splitlines()
-    assert head.startswith("main work: 5.00 ns a byte")
+    head, _, columns, row = capsys.readouterr().out.splitlines()
+    assert head == "main work: 5.00 ns a byte, 2000 ns an event"
     assert columns.split() == ["varied", "rows"]
-    assert len(row.split()) == 5
+    assert re.fullmatch(r"vtune/timeline( +\d+ \(\d+\.\d\), \d+ \(\d+\.\d\)){2}", row)
 
 
 def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:

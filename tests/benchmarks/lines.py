@@ -1,4 +1,4 @@
-"""What short lines cost by format: `python -m tests.benchmarks.lines [FORMAT ...]`, in CPU ns a byte of the input.
+"""What short lines cost by format: `python -m tests.benchmarks.lines [FORMAT ...]`, in CPU ns a byte and a line.
 
 Behind a small file of each format of text come 3 MB of
 
@@ -9,8 +9,8 @@ Behind a small file of each format of text come 3 MB of
     rows       the shortest rows that are data, with varied values
 
 and the CPU time of the whole command, less that with 100 KB of them, is divided by the other bytes: what the first
-bytes cost, by which formats are known, does not grow with the file. The ratio is to what a byte of the main work of
-`python -m tests.benchmarks` costs, measured in the same way at the same time.
+bytes cost, by which formats are known, does not grow with the file. So is the cost of a line. The ratios are to what
+a byte and an event of the main work of `python -m tests.benchmarks` cost, measured in the same way at the same time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.benchmarks.frame import ROOT, Contestant, measure, traceconv
 from tests.benchmarks.generate import generate
 
 BYTES = 3_000_000
-_EVENTS = 60_000
+_FEW_EVENTS, _EVENTS = 100, 60_000
 _FEW = 100_000
 _MARKS = "abcdefgzAXZ0123456789_.,;:=-+/%#()[]<> "
 _NEAR = ("#", "0.", "1,", "12 ", "- ", "== ", '"a",', "a:", "a  b  ", "x;1;", "{", "[", "1.5ms ", "3%", "  ", "\t")
@@ -129,12 +130,25 @@ def _cpu_s(path: Path, name: str) -> float:
     return measure(Contestant(traceconv("convert", path, "-o", output, *options), output)).cpu_s
 
 
-def _per_byte(folder: Path) -> float:
-    """CPU ns that a byte of the main work costs."""
+class _Cost(NamedTuple):
+    """CPU ns of a byte, and of an event or line."""
+
+    byte: float
+    line: float
+
+    def beside(self, other: _Cost) -> str:
+        """Return both, with their ratios to another cost."""
+        ratios = self.byte / other.byte, self.line / other.line
+        return f"{self.byte:.0f} ({ratios[0]:.1f}), {self.line:.0f} ({ratios[1]:.1f})"
+
+
+def _main_work(folder: Path) -> _Cost:
+    """Return what a byte and an event of the main work cost."""
     few, many = folder / "few.json", folder / "many.json"
-    sizes = [generate(path, events).bytes for path, events in ((few, 100), (many, _EVENTS))]
+    sizes = [generate(path, events).bytes for path, events in ((few, _FEW_EVENTS), (many, _EVENTS))]
     costs = [min(_cpu_s(path, "pytorch-kineto") for _ in range(3)) for path in (few, many)]
-    return (costs[1] - costs[0]) / (sizes[1] - sizes[0]) * 1e9
+    ns = (costs[1] - costs[0]) * 1e9
+    return _Cost(ns / (sizes[1] - sizes[0]), ns / (_EVENTS - _FEW_EVENTS))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -145,15 +159,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     kinds = args.kinds.split(",")
     with tempfile.TemporaryDirectory() as folder:
-        unit_ns = _per_byte(Path(folder))
-        print(f"main work: {unit_ns:.2f} ns a byte; ns a byte (ratio) of")
-        print(f"{'':34}" + "".join(f"{kind:>15}" for kind in kinds), flush=True)
+        unit = _main_work(Path(folder))
+        print(f"main work: {unit.byte:.2f} ns a byte, {unit.line:.0f} ns an event")
+        print("ns a byte (ratio to a byte of the main work), ns a line (ratio to an event of it) of")
+        print(f"{'':34}" + "".join(f"{kind:>27}" for kind in kinds), flush=True)
         for name in sorted((*ROWS, *OTHERS)):
             if not args.formats or any(name.startswith(one) for one in args.formats):
-                print(_line(Path(folder), name, kinds, unit_ns), flush=True)
+                print(_row(Path(folder), name, kinds, unit), flush=True)
 
 
-def _line(folder: Path, name: str, kinds: Sequence[str], unit_ns: float) -> str:
+def _row(folder: Path, name: str, kinds: Sequence[str], main_work: _Cost) -> str:
     source = source_of(name)
     text = head_of(name)
     path = folder / f"input{source.suffix}"
@@ -162,14 +177,16 @@ def _line(folder: Path, name: str, kinds: Sequence[str], unit_ns: float) -> str:
         if kind not in units:
             shown.append("")
             continue
-        few = units[kind][: units[kind].find(b"\n", _FEW) + 1]
+        many = units[kind]
+        few = many[: many.find(b"\n", _FEW) + 1]
         costs = []
-        for unit in (few, units[kind]):
+        for unit in (few, many):
             path.write_bytes(text + unit)
             costs.append(_cpu_s(path, name))
-        cost = max(0.0, costs[1] - costs[0]) / (len(units[kind]) - len(few)) * 1e9
-        shown.append(f"{cost:.0f} ({cost / unit_ns:.1f})")
-    return f"{name:34}" + "".join(f"{one:>15}" for one in shown)
+        ns = max(0.0, costs[1] - costs[0]) * 1e9
+        cost = _Cost(ns / (len(many) - len(few)), ns / (many.count(b"\n") - few.count(b"\n")))
+        shown.append(cost.beside(main_work))
+    return f"{name:34}" + "".join(f"{one:>27}" for one in shown)
 
 
 if __name__ == "__main__":

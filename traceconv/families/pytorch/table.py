@@ -70,6 +70,7 @@ def _key(heading: str) -> str:
     return re.sub(r"\W+", "_", heading.replace("# of Calls", "calls").replace("%", "percent")).strip("_").lower()
 
 
+@lru_cache(maxsize=1 << 12)  # most values occur in many rows
 def cell(heading: str, text: str) -> tuple[str, Any] | None:
     """Return the arg of a cell: its key with the unit, its number; None for an empty cell.
 
