@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from traceconv.api import read
-from traceconv.families.rocprof import _table
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
-from traceconv.model import tables
+from traceconv.model import columns, tables
 from traceconv.model.columns import Column
 from traceconv.model.dump import dump
 from traceconv.reading import read_recognised, recognise
@@ -74,7 +73,7 @@ def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path.write_text("\n".join([HEADING, *rows]) + "\n")
     expected = dump(read(path))
     with monkeypatch.context() as patch:
-        patch.setattr(_table, "_MOST_IN_MEMORY", 299)
+        patch.setattr(columns, "_MOST_KEPT", 299)
         assert dump(read(path)) == expected
     spilled: list[int] = []
     spill = Column.spill

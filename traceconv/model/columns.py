@@ -16,6 +16,8 @@ from traceconv.io.spill import close, failures, temporary_file
 
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 _COPIED = 1 << 20
+#: More rows that an importer keeps are in a file while it draws them: what it draws needs as much memory again.
+_MOST_KEPT = 1 << 20
 _ALIGNED = 8
 
 
@@ -115,6 +117,16 @@ def finished(
         return [column.numbers() for column in columns], ()
     arrays, mapping = in_one_file(columns)
     return arrays, (mapping,)
+
+
+def kept_rows(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], tuple[()] | tuple[mmap.mmap]]:
+    """Return the numbers of columns, which are consumed, as `finished` does; in a file if there are many rows.
+
+    Raises:
+        OutputError: the temporary file cannot be written.
+    """
+    in_file = len(columns[0]) > _MOST_KEPT or any(column.is_spilled for column in columns)
+    return finished(columns, in_file=in_file)
 
 
 def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:

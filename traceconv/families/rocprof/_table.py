@@ -20,7 +20,7 @@ from traceconv.io.source import Source
 from traceconv.io.spill import forget as forget_mapping
 from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.builder import Builder
-from traceconv.model.columns import Column, finished
+from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
@@ -102,8 +102,6 @@ _COUNTED = {
     **dict.fromkeys(("dispatch", "start", "end", "at", "args_at", "value_at"), np.int64),
     **dict.fromkeys(("agent", "queue", "name", "counter", "args_len", "value_len"), np.int32),
 }
-#: More rows are in a file while they are drawn, since their slices need as much memory again.
-_MOST_IN_MEMORY = 1 << 20
 #: The rows that are Python objects at a time.
 _BLOCK = 1 << 13
 #: The ids of dispatches that are kept as numbers; others are kept as texts.
@@ -148,13 +146,12 @@ class _Counted:
 
         The rows are consumed.
         """
-        columns, tables = list(self._columns.values()), self._out.tables
-        in_file = len(columns[0]) > _MOST_IN_MEMORY or any(column.is_spilled for column in columns)
-        if in_file:
+        tables = self._out.tables
+        arrays, mappings = kept_rows(list(self._columns.values()))
+        tables.keep_columns(())
+        if mappings:
             tables.spill_args()
         texts, kept = list(self._texts), tables.kept_args()
-        arrays, mappings = finished(columns, in_file=in_file)
-        tables.keep_columns(())
 
         def forget() -> None:
             kept.forget()

@@ -22,19 +22,27 @@ locale chose.
 
 from __future__ import annotations
 
+import math
+import mmap
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.io.source import Source
+from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
+from traceconv.model.ordering import chunks
 from traceconv.model.times import LIMIT_NS, S, format_time, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
@@ -205,21 +213,100 @@ def read_report(source: Source, out: Builder) -> None:
     _Reader(source, out).read()
 
 
-class _Node(msgspec.Struct):
-    """A function of a call tree; times in ns, `length` includes its callees."""
+#: The columns of a call tree; times in ns, `total` includes the callees, `share` is its per cent of the whole.
+_NODE = {
+    **dict.fromkeys(("total", "own", "line", "args_at"), np.int64),
+    **dict.fromkeys(("parent", "name", "args_len"), np.int32),
+    "share": np.float64,
+}
+_NO_TIME = -(2**63)
+_MOST = 1e9  # per cent
 
-    name: str
-    line: int
-    total: int | None
-    own: int
-    args: dict[str, Any]
-    children: list[_Node] = msgspec.field(default_factory=list)
-    length: int = 0
 
-    def measure(self) -> None:
-        """Set its length to at least the sum of its callees, which may exceed its own rounded one."""
-        inner = sum(child.length for child in self.children)
-        self.length = max(self.total if self.total is not None else self.own + inner, inner, 0)
+class _Tree:
+    """The functions of a call tree in the order of the rows, callers before those that they call, as columns.
+
+    Args:
+        out: the builder that holds their names and args.
+    """
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._columns = {name: Column(dtype) for name, dtype in _NODE.items()}
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._mappings: tuple[mmap.mmap, ...] = ()
+        out.tables.keep_columns(self._columns.values())
+
+    def add(
+        self, name: str, line: int, parent: int, times: Sequence[int | None], share: object, args: dict[str, Any]
+    ) -> int:
+        """Add a function; return its number. `parent` is that of its caller, -1 for none."""
+        tables, columns = self._out.tables, self._columns
+        total, own = times
+        at, length = tables.keep_args(args)
+        values = {"total": _NO_TIME if total is None else total, "own": own or 0, "line": line, "args_at": at}
+        values |= {"parent": parent, "name": tables.string(name), "args_len": length}
+        for key, value in values.items():
+            columns[key].append(value)
+        columns["share"].append(max(-_MOST, min(share, _MOST)) if isinstance(share, int | float) else math.nan)
+        tables.kept_rows(len(columns["line"]))
+        return len(columns["line"]) - 1
+
+    def close(self) -> None:
+        """End adding."""
+        arrays, self._mappings = kept_rows(list(self._columns.values()))
+        self._arrays = dict(zip(_NODE, arrays, strict=True))
+        self._out.tables.keep_columns(())
+
+    def lengths(self) -> tuple[array[int], int]:
+        """Return how long each function is drawn, and the sum of those that no other one has called, ns.
+
+        A function is at least as long as its callees, whose sum may exceed its own rounded time.
+        """
+        lengths = array("q", bytes(8 * len(self._arrays["line"])))  # of the callees, until it is the turn of a row
+        whole = 0
+        for row, total, own, parent in self._rows(-1, "total", "own", "parent"):
+            inner = lengths[row]
+            length = min(max(own + inner if total == _NO_TIME else total, inner, 0), LIMIT_NS + 1)
+            lengths[row] = length
+            if parent < 0:
+                whole += length
+            else:
+                lengths[parent] = min(lengths[parent] + length, LIMIT_NS + 1)
+        return lengths, whole
+
+    def check_shares(self, lengths: array[int], whole: int) -> None:
+        """Report contradictions between shares and lengths."""
+        texts = self._out.tables.strings()
+        for row, share, line, name in self._rows(1, "share", "line", "name"):
+            computed = lengths[row] * _ALL / whole
+            if abs(share - computed) > _FAR:
+                shown = f"{texts[name]:.60}: {share:g} %, its rows have {computed:.3f} %"
+                self._out.problem(ROWS_MISSING, line, shown)
+
+    def draw(self, track: TrackId, lengths: array[int]) -> None:
+        """Draw each function, and inside it those that it called, one after the other from its start on."""
+        tables = self._out.tables
+        category = tables.string("function")
+        free = array("q", bytes(8 * len(lengths)))  # where the next callee starts
+        next_root = 0
+        for row, parent, name, line, *args in self._rows(1, "parent", "name", "line", "args_at", "args_len"):
+            start = next_root if parent < 0 else free[parent]
+            free[row], end = start, start + lengths[row]
+            if parent < 0:
+                next_root = end
+            else:
+                free[parent] = end
+            tables.put_slice(start, lengths[row], track, name, category, (args[0], args[1]), line)
+        self._out.balance.written += len(lengths)
+
+    def _rows(self, step: int, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the number and some columns of each row; from the last one on if the step is -1."""
+        for rows in list(chunks(len(self._arrays["line"])))[::step]:
+            numbers = range(rows.start, rows.stop)[::step]
+            yield from zip(numbers, *(self._arrays[name][rows][::step].tolist() for name in names), strict=True)
+            for mapping in self._mappings:
+                forget(mapping)
 
 
 class _Reader:
@@ -403,39 +490,21 @@ class _Reader:
         out = self._out
         clock = TREE_CLOCK.owned_by(out.info.name)
         out.clocks.set_default(clock)
-        roots = self._nodes(report)
-        for root in roots:
-            _measure(root)
-        if report.has_shares:
-            self._check_shares(report, roots)
-        track = out.tracks.add("Call tree (synthetic)", description=_TREE_HELP)
-        start = 0
-        for root in roots:
-            if start + root.length > LIMIT_NS:
-                raise self._source.malformed("the times sum up to more than 146 years")
-            self._draw(root, track, start)
-            start += root.length
+        tree = self._nodes(report)
+        tree.close()
+        lengths, whole = tree.lengths()
+        if whole > LIMIT_NS:
+            raise self._source.malformed("the times sum up to more than 146 years")
+        if report.has_shares and whole:
+            tree.check_shares(lengths, whole)
+        tree.draw(out.tracks.add("Call tree (synthetic)", description=_TREE_HELP), lengths)
         out.note("sums of a call tree, drawn as nested slices of real lengths; the file does not state when they ran")
 
-    def _check_shares(self, report: Report, roots: list[_Node]) -> None:
-        """Report contradictions between shares and lengths."""
-        total, _ = _time_columns(report)
-        key = f"{report.columns[total or 0]} (%)"
-        whole = sum(root.length for root in roots)
-        waiting = list(roots)
-        while waiting and whole:
-            node = waiting.pop()
-            waiting += node.children
-            share, computed = node.args.get(key), node.length * _ALL / whole
-            if isinstance(share, int | float) and abs(share - computed) > _FAR:
-                self._out.problem(
-                    ROWS_MISSING, node.line, f"{node.name:.60}: {share} %, its rows have {computed:.3f} %"
-                )
-
-    def _nodes(self, report: Report) -> list[_Node]:
+    def _nodes(self, report: Report) -> _Tree:
         total, own = self._times(report)
-        roots: list[_Node] = []
-        path: list[_Node] = []
+        share = f"{report.columns[_time_columns(report)[0] or 0]} (%)" if report.has_shares else ""
+        tree = _Tree(self._out)
+        path: list[int] = []
         for number, indent, fields in self._rows(report):
             try:
                 times = [
@@ -447,22 +516,11 @@ class _Reader:
             if indent > len(path):
                 self._out.problem(BAD_INDENT, number, f"{indent} spaces, expected at most {len(path)}")
                 indent = len(path)
-            node = _Node(fields[0].strip() or "[unknown]", number, times[0], times[1] or 0, self._args(report, fields))
             del path[indent:]
-            (path[-1].children if path else roots).append(node)
-            path.append(node)
-        return roots
-
-    def _draw(self, root: _Node, track: TrackId, start: int) -> None:
-        """Draw a function, and inside it those that it called, one after the other from its start on."""
-        waiting = [(root, start)]
-        while waiting:
-            node, at = waiting.pop()
-            self._out.slice(track, at, node.length, node.name, "function", node.args, node.line)
-            self._out.balance.written += 1
-            for child in node.children:
-                waiting.append((child, at))
-                at += child.length
+            args = self._args(report, fields)
+            name = fields[0].strip() or "[unknown]"
+            path.append(tree.add(name, number, path[-1] if path else -1, times, args.get(share), args))
+        return tree
 
     # -- tables -----------------------------------------------------------------------------------------------------
 
@@ -523,12 +581,3 @@ def _indented(text: str, report: Report) -> tuple[int, list[str]]:
     if surplus > 0 and report.kind != "summary":  # a name with delimiters that nobody quoted
         fields = [report.delimiter.join(fields[: surplus + 1]), *fields[surplus + 1 :]]
     return indent, fields
-
-
-def _measure(root: _Node) -> None:
-    """Set the lengths of all nodes, the innermost first, without recursion: stacks may be deep."""
-    order = [root]
-    for node in order:
-        order.extend(node.children)
-    for node in reversed(order):
-        node.measure()
