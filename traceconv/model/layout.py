@@ -283,26 +283,34 @@ def _in_order(starts: memoryview, ends: memoryview, delayed: list[tuple[int, int
 class _OpenSlices:
     """The open slices of each lane. Finds the first lane on which a slice fits in logarithmic time.
 
-    The tree is an array: the children of node n are 2n and 2n + 1, and the second half are the lanes. A node holds the
-    latest end that a slice may have on any lane below it.
+    Most slices fit on the first lane, which is a stack of its own. The others are in a tree, an array: the children of
+    node n are 2n and 2n + 1, and the second half are the lanes. A node holds the latest end that a slice may have on
+    any lane below it.
     """
 
     def __init__(self) -> None:
+        self._first: list[int] = []
         self._ends: list[list[int]] = [[]]
         self._latest = [_FREE, _FREE]
-        self._closing: list[tuple[int, int]] = []  # a heap of (end, lane) of all open slices
+        self._closing: list[tuple[int, int]] = []  # a heap of (end, lane) of the open slices in the tree
 
     def around(self, ts: int) -> int:
         """Close the slices that end by `ts` (ns); return the end of the innermost slice on the first lane."""
-        closing = self._closing
+        first, closing = self._first, self._closing
+        while first and first[-1] <= ts:
+            first.pop()
         while closing and closing[0][0] <= ts:
             lane = heapq.heappop(closing)[1]
             self._ends[lane].pop()
             self._update(lane)
-        return self._ends[0][-1] if self._ends[0] else _FREE
+        return first[-1] if first else _FREE
 
     def place(self, end: int) -> int:
         """Open a slice on the first lane on which it nests or is disjoint; return the lane."""
+        first = self._first
+        if not first or (end <= first[-1] and len(first) < MAX_DEPTH):
+            first.append(end)
+            return 0
         if self._latest[1] < end:
             self._grow()
         latest, node = self._latest, 1
@@ -314,7 +322,7 @@ class _OpenSlices:
         self._ends[lane].append(end)
         self._update(lane)
         heapq.heappush(self._closing, (end, lane))
-        return lane
+        return lane + 1
 
     def _update(self, lane: int) -> None:
         ends, latest, node = self._ends[lane], self._latest, lane + len(self._ends)
