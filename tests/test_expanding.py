@@ -272,6 +272,17 @@ def test_a_trace_made_of_recordings_that_are_there_is_not_taken(name: str, tmp_p
     assert traceconv.expand([runs]).left_out == {}
 
 
+@pytest.mark.parametrize("name", ["b.pftrace", "b.pftrace.gz"])
+def test_a_trace_with_another_one_appended_is_no_result(name: str, tmp_path: Path) -> None:
+    """The file says of the first one what it was made of; the second one is only in this file."""
+    runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes()})
+    traceconv.merge([runs / "a.json"], runs / name)
+    traceconv.merge([ONEDNN], tmp_path / name)
+    with (runs / name).open("ab") as joined:
+        joined.write((tmp_path / name).read_bytes())
+    assert traceconv.expand([runs]).left_out == {}
+
+
 def kineto(slices: int, **members: object) -> bytes:
     """Return a recording of PyTorch with this many slices, and with more top-level members."""
     recording = json.loads(KINETO.read_bytes())

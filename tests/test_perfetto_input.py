@@ -795,3 +795,23 @@ def test_the_trace_processor_converts_times_the_same(tmp_path: Path, trace_proce
     with trace_processor(tmp_path / "other.pftrace") as processor:
         found = oracle.rows(processor, "select ts from slice")
     assert sorted(row["ts"] for row in found) == instants_at(trace) == [5, 999, 1020, 2000, 2002, 5097]
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_trace_beside_one_of_traceconv_hides_the_inputs_of_both(before: bool, tmp_path: Path) -> None:
+    """Which input events are from is only known if the file holds one trace of traceconv, and nothing else."""
+    case = Case(ROOT / "merge" / "kineto-onednn")
+    own = written(case.merged(case.traces(tmp_path)), "perfetto")
+    packets = Packets()
+    packets.slice(BASE, 10, "other")
+    other = packets.trace.SerializeToString()
+    path = tmp_path / "x.pftrace"
+    path.write_bytes(own)
+    assert read(path).sources[0].stated
+    for data in (own + own, other + own if before else own + other):
+        path.write_bytes(data)
+        found = read(path)
+        assert found.sources[0].stated == ()
+        assert "perfetto.joined" in {entry.code.name for entry in found.sources[0].diagnostics}
+        assert found.clocks[0].name == "CLOCK_REALTIME"
+        assert not [key for key in found.metadata if key.startswith("traceconv.") and key != "traceconv.clock"]

@@ -11,6 +11,12 @@ from traceconv.families.perfetto import _fields as proto
 
 #: The attribute with the inputs of a trace that traceconv wrote.
 SOURCES = "traceconv.sources"
+#: The attribute with its clock, as `ClockDomain.describe` says it.
+CLOCK = "traceconv.clock"
+#: The attribute in its last packet: how many bytes come before.
+SIZE = "traceconv.size"
+#: The packets of such a trace up to SOURCES: the first one, the view, the attributes.
+TO_SOURCES = 3
 
 #: The names of the kinds of packets by their field, for messages.
 PACKET_KINDS = {

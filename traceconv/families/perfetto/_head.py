@@ -1,5 +1,7 @@
 """Write the packets before the events of a Perfetto trace: attributes, the window to show first, and tracks.
 
+The last packet of the trace states how many bytes come before it. So it is known whether another trace was appended.
+
 Times are not on a clock of Perfetto: the UI would show a snapshot of the only clock as a group above all others. The
 attribute `traceconv.clock` states the clock.
 """
@@ -18,19 +20,20 @@ import numpy as np
 
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
-from traceconv.families.perfetto._about import SOURCES, json_attribute
+from traceconv.families.perfetto._about import SIZE, SOURCES, TO_SOURCES, json_attribute
 from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.families.perfetto._inputs import attribute_of
 from traceconv.families.perfetto.view import VIEW, view_of
-from traceconv.io.packets import Readable, read_packets
+from traceconv.io.packets import read_packets
+from traceconv.io.source import Source
 from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
 from traceconv.writers.ids import Identity, groups_above, identities
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.view import window
 
-#: The packets of the head up to the attributes: the first one, the view, the attributes.
-_TO_ATTRIBUTES = 3
 _ROOT_UUID = 0
+#: More bytes than the last packet takes.
+_ENDING = 64
 _LONG_PATH = 1000
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 
@@ -175,9 +178,28 @@ class Head:
         return fields
 
 
-def stated_sources(trace: Readable) -> Any:
-    """Return the attribute with the inputs from the packets before the tracks of a trace; None if it is not there."""
-    return json_attribute(islice(read_packets(trace), _TO_ATTRIBUTES), SOURCES)
+def ending(size: int) -> bytes:
+    """Return the last packet of a trace, after `size` bytes."""
+    return b"".join(_attributes({SIZE: size}))
+
+
+def stated_sources(source: Source) -> Any:
+    """Return the attribute with the inputs from a trace that is there from its first to its last packet; else None.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with source.open() as trace:
+        sources = json_attribute(islice(read_packets(trace), TO_SOURCES), SOURCES)
+    return sources if sources is not None and _is_whole(source) else None
+
+
+def _is_whole(source: Source) -> bool:
+    """Return whether a trace ends with its last packet, so that no other trace was appended."""
+    head = source.head()
+    end = head.tail[-_ENDING:]
+    size = len(head.data) if head.complete else source.size
+    return any(end.endswith(ending(size - length)) for length in range(len(ending(0)), _ENDING))
 
 
 def _start(trace: Trace) -> tuple[int, int]:

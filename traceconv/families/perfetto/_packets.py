@@ -23,7 +23,16 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     varint,
 )
-from traceconv.families.perfetto._about import ABOUT, PACKET_KINDS, attributes_of, system_of
+from traceconv.families.perfetto._about import (
+    ABOUT,
+    CLOCK,
+    PACKET_KINDS,
+    SIZE,
+    SOURCES,
+    TO_SOURCES,
+    attributes_of,
+    system_of,
+)
 from traceconv.families.perfetto._clocks import TRACE_TIME, Clocks
 from traceconv.families.perfetto._event import Event, place_of
 from traceconv.families.perfetto._inflate import Inflated
@@ -105,6 +114,7 @@ class PacketReader:
     Attributes:
         rows, clocks, tracks: the events, clocks and tracks read so far.
         metadata: metadata of the recording.
+        clocks_stated: the clocks that the traces of traceconv in the file state.
     """
 
     def __init__(self, out: Builder, unpacked: Unpacked) -> None:
@@ -120,12 +130,22 @@ class PacketReader:
         self._series: dict[tuple[int, int], int] = {}
         self._typed: Counter[int] = Counter()
         self._touched: list[Sequence] = []  # by the current packet
+        # The packets with the inputs and the end of traces of traceconv.
+        self._sources_at: list[int] = []
+        self.clocks_stated: set[Any] = set()
+        self._end_at = 0
         module = kernel.module("packets")
         self._plain = (
             PlainPackets(module, self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
             if module is not None
             else None
         )
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether the file has a trace of traceconv and another one, before or after it."""
+        at = self._sources_at
+        return bool(at) and (len(at) > 1 or at[0] > TO_SOURCES or 0 < self._end_at < self._number)
 
     def read(self, stream: Any) -> None:
         """Read all packets of a plain stream."""
@@ -250,7 +270,13 @@ class PacketReader:
             sequence.thread = self.tracks.legacy_thread(fields[_THREAD], machine)
             sequence.time_ns = Message(fields[_THREAD]).signed(6) * 1000
         elif _ATTRIBUTES in fields:
-            self.metadata.update(attributes_of(Message(fields[_ATTRIBUTES])))
+            attributes = attributes_of(Message(fields[_ATTRIBUTES]))
+            if SOURCES in attributes:
+                self._sources_at.append(self._number)
+                self.clocks_stated.add(attributes.get(CLOCK))
+            if SIZE in attributes:
+                self._end_at = self._number
+            self.metadata.update(attributes)
         elif _SYSTEM in fields:
             self.metadata.update(system_of(Message(fields[_SYSTEM])))
         elif _UUID in fields:

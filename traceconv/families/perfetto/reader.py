@@ -26,7 +26,7 @@ import msgspec
 
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.index import FORMATS
-from traceconv.families.perfetto._about import PACKET_KINDS, SOURCES
+from traceconv.families.perfetto._about import CLOCK, PACKET_KINDS, SIZE, SOURCES
 from traceconv.families.perfetto._arranged import BETWEEN
 from traceconv.families.perfetto._inputs import INPUTS, restore, stated_groups, stated_inputs
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
@@ -37,7 +37,7 @@ from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import lost
+from traceconv.model.diagnostics import ProblemKind, declare, lost
 from traceconv.model.marks import ANY_TOOL_MARKS, NO_MARKS, DeviceMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS
 
@@ -46,15 +46,23 @@ BAD_SHIFT = lost(
     "the file says that its times were moved, but not by how many ns: they were not moved back",
 )
 
+JOINED = declare(
+    "perfetto.joined",
+    ProblemKind.NOTED,
+    "a trace of traceconv and another trace are in one file: which input their events are from is not known",
+)
+
 #: Wire types of the fields of a packet that are not messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
 _NUMBERS |= {98: VARINT, 88: VARINT}
 #: Fields that distinguish packets from other messages with the same start.
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
-#: The attributes that traceconv writes as JSON.
+#: The starts of the names of the attributes that traceconv writes; those that it writes as JSON.
+_OWN = ("traceconv.", "alignment", "inputs")
 _OWN_JSON = (SOURCES, "alignment", "inputs", "traceconv.time_shift_ns", INPUTS)
-_SHIFT, _CLOCK = "traceconv.time_shift_ns", "traceconv.clock"
+_SHIFT = "traceconv.time_shift_ns"
+_SEVERAL_CLOCKS = "clocks of several traces (unknown clock)"
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 
 
@@ -119,19 +127,23 @@ class Perfetto:
                 where="byte 0",
             )
         info = {key: _fact(key, value) for key, value in reader.metadata.items()}
+        if reader.is_joined:
+            out.problem(JOINED, SOURCES)
+            clock = reader.clocks_stated.pop() if len(reader.clocks_stated) == 1 else _SEVERAL_CLOCKS
+            info = {key: value for key, value in info.items() if not key.startswith(_OWN)} | {CLOCK: clock}
         stated = stated_inputs(info.get(SOURCES), info.get(INPUTS), info.get("alignment"))
         if stated:
             reader.tracks.leave_out(stated_groups(info.get(INPUTS)))
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
         self._set_clock(reader, info, out)
-        out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS)})
+        out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS, SIZE)})
         out.info.marks = _own_marks([one.format for one in stated])
         if out.info.marks.is_output:
             out.info.stated = stated
             restore(info.get(INPUTS), out, reader.tracks.built)
 
     def _set_clock(self, reader: PacketReader, info: dict[str, Any], out: Builder) -> None:
-        domain = _own_domain(info.get(_CLOCK)) or reader.clocks.domain
+        domain = _own_domain(info.get(CLOCK)) or reader.clocks.domain
         machine = info.get("machine_name")
         if isinstance(machine, str) and domain.zero in SINCE_BOOT:
             domain = replace(domain, machine=machine)

@@ -28,7 +28,7 @@ from traceconv import kernel
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto._annotations import Annotations, Interner, Interning, Limits
-from traceconv.families.perfetto._head import Head, stated_sources
+from traceconv.families.perfetto._head import Head, ending, stated_sources
 from traceconv.families.perfetto._samples import SamplePackets, bounded_weights
 from traceconv.io.source import Source
 from traceconv.model.ordering import occurring
@@ -68,20 +68,18 @@ class PerfettoProto:
 
     @staticmethod
     def stated_sources(source: Source) -> Any:
-        """Return the inputs that the head of a file states. Raises InputError."""
-        with source.open() as stream:
-            return stated_sources(stream)
+        """Return the inputs that a file states; None if another trace was appended. Raises InputError."""
+        return stated_sources(source)
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
         with compressed(sink, self.compress) as out:
             writing = _Writing(as_shown(trace))
-            for packet in writing.head.packets():
-                out.write(packet)
-            for block in file_order(trace):
-                for packets in writing.block(block):
-                    out.write(packets)
-                trace.forget()
+            size = 0
+            for packets in writing.packets():
+                out.write(packets)
+                size += len(packets)
+            out.write(ending(size))
         return writing.counts()
 
 
@@ -135,6 +133,13 @@ class _Writing:
         )
 
     # -- the events -------------------------------------------------------------------------------------------
+
+    def packets(self) -> Iterator[bytes | memoryview]:
+        """Yield all packets but the last one."""
+        yield from self.head.packets()
+        for block in file_order(self._trace):
+            yield from self.block(block)
+            self._trace.forget()
 
     def block(self, order: FileOrder) -> Iterator[bytes | memoryview]:
         """Yield the packets of a block of events, after the packets that they rely on."""
