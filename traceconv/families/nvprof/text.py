@@ -27,6 +27,7 @@ from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines
 from traceconv.families.nvprof import _lines as lines
 from traceconv.families.nvprof._lines import Header
+from traceconv.families.nvprof._text_launches import Pairs, Row, TextLaunches
 from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks, others_within
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
@@ -34,7 +35,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
-from traceconv.model.trace import ClockId, Layer, SliceId, TrackId
+from traceconv.model.trace import Layer, TrackId
 
 OTHER_LINE = skipped(
     "nvprof-text.other_line",
@@ -102,15 +103,6 @@ def _cut_rows(header: Header) -> bytes:
     return rb'\d{1,9}(?:\.\d{1,9})?(?:,[^,\n\r\x1b"=]{0,99}+){0,%d}+\r?\n' % (len(header.columns) - 2)
 
 
-class _Launch(msgspec.Struct):
-    """A call or the kernel that it launched, by correlation id."""
-
-    row: SliceId
-    ts: int
-    clock: ClockId
-    at: int
-
-
 class _Reader:
     """Reads one text into a builder."""
 
@@ -119,8 +111,7 @@ class _Reader:
         self._table = Table()
         self._tracks = TextTracks(out)
         self._ends: dict[TrackId, int] = {}
-        self._calls: dict[tuple[int | None, int], _Launch] = {}
-        self._work: list[tuple[tuple[int | None, int], _Launch]] = []
+        self._launches = TextLaunches(out)
         self._step = 1
         self._dur_step = _NO_STEP
         self._rows = 0
@@ -297,12 +288,7 @@ class _Reader:
         kept = self._out.slice(track, ts, dur[0], name, category, args, number)
         correlation = args.get("correlation_id")
         if isinstance(correlation, int):
-            launch = _Launch(kept, ts, clock, number)
-            key = (table.pid, correlation)
-            if on_device:
-                self._work.append((key, launch))
-            else:
-                self._calls[key] = launch
+            self._launches.add(table.pid, correlation, Row(kept, ts, clock, number), on_device)
 
     def _shape(self, header: Header, cells: list[str]) -> Shape:
         """Return the shape of the cells other than times and name, mostly a cached one."""
@@ -402,8 +388,7 @@ class _Reader:
 
     def _finish(self) -> None:
         self._lines.tell_others(OTHER_LINE, "lines of the program")
-        self._draw_launches()
-        self._relate_clocks()
+        self._relate_clocks(self._launches.draw())
         commands = {str(pid) if pid is not None else "": command for pid, command in self._tracks.commands.items()}
         self._out.metadata["nvprof_text"] = {"commands": commands, "tables": self._tables[:50]}
         if not self._timed:
@@ -419,18 +404,12 @@ class _Reader:
         if not self._rows:
             self._out.note("no table has a row: the program used no GPU, or was stopped before nvprof printed")
 
-    def _draw_launches(self) -> None:
-        for key, work in self._work:
-            call = self._calls.get(key)
-            if call is not None:
-                self._out.flow(call.row, work.row, _cupti.LAUNCH_FLOW, _cupti.LAUNCH_FLOW, work.at)
-
-    def _relate_clocks(self) -> None:
+    def _relate_clocks(self, launches: Pairs) -> None:
         """Relate each clock to the first one: by common launches, else as if they were one."""
         clocks = self._tracks.clocks
         known = list(clocks)
         for clock in known[1:]:
-            pair = self._closest_launch(clock, known[0])
+            pair = launches.closest(clock, known[0])
             if pair is not None:
                 method = "no kernel starts before its launch"
             else:
@@ -443,21 +422,6 @@ class _Reader:
             self._out.clocks.snapshot(
                 ClockSnapshot(domains[0], pair[0], domains[1], pair[1], None, method, provenance=Provenance.ASSUMED)
             )
-
-    def _closest_launch(self, clock: ClockId, other: ClockId) -> tuple[int, int] | None:
-        """Return the launch with the least time to its kernel, if one table has the calls and the other the kernels.
-
-        The result is its time on each of the two clocks, if the time to its kernel were 0.
-        """
-        pairs = [(self._calls[key].clock, self._calls[key].ts, work) for key, work in self._work if key in self._calls]
-        if any(call == clock and work.clock == other for call, _, work in pairs):
-            return max(((ts, work.ts) for call, ts, work in pairs if call == clock and work.clock == other), key=_lead)
-        found = [(work.ts, ts) for call, ts, work in pairs if call == other and work.clock == clock]
-        return min(found, key=_lead) if found else None
-
-
-def _lead(pair: tuple[int, int]) -> int:
-    return pair[0] - pair[1]
 
 
 def _category(name: str, on_device: bool) -> str:
