@@ -42,12 +42,12 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     is_protobuf = bool(re.match(FIELD_1, source.head().data))
     with source.open() as plain:
         report = _check_stream(cast(BinaryIO, plain), is_protobuf, source.unpacked)
-    found = Diagnostics()
+    diagnostics = Diagnostics()
     if source.damage:
-        found.add(DAMAGED, f"{source.display}: {source.damage}")
+        diagnostics.add(DAMAGED, f"{source.display}: {source.damage}")
     if source.recoded:
-        found.add(UTF16, source.display)
-    return extend_report(report, found)
+        diagnostics.add(UTF16, source.display)
+    return extend_report(report, diagnostics)
 
 
 def _check_stream(file: BinaryIO, is_protobuf: bool, unpacked: Unpacked) -> CheckReport:

@@ -76,9 +76,9 @@ class Events:
         for part in range(_PARTS, 0, -1):
             end = at + size * part // _PARTS
             begin = max(at, end - _TAIL_BYTES)
-            found = [match.start(1) for match in _BETWEEN_OBJECTS.finditer(self._text, begin, end)]
-            found = found or [match.start(1) for match in _COMMA.finditer(self._text, begin, end)]
-            yield from found[: -1 - _MOST_CUTS : -1]
+            cuts = [match.start(1) for match in _BETWEEN_OBJECTS.finditer(self._text, begin, end)]
+            cuts = cuts or [match.start(1) for match in _COMMA.finditer(self._text, begin, end)]
+            yield from cuts[: -1 - _MOST_CUTS : -1]
 
     def _decode(self, begin: int, end: int) -> list[msgspec.Raw]:
         if begin == self._begin and bytes(self._text[end : end + 1]) == b"]":
@@ -113,19 +113,19 @@ def is_list(text: memoryview) -> bool:
 
 def _first_place(text: memoryview) -> int:
     """Return the end of the white space at the start of a text."""
-    found = _SPACE.match(text)
-    return found.end() if found else 0
+    match = _SPACE.match(text)
+    return match.end() if match else 0
 
 
 def byte_of(error: Exception) -> int | None:
     """Return the position in an error of the decoder."""
-    found = _BYTE_IN_MESSAGE.search(str(error))
-    return int(found[1]) if found else None
+    match = _BYTE_IN_MESSAGE.search(str(error))
+    return int(match[1]) if match else None
 
 
 def _shifted(error: msgspec.DecodeError, by: int) -> msgspec.DecodeError:
     """Return the error for a chunk of the text, with its position in the whole text."""
-    return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda found: f"(byte {int(found[1]) + by})", str(error)))
+    return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda match: f"(byte {int(match[1]) + by})", str(error)))
 
 
 def _without_space(text: memoryview, end: int) -> int:

@@ -165,12 +165,12 @@ class Decoder:
 
     def _inner(self, message: str, data: bytes, depth: int) -> Fields:
         """Decode a message that is not cached, and cache it if it is short."""
-        found = self.decode(message, data, None, depth)
+        decoded = self.decode(message, data, None, depth)
         if len(data) <= _KEPT_BYTES and not self.unknown:
             if len(self._kept) == _KEPT:
                 self._kept.clear()
-            self._kept[message, data] = found
-        return found
+            self._kept[message, data] = decoded
+        return decoded
 
     def _unpacked(self, data: bytes, field: _Field) -> list[int]:
         if field.packed != VARINT:

@@ -168,18 +168,18 @@ _MANY = 1 << 14  # the events of a batch, which are short then
 
 def check_chrome_json(data: bytes | bytearray) -> CheckReport:
     """Check the text of a Chrome JSON trace."""
-    found = Diagnostics()
-    events = load(data, found)
+    diagnostics = Diagnostics()
+    events = load(data, diagnostics)
     if events is None:
-        return make_report("chrome-json", found, {"events": 0}, is_trace=False)
-    checker = _Checker(found)
+        return make_report("chrome-json", diagnostics, {"events": 0}, is_trace=False)
+    checker = _Checker(diagnostics)
     count = 0
     for batch in events.batches():
         checker.events(count + 1, batch)
         count += len(batch)
     if not count:
-        found.add(EMPTY_LIST if is_list(memoryview(data)) else NO_EVENTS)
-    return make_report("chrome-json", found, checker.finish())
+        diagnostics.add(EMPTY_LIST if is_list(memoryview(data)) else NO_EVENTS)
+    return make_report("chrome-json", diagnostics, checker.finish())
 
 
 class _Checker:
@@ -241,10 +241,10 @@ class _Checker:
         elif text in self._short:
             before = {entry.code: entry.count for entry in self._diagnostics}
             self._event(position, raw, size)
-            found = {entry.code: entry.count - before.get(entry.code, 0) for entry in self._diagnostics}
-            if all(self._diagnostics.is_full(code) for code, count in found.items() if count):
+            counts = {entry.code: entry.count - before.get(entry.code, 0) for entry in self._diagnostics}
+            if all(self._diagnostics.is_full(code) for code, count in counts.items() if count):
                 self._again[text] = 0
-                self._short[text] = found
+                self._short[text] = counts
         elif not self._event(position, raw, size) and len(self._short) < _MOST_SHORT:
             self._short[text] = {}
 

@@ -111,11 +111,11 @@ class _Sequence:
 
 def check_pftrace(file: BinaryIO, unpacked: Unpacked) -> CheckReport:
     """Check a Perfetto trace, given as a plain stream; `unpacked` counts the bytes of compressed packets."""
-    found = Diagnostics()
-    checker = _Checker(found, unpacked)
-    for data in _packets(file, found, checker.empty):
+    diagnostics = Diagnostics()
+    checker = _Checker(diagnostics, unpacked)
+    for data in _packets(file, diagnostics, checker.empty):
         checker.packet(data)
-    return make_report("pftrace", found, checker.finish())
+    return make_report("pftrace", diagnostics, checker.finish())
 
 
 def _packets(file: Readable, diagnostics: Diagnostics, empty: Callable[[int], None]) -> Iterator[bytes]:

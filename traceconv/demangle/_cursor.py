@@ -69,11 +69,11 @@ class Cursor:
 
     def match(self, pattern: str) -> str:
         """Return the match of a required pattern."""
-        found = re.compile(pattern).match(self.text, self.at)
-        if found is None:
+        match_here = re.compile(pattern).match(self.text, self.at)
+        if match_here is None:
             raise Unknown
-        self.at = found.end()
-        return found[0]
+        self.at = match_here.end()
+        return match_here[0]
 
     def index(self) -> int:
         """Return a number: _ is 0, 0_ is 1, and so on."""
@@ -83,8 +83,8 @@ class Cursor:
     def source_name(self) -> str:
         """Return an identifier that follows its length."""
         size = int(self.match(r"\d{1,5}"))
-        found = self.peek(size)
-        if len(found) < size or not size:
+        name = self.peek(size)
+        if len(name) < size or not size:
             raise Unknown
         self.at += size
-        return "(anonymous namespace)" if found.startswith("_GLOBAL__N_") else found
+        return "(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name

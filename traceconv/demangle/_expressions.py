@@ -27,13 +27,13 @@ class Expressions:
         self._text.need("L")
         if self._text.take("_Z", "Z"):
             args, self._grammar.args = self._grammar.args, []
-            found, is_template, _ = self._grammar.name(of_function=True)
+            name, is_template, _ = self._grammar.name(of_function=True)
             if self._text.peek() != "E":  # a function: its name is enough
                 _ = self._grammar.type() if is_template else None
                 self._grammar.parameters()
             self._grammar.args = args
             self._text.need("E")
-            return found
+            return name
         kind = str(self._grammar.type())
         if kind == "decltype(nullptr)":
             self._text.match("0?E")
@@ -87,8 +87,8 @@ class Expressions:
     def _bracketed(self) -> str:
         """Return an operand, in parentheses unless it is a plain parameter."""
         is_plain = self._text.peek(2) == "fp"
-        found = self.expression()
-        return found if is_plain else f"({found})"
+        expression = self.expression()
+        return expression if is_plain else f"({expression})"
 
     def _call(self) -> str:
         function = self.expression()

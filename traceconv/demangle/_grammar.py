@@ -37,11 +37,11 @@ class Grammar:
 
     def whole(self, *, parameters: bool) -> str:
         """Return the text of the whole name, of a function with its parameters or without."""
-        found = self._encoding(with_result=parameters, with_parameters=parameters)
+        name = self._encoding(with_result=parameters, with_parameters=parameters)
         rest = self._text.rest()
         if rest and not rest.startswith("."):
             raise Unknown
-        return f"{found} [clone {rest}]" if rest else found
+        return f"{name} [clone {rest}]" if rest else name
 
     def _keep(self, inner: Type, at: int = -1) -> Type:
         if len(inner.before) + len(inner.after) > MAX_LENGTH:
@@ -65,10 +65,10 @@ class Grammar:
 
     def parameters(self) -> str:
         """Return the types up to the end of the function."""
-        found: list[str] = []
+        types: list[str] = []
         while self._text.peek() not in ("", "E", ".") and not re.match("[RO]E", self._text.peek(2)):
-            found += flat(self._type_or_pack())
-        return "" if found == ["void"] else ", ".join(found)
+            types += flat(self._type_or_pack())
+        return "" if types == ["void"] else ", ".join(types)
 
     # -- names ----------------------------------------------------------------------------------------------------
 
@@ -79,46 +79,46 @@ class Grammar:
         if self._text.take("Z"):
             return self._local(of_function)
         if self._text.peek() == "S" and self._text.peek(2) != "St":
-            found = str(self._substitution())
+            name = str(self._substitution())
         else:
-            found = "std::" if self._text.take("St") else ""
+            name = "std::" if self._text.take("St") else ""
             self._text.take("L")
-            found += self.unqualified("")
+            name += self.unqualified("")
             if self._text.peek() == "I":
-                self._keep(Type(found))
+                self._keep(Type(name))
         if self._text.peek() != "I":
-            return found, False, ""
-        return _before_args(found) + self.template_args(of_function), True, ""
+            return name, False, ""
+        return _before_args(name) + self.template_args(of_function), True, ""
 
     def _nested(self, of_function: bool) -> tuple[str, bool, str]:
         """Return a name in namespaces and classes."""
         qualifiers = self._text.match("r?V?K?")
         ending = "".join(word for letter, word in (("K", " const"), ("V", " volatile")) if letter in qualifiers)
         ending += {"R": " &", "O": " &&", "": ""}[self._text.take("R", "O")]
-        found, is_template, is_known, returns = "", False, False, True
+        name, is_template, is_known, returns = "", False, False, True
         while not self._text.take("E"):
             is_template, is_known = False, True
             if self._text.take("St"):
-                found, is_known = "std", False
+                name, is_known = "std", False
             elif self._text.peek() == "S":
-                found, is_known = str(self._substitution()), False
+                name, is_known = str(self._substitution()), False
             elif self._text.peek() == "I":
-                found = _before_args(found) + self.template_args(of_function)
+                name = _before_args(name) + self.template_args(of_function)
                 is_template = True
             elif self._text.peek() == "T" or self._text.peek(2) in ("Dt", "DT"):
-                found = str(self.type(keep=False))
+                name = str(self.type(keep=False))
             elif self._text.take("M"):
                 continue
             else:
                 self._text.take("L")
                 returns = self._text.peek() not in ("C", "D") and self._text.peek(2) != "cv"
-                found = f"{found}::{self.unqualified(found)}" if found else self.unqualified("")
+                name = f"{name}::{self.unqualified(name)}" if name else self.unqualified("")
             if is_known:
-                self._keep(Type(found))
+                self._keep(Type(name))
         if is_known:
             # the whole name is a type, which the reader of types keeps, or a function, which is never kept
             self._known.pop()
-        return found, is_template and returns, ending
+        return name, is_template and returns, ending
 
     def _local(self, of_function: bool) -> tuple[str, bool, str]:
         """Return the name of something inside a function."""
@@ -140,29 +140,29 @@ class Grammar:
         """Return one component of a name; `scope` is the text before it."""
         letter = self._text.peek()
         if letter.isdigit():
-            found = self._text.source_name()
+            name = self._text.source_name()
         elif letter == "C" or (letter == "D" and self._text.peek(2)[1:] in "01245"):
             self._text.match(r"CI?[1-5]|D[0-5]")
-            found = ("~" if letter == "D" else "") + _last_component(scope)
+            name = ("~" if letter == "D" else "") + _last_component(scope)
         elif self._text.take("Ut"):
-            found = f"{{unnamed type#{self._text.index() + 1}}}"
+            name = f"{{unnamed type#{self._text.index() + 1}}}"
         elif self._text.take("Ul"):
             self._lambdas += 1
             parameters = self.parameters()
             self._lambdas -= 1
             self._text.need("E")
-            found = f"{{lambda({parameters})#{self._text.index() + 1}}}"
+            name = f"{{lambda({parameters})#{self._text.index() + 1}}}"
         elif self._text.take("cv"):
-            found = f"operator {self.type()}"
+            name = f"operator {self.type()}"
         elif self._text.take("li"):
-            found = f'operator"" {self._text.source_name()}'
+            name = f'operator"" {self._text.source_name()}'
         else:
-            found = f"operator{OPERATORS[self._text.match('[a-z][a-zA-Z]')]}" if self._text.peek(2) in OPERATORS else ""
-        while found and self._text.take("B"):
-            found += f"[abi:{self._text.source_name()}]"
-        if not found:
+            name = f"operator{OPERATORS[self._text.match('[a-z][a-zA-Z]')]}" if self._text.peek(2) in OPERATORS else ""
+        while name and self._text.take("B"):
+            name += f"[abi:{self._text.source_name()}]"
+        if not name:
             raise Unknown
-        return found
+        return name
 
     # -- types ------------------------------------------------------------------------------------------------------
 
@@ -173,10 +173,10 @@ class Grammar:
         """Return one type; with `keep`, later parts of the name may refer to it."""
         start, uses = self._text.at, self._uses
         self._budget -= 1
-        found, is_new = self._new_type()
+        type_name, is_new = self._new_type()
         if start == self._text.at or self._budget < 0:
             raise Unknown
-        return self._keep(found, start if self._uses > uses else -1) if is_new and keep else found
+        return self._keep(type_name, start if self._uses > uses else -1) if is_new and keep else type_name
 
     def _new_type(self) -> tuple[Type, bool]:
         """Return a type, and whether it can be referred to later."""
@@ -237,17 +237,17 @@ class Grammar:
         return inner.declared(f"{of_class}::*") if inner.wraps else inner.declared(f" {of_class}::*")
 
     def _parameter_type(self) -> tuple[Type, bool]:
-        found = self.template_parameter()
+        parameter = self.template_parameter()
         if self._text.peek() == "I":
-            self._keep(found)
-            return Type(f"{found}{self.template_args(False)}"), True
-        return found, True
+            self._keep(parameter)
+            return Type(f"{parameter}{self.template_args(False)}"), True
+        return parameter, True
 
     def _substituted(self) -> tuple[Type, bool]:
-        found = self._substitution()
+        name = self._substitution()
         if self._text.peek() == "I":
-            return Type(f"{found}{self.template_args(False)}"), True
-        return found, False
+            return Type(f"{name}{self.template_args(False)}"), True
+        return name, False
 
     def _builtin(self) -> tuple[Type, bool]:
         if self._text.take("u"):
@@ -257,8 +257,8 @@ class Grammar:
             self._text.need("E")
             return Type(f"decltype ({inner})"), True
         if self._text.take("Do"):
-            found = self._function()
-            return Type(found.before, f"{found.after} noexcept", True), True
+            function = self._function()
+            return Type(function.before, f"{function.after} noexcept", True), True
         if self._text.take("Dv"):
             size = self._text.match(r"\d+")
             self._text.need("_")
@@ -274,15 +274,15 @@ class Grammar:
         if self._text.peek() in STANDARD and self._text.peek():
             return Type(STANDARD[self._text.take(*STANDARD)])
         digits = self._text.match("[0-9A-Z]{0,4}_")[:-1]
-        found, at = self._known[int(digits, 36) + 1 if digits else 0]
+        name, at = self._known[int(digits, 36) + 1 if digits else 0]
         if at < 0:
-            return found
+            return name
         here, known = self._text.at, len(self._known)
         self._text.at = at
-        found = self.type()
+        name = self.type()
         self._text.at = here
         del self._known[known:]
-        return found
+        return name
 
     # -- templates --------------------------------------------------------------------------------------------------
 
@@ -303,10 +303,10 @@ class Grammar:
         if self._text.peek() == "L":
             return Type(self._expressions.literal())
         if self._text.take("X"):
-            found: Arg
-            found = self._expansion(self._expressions.value) if self._text.take("sp") else self._expressions.value()
+            arg: Arg
+            arg = self._expansion(self._expressions.value) if self._text.take("sp") else self._expressions.value()
             self._text.need("E")
-            return found
+            return arg
         if self._text.take("J"):
             pack: list[Arg] = []
             while not self._text.take("E"):
@@ -322,25 +322,25 @@ class Grammar:
             return Type(f"auto:{index + 1}")
         if index >= len(self.args):
             raise Unknown
-        found = self.args[index]
-        if isinstance(found, Type):
-            return found
+        arg = self.args[index]
+        if isinstance(arg, Type):
+            return arg
         if self._pack is None:
-            return Type(", ".join(flat(found)))
-        self._pack_size = len(found)
-        if self._pack >= len(found):
+            return Type(", ".join(flat(arg)))
+        self._pack_size = len(arg)
+        if self._pack >= len(arg):
             return Type("")
-        (one,) = found[self._pack : self._pack + 1]
+        (one,) = arg[self._pack : self._pack + 1]
         return one if isinstance(one, Type) else Type(", ".join(flat(one)))
 
     def _expansion(self, read: Callable[[], Type]) -> Arg:
         """Return the expansion of a pattern: once for each element of its pack."""
         outer, start, known = (self._pack, self._pack_size), self._text.at, None
-        found: list[Arg] = []
+        args: list[Arg] = []
         number = 0
         while True:
             self._text.at, self._pack, self._pack_size = start, number, None
-            found.append(read())
+            args.append(read())
             if known is None:
                 known = len(self._known)
             del self._known[known:]
@@ -348,9 +348,9 @@ class Grammar:
             if self._pack_size is None or number >= self._pack_size:
                 break
         if self._pack_size == 0:
-            found = []
+            args = []
         self._pack, self._pack_size = outer
-        return found
+        return args
 
 
 def _collapsed(inner: Type, mark: str) -> Type:

@@ -124,13 +124,13 @@ def _texts_of_writers(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[
     marks = re.compile(b"^" + mark.pattern, re.MULTILINE)
     for chunk in whole.chunks():
         begin = 0
-        for found in marks.finditer(chunk):
-            if found.start() > begin:
-                text = chunk[begin : found.start()]
+        for match in marks.finditer(chunk):
+            if match.start() > begin:
+                text = chunk[begin : match.start()]
                 count = text.count(b"\n")
                 yield number, count, writer, text
                 number += count
-            writer, begin = found[1], found.end()
+            writer, begin = match[1], match.end()
         text = chunk[begin:]
         if text:
             count = text.count(b"\n") + (not text.endswith(b"\n"))
@@ -163,8 +163,8 @@ class Stream(Source):
     @property
     def rank(self) -> int | None:
         """The rank of the writer; None if the prefix states none."""
-        found = _RANK.fullmatch(self._writer or b"")
-        return int(found[1] or found[2]) if found else None
+        match = _RANK.fullmatch(self._writer or b"")
+        return int(match[1] or match[2]) if match else None
 
     @property
     def whole(self) -> Source:
@@ -221,8 +221,8 @@ def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Strea
     if len(lines) < _LEAST_LINES or b"\0" in source.head().data[:4096]:
         return []
     for mark in marks:
-        found = [mark.match(line) for line in lines]
-        if sum(one is not None for one in found) >= _LEAST_SHARE * len(lines):
+        matches = [mark.match(line) for line in lines]
+        if sum(one is not None for one in matches) >= _LEAST_SHARE * len(lines):
             names = _names(source, mark, _SURE_NAMES if marks is _WRITERS else _SURE_NUMBERS)
             if names is None:
                 return [Stream(source, mark, None)]

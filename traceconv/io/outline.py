@@ -86,7 +86,7 @@ def _elements(text: str, at: int) -> tuple[list[Any], int]:
 
     Unreadable elements are skipped.
     """
-    found: list[Any] = []
+    elements: list[Any] = []
     tries = _TRIES
     while tries and (at := _skip(text, at)) < len(text) and text[at] != "]":
         value, end = _value(text, at)
@@ -94,14 +94,14 @@ def _elements(text: str, at: int) -> tuple[list[Any], int]:
             end = _next_same(text, at)
             tries -= 1
         else:
-            found.append(value)
+            elements.append(value)
         at = end
-    return found, at + 1
+    return elements, at + 1
 
 
 def _next_object(text: str, at: int) -> int:
-    found = _FIRST_KEY.search(text, at)
-    return found.start() if found else len(text)
+    key = _FIRST_KEY.search(text, at)
+    return key.start() if key else len(text)
 
 
 def _next_same(text: str, at: int) -> int:

@@ -48,10 +48,10 @@ class PacketBuffer:
 
     def pass_over_empty(self) -> int:
         """Skip the empty packets that come next, each as costly as a full one otherwise; return their number."""
-        found = _EMPTY.match(self.data, self.at)
-        assert found is not None  # it also matches no empty packet
-        self.at = found.end()
-        return len(found[0]) // 2
+        match = _EMPTY.match(self.data, self.at)
+        assert match is not None  # it also matches no empty packet
+        self.at = match.end()
+        return len(match[0]) // 2
 
     def frame(self) -> tuple[int, int] | Damage | None:
         """Return start and end of the next packet in `data`, refilled as needed; else the damage; None at the end."""

@@ -20,8 +20,8 @@ def digests(sources: Sequence[Source]) -> list[bytes]:
     """
     heads = [source.head().data for source in sources] if len(sources) > 1 else []
     counts = Counter(heads)
-    found = [_digest(source) if counts[head] > 1 else b"" for head, source in zip(heads, sources, strict=False)]
-    return found or [b""] * len(sources)
+    digests = [_digest(source) if counts[head] > 1 else b"" for head, source in zip(heads, sources, strict=False)]
+    return digests or [b""] * len(sources)
 
 
 def _digest(source: Source) -> bytes:

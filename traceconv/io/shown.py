@@ -26,7 +26,7 @@ def quantity(count: int, plural: str) -> str:
     """Return a count with its noun: "2 log entries", "1 log entry", "1 line kept as metadata"."""
     if count != 1 or " and " in plural:
         return f"{count} {plural}"
-    return f"1 {_PLURAL.sub(lambda found: _SINGULAR[found[0]], plural, count=1)}"
+    return f"1 {_PLURAL.sub(lambda match: _SINGULAR[match[0]], plural, count=1)}"
 
 
 def lines(text: str) -> str:
@@ -62,35 +62,35 @@ def told_apart(texts: Sequence[str], shown: Sequence[str]) -> list[str]:
         texts: the whole texts, as the names of kernels with a long common start.
         shown: the same texts, shortened.
     """
-    found = dict(zip(texts, shown, strict=True))
-    width = {text: len(cut) for text, cut in found.items()}
-    places = {text: set[int]() for equal in _equal(found) for text in equal if found[text] != text}
+    shown_as = dict(zip(texts, shown, strict=True))
+    width = {text: len(cut) for text, cut in shown_as.items()}
+    places = {text: set[int]() for equal in _equal(shown_as) for text in equal if shown_as[text] != text}
     for _ in range(_MOST_PLACES):
-        for ordered in _equal(found):
+        for ordered in _equal(shown_as):
             common = [0, *(_common(*pair) for pair in pairwise(ordered)), 0]
             for at, text in enumerate(ordered):
                 if text in places:
                     places[text].add(max(common[at : at + 2]))
-                    found[text] = _excerpt(text, sorted(places[text]), width[text])
-    taken = set(found.values())
-    for ordered in _equal(found):
+                    shown_as[text] = _excerpt(text, sorted(places[text]), width[text])
+    taken = set(shown_as.values())
+    for ordered in _equal(shown_as):
         numbers = counting(2)
         for text in sorted(ordered, key=places.__contains__)[1:]:
             for suffix in map("…{}".format, numbers):
-                numbered = f"{found[text][: width[text] - len(suffix)]}{suffix}"
+                numbered = f"{shown_as[text][: width[text] - len(suffix)]}{suffix}"
                 if len(suffix) > width[text]:
                     break
                 if numbered not in taken:
-                    found[text] = numbered
+                    shown_as[text] = numbered
                     taken.add(numbered)
                     break
-    return [found[text] for text in texts]
+    return [shown_as[text] for text in texts]
 
 
-def _equal(found: Mapping[str, str]) -> list[list[str]]:
+def _equal(shown_as: Mapping[str, str]) -> list[list[str]]:
     """Return the texts that are shown as equal, in groups of at least two, in order."""
     by_shown: dict[str, list[str]] = {}
-    for text, cut in found.items():
+    for text, cut in shown_as.items():
         by_shown.setdefault(cut, []).append(text)
     return [sorted(texts) for texts in by_shown.values() if len(texts) > 1]
 

@@ -265,8 +265,8 @@ class Source:
             folder = Path(tempfile.mkdtemp(prefix="traceconv-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         if path is None:
-            found = sqlite.DatabaseFile(folder / "input.sqlite", self.display)
-            with self.open() as stream, failures(), found.path.open("wb") as file:
+            opened = sqlite.DatabaseFile(folder / "input.sqlite", self.display)
+            with self.open() as stream, failures(), opened.path.open("wb") as file:
                 shutil.copyfileobj(stream, file)
         else:
             other_names = " and ".join(other.name for other in others)
@@ -275,9 +275,9 @@ class Source:
                 "nothing was changed"
             )
             copy = sqlite_recovery.completed(path, others, self.display, folder)
-            found = sqlite.DatabaseFile(copy, self.display, (note,))
-        self._database = found
-        return found
+            opened = sqlite.DatabaseFile(copy, self.display, (note,))
+        self._database = opened
+        return opened
 
     def _tail(self) -> bytes:
         """Return the last bytes, up to HEAD_BYTES; b"" if they cannot be read."""

@@ -186,24 +186,24 @@ class Database:
         self, table: str, columns: Sequence[str], rest: str, order: Sequence[str]
     ) -> Iterator[list[Row]]:
         wanted = ", ".join((*columns, *order))
-        found: list[Row] = []
+        rows: list[Row] = []
         with contextlib.suppress(InputError):
             for batch in self._up_to_damage(
                 f"SELECT {wanted} FROM {quoted(table)} NOT INDEXED {rest}", _SORTED_AT_ONCE
             ):
-                found += batch
+                rows += batch
         for place, column in reversed(list(enumerate(order, len(columns)))):
-            found.sort(key=partial(_sort_key, place), reverse=column.endswith(" DESC"))
-        if found:
-            yield [row[: len(columns)] for row in found]
+            rows.sort(key=partial(_sort_key, place), reverse=column.endswith(" DESC"))
+        if rows:
+            yield [row[: len(columns)] for row in rows]
 
     def _last_row(self, table: str) -> int:
         """Return the last row number of a table, which is about its number of rows; 0 if it is not known."""
         if (row_id := self.row_id(table)) == "NULL":
             return 0
         with contextlib.suppress(InputError):
-            for (found,) in self.rows(f"SELECT max({row_id}) FROM {quoted(table)}"):
-                return found if isinstance(found, int) and 0 < found < _MOST_ROWS else 0
+            for (largest,) in self.rows(f"SELECT max({row_id}) FROM {quoted(table)}"):
+                return largest if isinstance(largest, int) and 0 < largest < _MOST_ROWS else 0
         return 0
 
     def rows(self, sql: str, *parameters: Any) -> Iterator[tuple[Any, ...]]:

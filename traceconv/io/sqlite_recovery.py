@@ -41,8 +41,8 @@ def beside(path: Path) -> list[Path]:
     """
     log, journal = (path.with_name(path.name + ending) for ending in (LOG, JOURNAL))
     with contextlib.suppress(OSError):
-        found = [log] if log.is_file() and log.stat().st_size else []
-        return found + ([journal] if journal.is_file() and _is_hot(journal) else [])
+        logs = [log] if log.is_file() and log.stat().st_size else []
+        return logs + ([journal] if journal.is_file() and _is_hot(journal) else [])
     return []
 
 
@@ -101,12 +101,12 @@ def _complete(copy: Path) -> str:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             (pages,) = connection.execute("PRAGMA page_count").fetchone()
             (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return str(error)
     if pages * page_bytes != copy.stat().st_size:  # each commit, and the first page, state the number of pages
         return f"it makes {copy.stat().st_size} bytes of a database of {pages} pages"
-    return "" if found == "ok" else " ".join(str(found).split())
+    return "" if verdict == "ok" else " ".join(str(verdict).split())
 
 
 def _wrong_journal(journal: Path) -> str:

@@ -51,19 +51,19 @@ class Identity:
 
 def identities(trace: Trace) -> list[Identity]:
     """Return the identity of each track."""
-    found: list[Identity] = []
+    identities_of: list[Identity] = []
     for index, track in enumerate(trace.tracks):
-        found.append(Identity(_process_of(trace, found, index), name=track.name))
+        identities_of.append(Identity(_process_of(trace, identities_of, index), name=track.name))
     numbers = _Numbers(trace.tracks)
-    _number_processes(trace, found, numbers)
-    _number_threads(trace, found, numbers)
-    _mark_natives(trace, found)
-    for track, identity in zip(trace.tracks, found, strict=True):
+    _number_processes(trace, identities_of, numbers)
+    _number_threads(trace, identities_of, numbers)
+    _mark_natives(trace, identities_of)
+    for track, identity in zip(trace.tracks, identities_of, strict=True):
         main = track.lane_of
-        beside = main != NO_TRACK and not found[main].native
+        beside = main != NO_TRACK and not identities_of[main].native
         identity.parent = int(trace.tracks[main].parent if beside else track.parent)
-    _place(trace, found)
-    return found
+    _place(trace, identities_of)
+    return identities_of
 
 
 def _process_of(trace: Trace, identities: list[Identity], index: int) -> int:

@@ -19,8 +19,8 @@ def recording_metadata(trace: Trace) -> dict[str, Any]:
 
 
 def _described(source: SourceInfo) -> dict[str, Any]:
-    found = {"name": source.name, "format": source.format, "notes": source.notes}
-    return found | ({"fingerprint": source.fingerprint} if source.fingerprint else {})
+    described = {"name": source.name, "format": source.format, "notes": source.notes}
+    return described | ({"fingerprint": source.fingerprint} if source.fingerprint else {})
 
 
 def names_of_sources(sources: Any) -> dict[str, str]:
@@ -30,8 +30,8 @@ def names_of_sources(sources: Any) -> dict[str, str]:
     """
     if not isinstance(sources, list):
         return {}
-    found = [(str(one.get("fingerprint", "")), str(one.get("name", ""))) for one in sources if isinstance(one, dict)]
-    return dict(found) if len(found) == len(sources) and all(key for key, _ in found) else {}
+    names = [(str(one.get("fingerprint", "")), str(one.get("name", ""))) for one in sources if isinstance(one, dict)]
+    return dict(names) if len(names) == len(sources) and all(key for key, _ in names) else {}
 
 
 def is_output(metadata: Mapping[str, Any]) -> bool:

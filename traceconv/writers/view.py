@@ -43,14 +43,14 @@ def _spans(trace: Trace) -> Iterator[Span]:
     of_work = [("slices",), ("samples", "logs")] if len(trace.sources) > 1 else [("slices", "samples", "logs")]
     asides = _asides(trace)
     for tables in (*of_work, TIMED):
-        found: dict[int, Span] = {}
+        spans: dict[int, Span] = {}
         for track, (start, end) in trace.extents(tables).items():
             source = trace.tracks[track].source
             if source in waiting and (track not in asides or tables is TIMED):
-                before = found.get(source, (start, end))
-                found[source] = min(start, before[0]), max(end, before[1])
-        waiting -= found.keys()
-        yield from (span for span in found.values() if span[0] < span[1])
+                before = spans.get(source, (start, end))
+                spans[source] = min(start, before[0]), max(end, before[1])
+        waiting -= spans.keys()
+        yield from (span for span in spans.values() if span[0] < span[1])
 
 
 def _asides(trace: Trace) -> set[int]:

@@ -44,8 +44,8 @@ class Times:
 
     def many(self, raws: list[Raw]) -> Sequence[int] | I64:
         """Return the ns of several times. Raises ValueError if one of them is not a time."""
-        found = _microseconds(raws) if self._exponent == US else None
-        return [self.one(bytes(raw)) for raw in raws] if found is None else found
+        times = _microseconds(raws) if self._exponent == US else None
+        return [self.one(bytes(raw)) for raw in raws] if times is None else times
 
 
 def _microseconds(raws: Sequence[Raw]) -> I64 | None:

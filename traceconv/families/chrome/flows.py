@@ -285,8 +285,8 @@ class _Resolution:
         self.row[steps[to_next]] = np.append(rows, _NO_SLICE)[following[to_next]]
         inside = steps[~begins_here & ~to_next]
         if len(inside):
-            found = _innermost(starts, ends, self.ts[inside])
-            self.row[inside] = np.where(found >= 0, rows[found], _NO_SLICE)
+            innermost = _innermost(starts, ends, self.ts[inside])
+            self.row[inside] = np.where(innermost >= 0, rows[innermost], _NO_SLICE)
 
     def _note_several(self, steps: Order, rows: Order, starts: I64) -> None:
         """Note steps at whose time several slices of a track begin, and these slices, the outermost first."""
@@ -317,9 +317,9 @@ class _Resolution:
         number = np.empty(len(order), np.int64)
         number[order] = np.append(0, np.cumsum(differs))
         known, first = np.unique(number[: len(there)], return_index=True)
-        found = np.minimum(np.searchsorted(known, number[len(there) :]), len(known) - 1)
-        has_one = (known[found] == number[len(there) :]) & (wanted > 0)
-        return np.where(has_one, there[first[found]], rows)
+        positions = np.minimum(np.searchsorted(known, number[len(there) :]), len(known) - 1)
+        has_one = (known[positions] == number[len(there) :]) & (wanted > 0)
+        return np.where(has_one, there[first[positions]], rows)
 
     def _ids(self, rows: I64) -> I64:
         """Return the ids that slices share with their call or work, 0 without one."""
@@ -404,9 +404,9 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
     """
     nesting = kernel.module("nesting")
     if nesting is not None:
-        found = np.empty(len(points), np.int64)
-        nesting.innermost(starts, ends, points, found)
-        return found
+        innermost = np.empty(len(points), np.int64)
+        nesting.innermost(starts, ends, points, innermost)
+        return innermost
     begins, stops = starts.tolist(), ends.tolist()
     around: list[int] = []
     open_slices: list[int] = []

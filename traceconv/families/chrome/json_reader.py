@@ -458,19 +458,19 @@ class ChromeReader:
         """Skip to the next possible start of an event; the skipped text counts as one event, or as its values."""
         where = self._buffer.where()
         self._buffer.peek(_SHOWN)
-        found = _EVENT_START.search(self._buffer.data, self._buffer.pos + 1)
-        end = found.start() if found else len(self._buffer.data)
+        match = _EVENT_START.search(self._buffer.data, self._buffer.pos + 1)
+        end = match.start() if match else len(self._buffer.data)
         shown = self._buffer.data[self._buffer.pos : min(end, self._buffer.pos + _SHOWN)].decode("utf-8", "replace")
-        count = _count_values(self._buffer.data[self._buffer.pos : end]) if found else 1
+        count = _count_values(self._buffer.data[self._buffer.pos : end]) if match else 1
         self._out.balance.read += count
         self._out.skip(GARBLED, f"{where}: {reason}, found {shown!r}", count=count)
-        while found is None:
+        while match is None:
             self._buffer.pos = max(self._buffer.pos + 1, len(self._buffer.data) - AHEAD)
             if not self._buffer.fill():
                 self._buffer.pos = len(self._buffer.data)
                 return
-            found = _EVENT_START.search(self._buffer.data, self._buffer.pos)
-        self._buffer.pos = found.start()
+            match = _EVENT_START.search(self._buffer.data, self._buffer.pos)
+        self._buffer.pos = match.start()
 
 
 def _count_values(text: bytes) -> int:

@@ -141,11 +141,11 @@ def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counte
     chunks: list[bytes] = [b'"']
     start = pos = pos + 1
     while True:
-        found = _QUOTE_OR_BACKSLASH.search(data, pos)
-        if found is None:
+        match = _QUOTE_OR_BACKSLASH.search(data, pos)
+        if match is None:
             raise Incomplete
-        pos = found.start()
-        if found[0] == b"\\":
+        pos = match.start()
+        if match[0] == b"\\":
             escape = _ESCAPE.match(data, pos)
             if escape is None:
                 chunks += (data[start:pos], b"\\\\")

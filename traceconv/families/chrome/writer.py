@@ -420,8 +420,8 @@ def _finite_or_text(number: str) -> float | str:
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    if found == b"\\\\":
-        return found
-    units = bytes.fromhex(found.decode().replace("\\u", "")).decode("utf-16-be", "replace")
+    text = match[0]
+    if text == b"\\\\":
+        return text
+    units = bytes.fromhex(text.decode().replace("\\u", "")).decode("utf-16-be", "replace")
     return _KEPT_ESCAPES.sub(lambda kept: f"\\u{ord(kept[0]):04x}", units).encode()

@@ -185,9 +185,9 @@ class IdleLines:
                 break
             counts[run.lastindex // 2] += data.count(b"\n", at, run.end())
             at = run.end()
-        for count, found in zip(self._kinds.values(), counts, strict=True):
-            if found:
-                count(found)
+        for count, passed in zip(self._kinds.values(), counts, strict=True):
+            if passed:
+                count(passed)
         return at, sum(counts)
 
     def _last_line(self) -> bytes:

@@ -207,6 +207,6 @@ class Launches:
             order = np.argsort(keys, kind="stable")
             keys, calls = keys[order], calls[order]
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        found = (keys[at] == wanted) & (work_ids > 0) if len(keys) else np.zeros(len(wanted), bool)
-        missing = int(np.count_nonzero((work_ids > 0) & ~found))
-        return calls[at[found]], work[found], work_ids[found], missing
+        is_pair = (keys[at] == wanted) & (work_ids > 0) if len(keys) else np.zeros(len(wanted), bool)
+        missing = int(np.count_nonzero((work_ids > 0) & ~is_pair))
+        return calls[at[is_pair]], work[is_pair], work_ids[is_pair], missing

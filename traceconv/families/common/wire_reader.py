@@ -43,9 +43,9 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
     Raises:
         BadWire: the data is invalid.
     """
-    found: list[tuple[int, Value]] = []
-    scan(data, found)
-    return found
+    fields_read: list[tuple[int, Value]] = []
+    scan(data, fields_read)
+    return fields_read
 
 
 def scan(data: bytes, fields: list[tuple[int, Value]]) -> None:
@@ -139,12 +139,12 @@ def whole_part(data: bytes, path: tuple[int, ...]) -> bytes:
 
 def to_varint(number: int) -> bytes:
     """Return a number that is not negative, as a varint."""
-    found = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def signed(value: Value) -> int:
@@ -224,20 +224,20 @@ class Message:
 
     def uints(self, number: int) -> list[int]:
         """Return a repeated integer, packed or not."""
-        found: list[int] = []
+        numbers: list[int] = []
         for value in self.all(number):
-            found += [value] if isinstance(value, int) else unpacked(value)
-        return found
+            numbers += [value] if isinstance(value, int) else unpacked(value)
+        return numbers
 
 
 def unpacked(data: bytes) -> list[int]:
     """Return the varints of a packed field."""
-    found = []
+    numbers = []
     at = 0
     try:
         while at < len(data):
             value, at = varint(data, at)
-            found.append(value)
+            numbers.append(value)
     except IndexError:
         raise BadWire("a number longer than its field") from None
-    return found
+    return numbers

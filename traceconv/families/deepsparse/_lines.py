@@ -78,8 +78,8 @@ def records(line: bytes) -> tuple[bytes, list[Record]]:
     if not prefixes:
         return line, []
     ends = [prefix.start() for prefix in prefixes[1:]] + [len(line)]
-    found = [_record(prefix, line[prefix.end() : end]) for prefix, end in zip(prefixes, ends, strict=True)]
-    return line[: prefixes[0].start()], found
+    records_read = [_record(prefix, line[prefix.end() : end]) for prefix, end in zip(prefixes, ends, strict=True)]
+    return line[: prefixes[0].start()], records_read
 
 
 def _record(prefix: re.Match[bytes], text: bytes) -> Record:

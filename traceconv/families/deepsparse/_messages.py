@@ -41,12 +41,12 @@ class Engine(msgspec.Struct):
 
     def describe(self) -> dict[str, Any]:
         """Return the members for metadata."""
-        found = dict(self.info, compute_func_calls=self.calls, compute_func_total_ns=self.total_ns)
+        args = dict(self.info, compute_func_calls=self.calls, compute_func_total_ns=self.total_ns)
         if self.percents:
-            found["supported_percent"] = [number_in(percent) for percent in self.percents]
+            args["supported_percent"] = [number_in(percent) for percent in self.percents]
         if self.unsupported:
-            found["unsupported"] = self.unsupported
-        return found
+            args["unsupported"] = self.unsupported
+        return args
 
 
 class Messages:

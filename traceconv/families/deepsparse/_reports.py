@@ -88,8 +88,8 @@ def _decode(source: Source) -> Any:
             where=f"line {error.lineno}",
         ) from None
     except (ValueError, ArithmeticError, RecursionError):
-        found = "a number or a nesting beyond all limits, expected a report"
-        raise source.malformed(found, hint=_REPORTS_HINT) from None
+        fault = "a number or a nesting beyond all limits, expected a report"
+        raise source.malformed(fault, hint=_REPORTS_HINT) from None
 
 
 def _read_analysis(report: dict[str, Any], out: Builder) -> None:
@@ -330,17 +330,17 @@ def milliseconds(value: Any) -> int | None:
 
 def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str, Any]:
     """Return the args with numbers that JSON can hold; count and drop invalid ones."""
-    found = {}
+    members = {}
     for key, value in args.items():
         if type(value) in (str, int):  # almost all of them
-            found[key] = value
+            members[key] = value
             continue
         plain = _finite(value, out, row) if isinstance(value, dict) else _plain(value)
         if isinstance(value, Decimal) and plain is None:
             out.problem(NO_NUMBER, row, key)
         else:
-            found[key] = plain
-    return found
+            members[key] = plain
+    return members
 
 
 def _plain(value: Any) -> Any:

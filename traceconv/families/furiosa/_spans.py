@@ -219,10 +219,10 @@ class Spans:
         self._report(SAME_ID, repeated)
         at = np.minimum(np.searchsorted(known, parent), len(known) - 1)
         wanted = trace * len(known) + at
-        found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        is_there = (parent != NO_PARENT) & (known[at] == parent) & (keys[found] == wanted)
+        positions = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        is_there = (parent != NO_PARENT) & (known[at] == parent) & (keys[positions] == wanted)
         self._report(LOST_PARENT, np.flatnonzero((parent != NO_PARENT) & ~is_there))
-        return np.where(is_there & (first[found] != np.arange(len(trace))), first[found], -1)
+        return np.where(is_there & (first[positions] != np.arange(len(trace))), first[positions], -1)
 
     def _report(self, code: Code, spans: npt.NDArray[np.intp]) -> None:
         for number in spans.tolist():

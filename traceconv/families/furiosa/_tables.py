@@ -296,14 +296,14 @@ class TextTables:
     # -- boxes ------------------------------------------------------------------------------------------------
 
     def _box_line(self, number: int, prefix: str, line: str) -> bool:
-        found = self._open.find(prefix + line)
-        table = found[1] if found is not None and prefix in (found[0], "") else None
+        heading = self._open.find(prefix + line)
+        table = heading[1] if heading is not None and prefix in (heading[0], "") else None
         if line[0] == "┌":
             return self._begin(prefix, _Box(self.count + 1))
         if not isinstance(table, _Box):
             return False
-        if found is not None and line[0] == "└":
-            self._open.close(found[0])
+        if heading is not None and line[0] == "└":
+            self._open.close(heading[0])
             self._close(table)
         if line[0] == "╞" and not table.columns:
             table.columns = box_columns(table.heading)
@@ -356,8 +356,8 @@ class TextTables:
         rest = line[len(prefix) :]
         names = list(_NAME.finditer(rest))
         columns = [known_column(name[0]) for name in names]
-        found = self._open.find(line)
-        before = found[1] if found is not None else None
+        heading_of = self._open.find(line)
+        before = heading_of[1] if heading_of is not None else None
         if isinstance(before, _Pandas) and before.more and not before.in_block:
             before.place, before.in_block = 0, True
             before.columns += columns

@@ -302,17 +302,17 @@ class _Log:
                 self._out.note("the profiler printed that its data frame was empty: nothing was recorded")
             self._out.balance.merged["headings of tables"] += 1
             return True
-        found = _SUMMARY.search(line) if " : " in line or "latency" in line.lower() else None
-        if found is None or found.end() != len(line):
+        match = _SUMMARY.search(line) if " : " in line or "latency" in line.lower() else None
+        if match is None or match.end() != len(line):
             return False
-        key = _summary_key(found["what"])
+        key = _summary_key(match["what"])
         if key in self._summary:
             self._end_summary()
         if self._summary:
             self._out.balance.merged["lines of a summary"] += 1
         else:
             self._summary_at = number
-        value = number_of(found["value"])
+        value = number_of(match["value"])
         self._summary[key] = self._rows.signed(value, number) if isinstance(value, int) else value
         return True
 

@@ -150,9 +150,9 @@ def read_fields(text: str, fields: Fields) -> str:
     known: frozenset[str] = frozenset()
     position = 0
     while match := _any_field(known).match(text, position):
-        found = {name.partition("_")[0]: value for name, value in match.groupdict().items() if value is not None}
-        fields.take(found)
-        known = known.union(found)
+        groups = {name.partition("_")[0]: value for name, value in match.groupdict().items() if value is not None}
+        fields.take(groups)
+        known = known.union(groups)
         position = match.end()
     leading = _LEADING.match(text, position)
     return text[leading.end() if leading else position :]
@@ -160,7 +160,7 @@ def read_fields(text: str, fields: Fields) -> str:
 
 def durations(text: str) -> tuple[list[Duration], list[str]]:
     """Return the durations in a text, and the texts of ambiguous or invalid numbers."""
-    found: list[Duration] = []
+    durations_read: list[Duration] = []
     unclear: list[str] = []
     start = 0
     matches = list(_DURATION.finditer(text))
@@ -175,12 +175,12 @@ def durations(text: str) -> tuple[list[Duration], list[str]]:
             if following is None or behind.rstrip().endswith((",", ";")):  # else it is the name of the next one
                 name, start = behind.strip(_NAME_ENDS), match.end() + len(behind)
         try:
-            found.append(
+            durations_read.append(
                 Duration(name or match["word"], sum(_amount_ns(one) for one in _AMOUNTS.finditer(match["amounts"])))
             )
         except ValueError:
             unclear.append(match[0])
-    return found, unclear
+    return durations_read, unclear
 
 
 def _amount_ns(match: re.Match[str]) -> int:

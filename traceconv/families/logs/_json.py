@@ -121,8 +121,8 @@ def _readings(key: str, value: Any, named: bool) -> list[TimeField]:
     A number that does not count from 1970 is one only if the user named the field.
     """
     if isinstance(value, str) and not re.fullmatch(r"\d+(\.\d+)?", value):
-        found = [form for form in _TEXT_FORMS if form.pattern.match(value.encode())]
-        return [TimeField(key, form.kind, form) for form in found]
+        forms = [form for form in _TEXT_FORMS if form.pattern.match(value.encode())]
+        return [TimeField(key, form.kind, form) for form in forms]
     suffix = _SUFFIX.search(key)
     exponent = _EXPONENTS[suffix[1]] if suffix else None
     fields = [TimeField(key, Kind.UNIX, exponent=exponent)]
@@ -164,11 +164,11 @@ def read_record(record: dict[str, Any], time_key: str) -> tuple[Fields, str, lis
 
 
 def _durations(record: dict[str, Any], text: str) -> list[Duration]:
-    found = []
+    durations_read = []
     for key, value in record.items():
         match = _DURATION_KEY.search(key)
         if isinstance(value, str) and _DURATION_TEXT_KEY.search(key):
-            found += [Duration(text or key, one.ns) for one in durations(f"took {value}")[0]]
+            durations_read += [Duration(text or key, one.ns) for one in durations(f"took {value}")[0]]
         if match is None or isinstance(value, bool) or not isinstance(value, int | Decimal):
             continue
         try:
@@ -176,8 +176,8 @@ def _durations(record: dict[str, Any], text: str) -> list[Duration]:
         except ValueError:
             continue
         if ns >= 0:
-            found.append(Duration(text or key, ns))
-    return found or durations(text)[0]
+            durations_read.append(Duration(text or key, ns))
+    return durations_read or durations(text)[0]
 
 
 def _plain(value: Any) -> Any:

@@ -275,10 +275,10 @@ class _TextReader:
         return _OPENING.sub("", read_fields(_OPENING.sub("", text), fields)).strip()
 
     def _durations(self, text: str, number: int) -> list[Duration]:
-        found, unclear = durations(text)
+        stated, unclear = durations(text)
         for one in unclear:
             self._out.problem(AMBIGUOUS_DURATION if "," in one else BAD_DURATION, number, repr(one[:60]))
-        return found
+        return stated
 
 
 def _text(data: bytes) -> str:
@@ -313,8 +313,8 @@ class _JsonReader:
         except ValueError:
             self._writer.more([_text(line)], [number])
             return True
-        fields, text, found = timed_json.read_record(record, self._where.key)
-        self._writer.entry(ts, fields, text, number, found)
+        fields, text, stated = timed_json.read_record(record, self._where.key)
+        self._writer.entry(ts, fields, text, number, stated)
         return True
 
 
@@ -508,11 +508,11 @@ class TimedLog:
         if self.date and not _is_day(self.date):
             raise UsageError(f"option date of timed-log is a day such as 2018-10-26, not {self.date!r}")
         if self.date and kind not in (Kind.TIME_OF_DAY, Kind.YEARLESS):
-            found = f"option date does not fit: the times are {kind.value}"
-            raise source.malformed(found, hint="it is for times without a date")
+            misfit = f"option date does not fit: the times are {kind.value}"
+            raise source.malformed(misfit, hint="it is for times without a date")
         if self.clockid and kind is not Kind.SINCE_START:
-            found = f"option clockid does not fit: the times are {kind.value}"
-            raise source.malformed(found, hint="it is for times since an unknown start")
+            misfit = f"option clockid does not fit: the times are {kind.value}"
+            raise source.malformed(misfit, hint="it is for times since an unknown start")
         if kind is Kind.UNIX:
             refuse_zone(self.name, self.utc_offset, source.name, "its times state their zone, or count from 1970")
         if self.utc_offset and kind is Kind.TIME_OF_DAY and not self.date:
@@ -521,11 +521,11 @@ class TimedLog:
                 hint=f"--date {shlex.quote(source.name)}=2018-10-26; or use --offset FILE=TIME",
             )
         if self.utc_offset and kind is Kind.SINCE_START:
-            found = f"a time zone (--tz) does not fit: the times are {kind.value}"
-            raise source.malformed(found, hint="it is for local times; --offset FILE=TIME places any file")
+            misfit = f"a time zone (--tz) does not fit: the times are {kind.value}"
+            raise source.malformed(misfit, hint="it is for local times; --offset FILE=TIME places any file")
         if self.utc_offset and kind is Kind.YEARLESS and year is None:
-            found = "the time zone needs the year, too, which the times do not state"
-            raise source.malformed(found, hint=f"--date {shlex.quote(source.name)}=2024-01-31, the day of the first")
+            misfit = "the time zone needs the year, too, which the times do not state"
+            raise source.malformed(misfit, hint=f"--date {shlex.quote(source.name)}=2024-01-31, the day of the first")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
         """Add a note on the options that relate the times to those of other files."""
@@ -578,13 +578,13 @@ def _step_ns(form: Form, sample: list[bytes]) -> int:
 
 def _stated_year(sample: list[bytes]) -> int | None:
     """Return the year in the header that glog writes."""
-    match = next((found for line in sample[:20] if (found := _YEAR.match(line))), None)
+    match = next((match_of_line for line in sample[:20] if (match_of_line := _YEAR.match(line))), None)
     return int(match[1]) if match else None
 
 
 def _stated_host(sample: list[bytes]) -> str:
     """Return the machine in the header that glog writes."""
-    match = next((found for line in sample[:20] if (found := _HOST.match(line))), None)
+    match = next((match_of_line for line in sample[:20] if (match_of_line := _HOST.match(line))), None)
     return match[1].decode("utf-8", "replace") if match else ""
 
 

@@ -103,8 +103,8 @@ class Row(msgspec.Struct):
         elif self.kind == "memory":
             values = {"min_use_kB": low, "max_use_kB": high, "half_range_kB": average}
         else:
-            found = {"total": total, "min": low, "max": high, "half_range": average}
-            values = {key: None if value is None else _counted(value) for key, value in found.items()}
+            args = {"total": total, "min": low, "max": high, "half_range": average}
+            values = {key: None if value is None else _counted(value) for key, value in args.items()}
         return {"count": self.count, **{key: value for key, value in values.items() if value is not None}}
 
 
@@ -236,10 +236,10 @@ class _Reader:
             self._dumps += 1
             self._tables.open(line[: begin.start()], _Text(self._dumps))
             return self._merged("headings of tables")
-        found = self._tables.find(line)
-        if found is None:
+        heading = self._tables.find(line)
+        if heading is None:
             return self._other(_OTHERS)
-        return self._table_line(number, found[2], found[1], found[0] == "" and len(self._tables.all()) == 1)
+        return self._table_line(number, heading[2], heading[1], heading[0] == "" and len(self._tables.all()) == 1)
 
     def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table."""

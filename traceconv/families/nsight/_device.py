@@ -214,21 +214,21 @@ class Memory:
         """Read the table, if it is there; return its name."""
         table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
         columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
-        found: list[tuple[int, int, Row]] = []
+        ranges: list[tuple[int, int, Row]] = []
         for first, rows in self._export.portions(table, columns):
             self._out.balance.read += len(rows)
             for number, row in enumerate(rows, first):
                 if type(row[0]) is not int or type(row[4]) is not int:
                     self._out.skip(NO_TIME, f"{table} row {number}", f"start {row[0]!r:.40}, bytes {row[4]!r:.40}")
                 else:
-                    found.append((row[0], number, row[1:]))
-        found.sort(key=lambda one: one[:2])
-        words = {row[-1]: str(self._export.enum("memoryOperationType", row[-1])).lower() for _, _, row in found}
+                    ranges.append((row[0], number, row[1:]))
+        ranges.sort(key=lambda one: one[:2])
+        words = {row[-1]: str(self._export.enum("memoryOperationType", row[-1])).lower() for _, _, row in ranges}
         frees = {number for number, word in words.items() if word.startswith(("dealloc", "free"))}
-        if _freed_first(found, frees):
+        if _freed_first(ranges, frees):
             self._out.problem(SWAPPED, table)
             frees = words.keys() - frees
-        self._sum_up(table, found, frees)
+        self._sum_up(table, ranges, frees)
         return {table}
 
     def _sum_up(self, table: str, rows: list[tuple[int, int, Row]], frees: set[Any]) -> None:

@@ -71,13 +71,13 @@ class Export(Tables):
 
     def text(self, number: Any) -> str:
         """Return the string of an id; "" for none."""
-        found = self.strings.get(number)
-        if found is None:
+        known = self.strings.get(number)
+        if known is None:
             if not number:  # NULL, and 0 in exports from before 2021
                 return ""
             self._out.problem(UNKNOWN_STRING, f"StringIds {number}")
-            found = self.strings[number] = f"[string {number}]"
-        return found
+            known = self.strings[number] = f"[string {number}]"
+        return known
 
     def enum(self, column: str, value: Any) -> Any:
         """Return the name of a number in a column, from the export, else from the known names.
@@ -110,12 +110,12 @@ class Export(Tables):
         return self._stacks[stacks].get(number, [])
 
     def _read_stacks(self, table: str) -> dict[Any, list[str]]:
-        found: dict[Any, list[tuple[Any, Any, Any]]] = {}
+        stacks: dict[Any, list[tuple[Any, Any, Any]]] = {}
         for number, depth, symbol, module in self.rows(table, ("id", "stackDepth", "symbol", "module")):
-            found.setdefault(number, []).append((depth if isinstance(depth, int) else 0, symbol, module))
+            stacks.setdefault(number, []).append((depth if isinstance(depth, int) else 0, symbol, module))
         frames: dict[tuple[Any, Any], str] = {}
         result: dict[Any, list[str]] = {}
-        for number, stack in found.items():
+        for number, stack in stacks.items():
             stack.sort(key=lambda frame: frame[0])
             result[number] = [
                 frames.setdefault((symbol, module), self._frame(symbol, module)) for _, symbol, module in stack
@@ -166,7 +166,7 @@ class Tracks:
     def __init__(self, export: Export, out: Builder) -> None:
         self._export = export
         self._out = out
-        self._found: dict[tuple[Any, ...], TrackId] = {}
+        self._known_tracks: dict[tuple[Any, ...], TrackId] = {}
         self._pids: dict[int, Any] = {}
         self._process_names: dict[int, str] = {}
         self.thread_names: dict[int, tuple[Any, str]] = {}
@@ -240,19 +240,19 @@ class Tracks:
 
     def only_process(self) -> int | None:
         """Return the only process of an export, since old tables of devices state none; None if there are several."""
-        known = {key[1] for key in self._found if key[0] == "process"} | set(self._process_names)
+        known = {key[1] for key in self._known_tracks if key[0] == "process"} | set(self._process_names)
         return known.pop() if len(known) == 1 else None
 
     def process(self, number: int) -> TrackId:
         """Return the process of a global id."""
         number = schema.process_of(number)
-        track = self._found.get(("process", number))
+        track = self._known_tracks.get(("process", number))
         if track is None:
             pid = self._pids.get(number)
             pid = pid if isinstance(pid, int) else schema.pid_of(number)
             track = self._out.tracks.process(self._process_names.get(number, ""), pid=pid)
             self._out.tracks[track].labels = tuple(dict.fromkeys(self._labels.get(number, ())))
-            self._found["process", number] = track
+            self._known_tracks["process", number] = track
         return track
 
     def thread(self, number: Any) -> TrackId:
@@ -261,19 +261,21 @@ class Tracks:
             return self.group("events without a thread")
         if not schema.tid_of(number):
             return self.group("events without a thread", number)
-        track = self._found.get(("thread", number))
+        track = self._known_tracks.get(("thread", number))
         if track is None:
             name = self.thread_names.get(number, (0, ""))[1]
             track = self._out.tracks.thread(self.process(number), schema.tid_of(number), name)
-            self._found["thread", number] = track
+            self._known_tracks["thread", number] = track
         return track
 
     def group(self, title: str, number: Any = None, *, description: str = "") -> TrackId:
         """Return a track of the machine, or of the process of a global id; 0 is not a process."""
         parent = self.process(number) if isinstance(number, int) and schema.pid_of(number) else NO_TRACK
-        track = self._found.get(("group", parent, title))
+        track = self._known_tracks.get(("group", parent, title))
         if track is None:
-            track = self._found["group", parent, title] = self._out.tracks.add(title, parent, description=description)
+            track = self._known_tracks["group", parent, title] = self._out.tracks.add(
+                title, parent, description=description
+            )
         return track
 
     def metrics_of(self, number: Any) -> TrackId:
@@ -288,12 +290,12 @@ class Tracks:
         """Return a device as a process sees it."""
         parent = self.process(process) if isinstance(process, int) else NO_TRACK
         key = ("device", parent, device)
-        if key not in self._found:
+        if key not in self._known_tracks:
             pid = self._pid(process)
             name = self._devices_of.get((pid, device)) or self._device_names.get(device, "")
-            self._found[key] = track = self._out.tracks.add(f"GPU {_shown(device)} {name}".strip(), parent)
+            self._known_tracks[key] = track = self._out.tracks.add(f"GPU {_shown(device)} {name}".strip(), parent)
             self._rank(track, device)
-        return self._found[key]
+        return self._known_tracks[key]
 
     def context(self, process: Any, device: Any, context: Any, green: Any = None) -> TrackId:
         """Return a context on a device.
@@ -302,40 +304,40 @@ class Tracks:
         """
         number = green or context
         key = ("context", self.device(process, device), number)
-        if key not in self._found:
+        if key not in self._known_tracks:
             words = self._contexts.get((self._pid(process), number), [])
             title = f"Context {_shown(number)}" + (f" ({', '.join(words)})" if words else "")
-            self._found[key] = track = self._out.tracks.add(title, self.device(process, device))
+            self._known_tracks[key] = track = self._out.tracks.add(title, self.device(process, device))
             self._rank(track, number)
-        return self._found[key]
+        return self._known_tracks[key]
 
     def stream(self, process: Any, device: Any, context: Any, green: Any, stream: Any) -> TrackId:
         """Return a stream of a context."""
         parent = self.context(process, device, context, green)
         key = ("stream", parent, stream)
-        if key not in self._found:
+        if key not in self._known_tracks:
             pid = self._pid(process)
             keys = (pid, context, stream), (pid, green, stream)
             name = next((self._stream_names[one] for one in keys if one in self._stream_names), "")
             words = [name] * bool(name) + next((self._streams[one] for one in keys if one in self._streams), [])
             title = f"Stream {_shown(stream)}" + (f" ({name})" if name else "")
-            self._found[key] = track = self._out.tracks.add(title, parent, description=", ".join(words))
+            self._known_tracks[key] = track = self._out.tracks.add(title, parent, description=", ".join(words))
             self._rank(track, stream)
-        return self._found[key]
+        return self._known_tracks[key]
 
     def part_of(self, parent: TrackId, title: str, *, description: str = "") -> TrackId:
         """Return a track below another one."""
         key = ("part", parent, title)
-        if key not in self._found:
-            self._found[key] = self._out.tracks.add(title, parent, description=description)
-        return self._found[key]
+        if key not in self._known_tracks:
+            self._known_tracks[key] = self._out.tracks.add(title, parent, description=description)
+        return self._known_tracks[key]
 
     def counter(self, parent: TrackId, title: str, unit: str, *, description: str = "") -> TrackId:
         """Return a counter below another track."""
         key = ("counter", parent, title)
-        if key not in self._found:
-            self._found[key] = self._out.tracks.counter(title, parent, unit=unit, description=description)
-        return self._found[key]
+        if key not in self._known_tracks:
+            self._known_tracks[key] = self._out.tracks.counter(title, parent, unit=unit, description=description)
+        return self._known_tracks[key]
 
     def _pid(self, process: Any) -> Any:
         return self._pids.get(process, schema.pid_of(process)) if isinstance(process, int) else None

@@ -101,13 +101,13 @@ class Sampled:
 
     def _frame(self, symbol: Any, module: Any, parent: StackId) -> StackId:
         key = (symbol, module, parent)
-        found = self._frames.get(key)
-        if found is None:
+        known = self._frames.get(key)
+        if known is None:
             text = self._export.text
-            found = self._frames[key] = self._out.frame(
+            known = self._frames[key] = self._out.frame(
                 text(symbol) or _UNKNOWN, text(module), parent, named=bool(text(symbol))
             )
-        return found
+        return known
 
     # -- thread states ----------------------------------------------------------------------------------------------
 
@@ -194,20 +194,20 @@ class Sampled:
     def _names(self, table: str) -> dict[Any, tuple[str, str, str]]:
         """Return name, unit and description of each metric."""
         rows = self._export.rows
-        found: dict[Any, tuple[str, str, str]] = {}
+        names: dict[Any, tuple[str, str, str]] = {}
         if table in ("GPU_METRICS", "SOC_METRICS"):
             for kind, metric, name in rows(f"TARGET_INFO_{table}", ("typeId", "metricId", "metricName")):
                 unit = _unit(str(name))
                 stored = schema.STORED_UNIT if table == "GPU_METRICS" else {}
-                found[kind, metric] = (str(name), *stored.get(unit, (unit, "")))
+                names[kind, metric] = (str(name), *stored.get(unit, (unit, "")))
         elif table.startswith("NET_"):
             columns = ("metricsListId", "metricsIdx", "name", "unit", "description")
             for kind, metric, *words in rows("TARGET_INFO_NETWORK_METRICS", columns):
-                found[kind, metric] = (str(words[0]), str(words[1] or ""), str(words[2] or ""))
+                names[kind, metric] = (str(words[0]), str(words[1] or ""), str(words[2] or ""))
         else:
             for metric, *words in rows("TARGET_INFO_PERF_METRIC", ("id", "name", "unit", "description")):
-                found[metric] = (str(words[0]), str(words[1] or ""), str(words[2] or ""))
-        return found
+                names[metric] = (str(words[0]), str(words[1] or ""), str(words[2] or ""))
+        return names
 
     def _counter(self, table: str, key: Row, names: dict[Any, tuple[str, str, str]]) -> TrackId:
         tracks = self._tracks

@@ -212,9 +212,9 @@ class _Reader:
 
     def _place(self, line: str, number: int) -> tuple[_Heading | None, str]:
         """Return the heading that a line belongs to, and the line without the text before the table."""
-        found = _HEADING.search(line) if "Kernel Name" in line else None
-        if found is not None:
-            heading = _heading(line[: found.start()], line[found.start() :], number)
+        match = _HEADING.search(line) if "Kernel Name" in line else None
+        if match is not None:
+            heading = _heading(line[: match.start()], line[match.start() :], number)
             if heading is not None:
                 self._headings = [one for one in self._headings if one.prefix != heading.prefix] + [heading]
                 self._others = _others(self._headings)
@@ -286,8 +286,8 @@ class _Reader:
             if "Metric Value" in values:
                 self._metric(where, metric, unit, values["Metric Value"])
             else:
-                found = {word.lower(): values.get(word, "") for word in _SUMMARY}
-                _put(where, _key(metric, unit), {word: self._value(text) for word, text in found.items() if text})
+                summary = {word.lower(): values.get(word, "") for word in _SUMMARY}
+                _put(where, _key(metric, unit), {word: self._value(text) for word, text in summary.items() if text})
         rule = {name: values.get(column, "") for column, name in _RULE.items()}
         if any(rule.values()):
             rule_args = {name: self._value(text) if name == "speedup_percent" else text for name, text in rule.items()}

@@ -111,9 +111,9 @@ class _Reader:
         clock = replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
         out.clocks.set_default(clock)
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
-            found = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}
-            if found:
-                out.metadata[f"nsys_{schema.META_DATA.get(table, table).lower()}"] = found
+            stated = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}
+            if stated:
+                out.metadata[f"nsys_{schema.META_DATA.get(table, table).lower()}"] = stated
         gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
         info = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
         known = {key: value for key, value in info.items() if value}
@@ -122,8 +122,8 @@ class _Reader:
         self._anchor(clock)
 
     def _duration(self) -> int | None:
-        found = [one for (one,) in self._export.rows("ANALYSIS_DETAILS", ("duration",)) if isinstance(one, int)]
-        return found[0] if found else None
+        durations = [one for (one,) in self._export.rows("ANALYSIS_DETAILS", ("duration",)) if isinstance(one, int)]
+        return durations[0] if durations else None
 
     def _anchor(self, clock: ClockDomain) -> None:
         """Anchor the clock at the start of the session since 1970, if the export knows it."""
@@ -365,8 +365,8 @@ class NsightSystems:
 
     def _read_tables(self, source: Source, database: Database, out: Builder) -> None:
         if "StringIds" not in database.tables:
-            found = ", ".join(sorted(database.tables)[:5]) or "no tables"
-            reason = f"no table StringIds among {found}, expected an export of Nsight Systems"
+            tables = ", ".join(sorted(database.tables)[:5]) or "no tables"
+            reason = f"no table StringIds among {tables}, expected an export of Nsight Systems"
             raise MalformedInput(source.display, "", reason, hint=_EXPORT)
         _Reader(Export(database, out), out, os_runtime=self.os_runtime).read()
 

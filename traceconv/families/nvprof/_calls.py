@@ -56,9 +56,9 @@ def correlation(number: Any) -> int:
 
 def correlations(numbers: Sequence[Any]) -> I64:
     """Return stored correlation ids, 0 for other values."""
-    found = whole(numbers)
-    found = np.array([number or 0 for number in numbers], np.int64) if found is None else found
-    return np.where(found < IDS.stop, np.where(found < 0, found & 0xFFFFFFFF, found), 0)
+    ids = whole(numbers)
+    ids = np.array([number or 0 for number in numbers], np.int64) if ids is None else ids
+    return np.where(ids < IDS.stop, np.where(ids < 0, ids & 0xFFFFFFFF, ids), 0)
 
 
 class Extras:
@@ -168,11 +168,11 @@ class Calls:
     def _read_table(self, table: str) -> None:
         kinds = Known(partial(self._kind, table))
         for spans in self._activities.spans(table, _API_COLUMNS):
-            found = kinds.of([row[3:7] for row in spans.rows], spans.rows)
+            kinds_of_rows = kinds.of([row[3:7] for row in spans.rows], spans.rows)
             ids = correlations([row[7] for row in spans.rows])
-            slices, processes = spans.add_to(self._out, found, self._args(ids, found))
+            slices, processes = spans.add_to(self._out, kinds_of_rows, self._args(ids, kinds_of_rows))
             self._launches.add_calls(processes, ids, slices)
-            self.failed += len(found) - [row[6] or 0 for row in spans.rows].count(0)
+            self.failed += len(kinds_of_rows) - [row[6] or 0 for row in spans.rows].count(0)
 
     def _kind(self, table: str, row: Row) -> Described:
         pid, thread, cbid, result = row[3:7]

@@ -119,9 +119,9 @@ class DeviceWork:
         parent = _PARENT if self._activities.has(table, *_PARENT[:1]) else ()
         for spans in self._activities.spans(table, (*_PLACE, *_SHAPE, *_LAUNCH, *parent)):
             rows = spans.rows
-            found = kinds.of([row[3:_SHAPE_TO] for row in rows], rows)
+            kinds_of_rows = kinds.of([row[3:_SHAPE_TO] for row in rows], rows)
             ids = correlations([row[_SHAPE_TO] for row in rows])
-            slices = self._put(spans, found, ids, self._args(rows, ids.tolist(), found))
+            slices = self._put(spans, kinds_of_rows, ids, self._args(rows, ids.tolist(), kinds_of_rows))
             if table == "CDP_KERNEL":
                 self._join_to_parents(spans, slices)
             else:

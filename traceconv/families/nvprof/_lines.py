@@ -129,12 +129,12 @@ def cells_of_csv(line: str) -> list[str]:
         return line.split(",") if line else []
     cells, at = [], 0
     while at < len(line):
-        found = _CELL.match(line, at)
-        if found is None or found.end() == at:
+        match = _CELL.match(line, at)
+        if match is None or match.end() == at:
             cells.append(line[at:])
             break
-        cells.append(found[1] if found[1] is not None else found[2])
-        at = found.end()
+        cells.append(match[1] if match[1] is not None else match[2])
+        at = match.end()
         if at == len(line) and line.endswith(","):
             cells.append("")
     return cells
@@ -161,18 +161,18 @@ def joined(cells: list[str], header: Header) -> list[str] | None:
 
 def split_value(text: str, unit: str = "") -> tuple[str, str] | None:
     """Return number and unit of "1.6782ms"; a number without unit has that of its column."""
-    found = _VALUE.fullmatch(text.strip())
-    return (found[1].replace(",", "."), found[2] or unit) if found else None
+    match = _VALUE.fullmatch(text.strip())
+    return (match[1].replace(",", "."), match[2] or unit) if match else None
 
 
 @lru_cache(maxsize=1 << 12)
 def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
     """Return a time and its resolution, both ns; None for other texts."""
-    found = _VALUE.fullmatch(text)
-    exponent = _TIMES.get(found[2] or unit) if found else None
-    if found is None or exponent is None:
+    match = _VALUE.fullmatch(text)
+    exponent = _TIMES.get(match[2] or unit) if match else None
+    if match is None or exponent is None:
         return None
-    number = found[1].replace(",", ".")
+    number = match[1].replace(",", ".")
     decimals = len(number.partition(".")[2])
     try:
         return parse_ns(number.encode(), exponent), 10 ** max(exponent - decimals, 0)
@@ -183,10 +183,10 @@ def time_ns(text: str, unit: str = "") -> tuple[int, int] | None:
 @lru_cache(maxsize=1 << 12)
 def value_of(text: str, unit: str = "") -> tuple[str, Any]:
     """Return the suffix of the key and the value for the args: ("_ns", 1678200), ("_bytes", 4096), ("", "Low (2)")."""
-    found = split_value(text, unit)
-    if found is None:
+    parts = split_value(text, unit)
+    if parts is None:
         return "", text
-    number, found_unit = found
+    number, found_unit = parts
     base, slash, _ = found_unit.partition("/")
     try:
         if found_unit in _TIMES:

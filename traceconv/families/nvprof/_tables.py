@@ -86,11 +86,11 @@ class Activities(Tables):
         """Return the string of that number, "" for none; a number without a string stays visible."""
         if not number:
             return ""
-        found = self._strings.get(number)
-        if found is None:
+        known = self._strings.get(number)
+        if known is None:
             self._out.problem(NO_STRING, at, f"string {number!s:.20}")
             return f"string {number!s:.20}"
-        return found
+        return known
 
     def unread(self) -> dict[str, int]:
         """Return the number of rows of each table that was not read."""

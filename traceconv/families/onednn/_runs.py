@@ -109,11 +109,11 @@ def _info_of(component: str, text: str) -> dict[str, Any]:
 
 def _note_info(run: LogRun, component: str, text: str) -> None:
     """Keep the content of an info line."""
-    found = _info_of(component, text)
-    if "info" in found:
-        run.info.setdefault("info", []).append(found["info"])
+    info = _info_of(component, text)
+    if "info" in info:
+        run.info.setdefault("info", []).append(info["info"])
     else:
-        run.info.update(found)
+        run.info.update(info)
 
 
 class Runs:

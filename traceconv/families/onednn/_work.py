@@ -94,10 +94,10 @@ def work_of(primitive: bytes, memory: bytes, problem: bytes) -> Work:
     if _SPARSE.search(memory):
         return NO_WORK
     read = _READERS.get(primitive)
-    found = read(problem) if read else None
-    if found is None:
+    shapes = read(problem) if read else None
+    if shapes is None:
         return NO_WORK
-    work = Work(2 * found.macs, _size(found.elements, memory))
+    work = Work(2 * shapes.macs, _size(shapes.elements, memory))
     return work if max(work) < _MOST else NO_WORK
 
 

@@ -134,10 +134,10 @@ class _Reader:
     def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
         """Return the fields of a line with a timestamp; None if the line is not plain."""
         line = b"%b1795244023916.781006,%b\n" % (marker, rest)
-        found = lines.records(line) if b"\x1b" not in line else []
-        if len(found) != 1 or found[0].marker not in self._markers or found[0].version not in self._versions:
+        records = lines.records(line) if b"\x1b" not in line else []
+        if len(records) != 1 or records[0].marker not in self._markers or records[0].version not in self._versions:
             return None
-        (record,) = found
+        (record,) = records
         try:
             shape, duration, comma = lines.read_body(record.marker, record.body)
             exact = not shape.engine.startswith("gpu")
@@ -198,13 +198,13 @@ class _Reader:
     def _line(self, number: int, line: bytes) -> None:
         """Read a line, which is counted once, however many records it holds."""
         balance = self._out.balance
-        found = lines.records(line) if MARK in line else []
-        if not found:
+        records = lines.records(line) if MARK in line else []
+        if not records:
             self._lines.idle(self._add_others, _OTHERS)
             return
         balance.read += 1
         written, lost = False, []
-        for record in found:
+        for record in records:
             try:
                 written |= self._record(number, record)
             except Malformed as problem:

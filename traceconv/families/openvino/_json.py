@@ -102,8 +102,8 @@ def unknown_keys(report: dict[str, Any]) -> list[str]:
 def _part(part: Any, kind: Any, *, is_average: bool) -> Part:
     members = part if isinstance(part, dict) else {}
     nodes = members.get("nodes")
-    found = list(map(_node, nodes if isinstance(nodes, list) else [None]))
-    return Part(found, _number(members.get("total_real_time")), kind == "sorted", is_average)
+    nodes_read = list(map(_node, nodes if isinstance(nodes, list) else [None]))
+    return Part(nodes_read, _number(members.get("total_real_time")), kind == "sorted", is_average)
 
 
 def _node(node: Any) -> Node | None:

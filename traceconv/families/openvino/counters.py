@@ -159,19 +159,19 @@ class _Reader(msgspec.Struct):
         if _HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text):
             self.block = None
             self.out.balance.merged["headings"] += 1
-        elif (found := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
-            self._layer(number, found)
-        elif (found := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
-            self._layer_by_time(number, found)
-        elif (found := _TOTAL.fullmatch(text)) is not None:
-            self._total(number, found)
-        elif (found := _LOG.fullmatch(text)) is not None:
-            self._log(number, found)
+        elif (match := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
+            self._layer(number, match)
+        elif (match := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
+            self._layer_by_time(number, match)
+        elif (match := _TOTAL.fullmatch(text)) is not None:
+            self._total(number, match)
+        elif (match := _LOG.fullmatch(text)) is not None:
+            self._log(number, match)
         elif _SECTION.fullmatch(text):
             self.section = text.decode("utf-8", "replace")
             self.out.balance.merged["headings"] += 1
-        elif self.section and (found := _SETTING.fullmatch(text)) is not None:
-            self._setting(number, found)
+        elif self.section and (match := _SETTING.fullmatch(text)) is not None:
+            self._setting(number, match)
         elif self.block is not None and _CUT_ROW.fullmatch(text):
             self.out.skip(BAD_ROW, number, repr(text[:60].decode("utf-8", "replace")))
         else:

@@ -82,23 +82,23 @@ class Tracepoint(Struct, frozen=True):
         return (letters or "R") + ("+" if preempted else "")
 
 
-def _value(one: Field, raw: bytes, order: str) -> int | str | None:
-    chunk = raw[one.at : one.at + one.size]
-    if len(chunk) < one.size or not chunk:
+def _value(member: Field, raw: bytes, order: str) -> int | str | None:
+    chunk = raw[member.at : member.at + member.size]
+    if len(chunk) < member.size or not chunk:
         return None
-    if one.type.startswith(_LOCATED):
+    if member.type.startswith(_LOCATED):
         where = int.from_bytes(chunk[:4], "little" if order == "<" else "big")
-        start = (where & 0xFFFF) + (one.at + one.size if one.type.startswith("__rel_loc") else 0)
-        return _shown(one, raw[start : start + (where >> 16)])
-    if one.is_array or one.size not in _CODES:
-        return _shown(one, chunk)
-    code = _CODES[one.size]
-    return int(struct.unpack(order + (code if one.signed else code.upper()), chunk)[0])
+        start = (where & 0xFFFF) + (member.at + member.size if member.type.startswith("__rel_loc") else 0)
+        return _shown(member, raw[start : start + (where >> 16)])
+    if member.is_array or member.size not in _CODES:
+        return _shown(member, chunk)
+    code = _CODES[member.size]
+    return int(struct.unpack(order + (code if member.signed else code.upper()), chunk)[0])
 
 
-def _shown(one: Field, chunk: bytes) -> str:
+def _shown(member: Field, chunk: bytes) -> str:
     """Return a text, or other data in hexadecimal."""
-    return chunk.partition(b"\0")[0].decode("utf-8", "replace") if "char" in one.type else chunk.hex()
+    return chunk.partition(b"\0")[0].decode("utf-8", "replace") if "char" in member.type else chunk.hex()
 
 
 class _Cursor:

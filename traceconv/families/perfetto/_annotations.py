@@ -142,8 +142,8 @@ class Annotations:
                 number = wire.varint(value)
                 chunks.append(heads[key][len(number)] + number)
                 continue
-            found = value if kind is str else _dump(value)
-            chunks.append(memos[key].get(found) or rare(key, found))
+            encoded = value if kind is str else _dump(value)
+            chunks.append(memos[key].get(encoded) or rare(key, encoded))
         return b"".join(chunks)
 
     def _encode_raw(self, args: bytes) -> bytes:
@@ -177,9 +177,9 @@ class Annotations:
 
     def _name(self, key: str) -> tuple[bytes, int]:
         """Return the field with the name, and its number, 0 if it has none."""
-        found = self._names.get(key)
-        if found is not None:
-            return found
+        known = self._names.get(key)
+        if known is not None:
+            return known
         data = wire.utf8(key)
         iid = self._interning.name(data)
         if not iid:
@@ -244,10 +244,10 @@ def _repaired(args: bytes) -> bytes:
     """Return a valid JSON object for one that strict parsers refuse, or an object that holds its text."""
     shown = args.decode("utf-8", "replace")
     try:
-        found: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)
-        if not isinstance(found, dict):
-            found = {"args": shown}
-        return wire.utf8(json.dumps(found, ensure_ascii=False))
+        members: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)
+        if not isinstance(members, dict):
+            members = {"args": shown}
+        return wire.utf8(json.dumps(members, ensure_ascii=False))
     except _BROKEN:
         return wire.utf8(json.dumps({"args": shown}, ensure_ascii=False))
 

@@ -184,13 +184,13 @@ class Clocks:
             for other, ts in snapshot.items():
                 if other != goal and self._clocks[other][0] in _DOMAINS:
                     pairs[other].append((snapshot[goal], ts))
-        found = []
+        snapshots = []
         for other, readings in pairs.items():
             other_domain = _DOMAINS[self._clocks[other][0]]
             offsets = [there - here for here, there in readings]
             bound = max(offsets) - min(offsets) if len(offsets) > 1 else None
-            found.append(ClockSnapshot(domain, readings[0][0], other_domain, readings[0][1], bound, _METHOD))
-        return found
+            snapshots.append(ClockSnapshot(domain, readings[0][0], other_domain, readings[0][1], bound, _METHOD))
+        return snapshots
 
 
 def moved(ts: I64, by: I64 | int) -> I64:

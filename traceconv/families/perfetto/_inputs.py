@@ -47,14 +47,14 @@ def attribute_of(
     trace = by_stated_inputs(trace)
     number_of = {number: at for at, number in enumerate(sorted({*range(len(trace.sources))} - outputs))}
     sources = [_counted(trace.sources[number]) for number in number_of]
-    found: dict[str, Any] = {}
+    attribute: dict[str, Any] = {}
     if outputs:
         all_placings, placings = placings_of(trace), list[Placing]()
         for number, one in zip(number_of, sources, strict=True):
             placings += (step for step in all_placings[number] if step not in placings)
             one |= {"name": trace.sources[number].name, "format": trace.sources[number].format}
             one |= {"placed": [placings.index(step) for step in all_placings[number]]}
-        found["placings"] = [[one.bound_ns, Verdict.SEPARATE if one.apart else "", one.host] for one in placings]
+        attribute["placings"] = [[one.bound_ns, Verdict.SEPARATE if one.apart else "", one.host] for one in placings]
     of_source: dict[int, list[int]] = {}
     without_pid, unknown = [], []
     for index, track in enumerate(trace.tracks):
@@ -66,9 +66,9 @@ def attribute_of(
             without_pid.append(uuids[index])
         if track.unknown:
             unknown.append(uuids[index])
-    found |= {"sources": sources if any(sources) else [], "tracks": of_source}
-    found |= {"without_pid": without_pid, "unknown": unknown, "groups": groups}
-    stated = {key: value for key, value in found.items() if value}
+    attribute |= {"sources": sources if any(sources) else [], "tracks": of_source}
+    attribute |= {"without_pid": without_pid, "unknown": unknown, "groups": groups}
+    stated = {key: value for key, value in attribute.items() if value}
     return {INPUTS: stated} if stated else {}
 
 
@@ -100,8 +100,8 @@ def stated_inputs(sources: Any, attribute: Any, alignment: Any) -> tuple[SourceI
 
 def _placings(numbers: Any, steps: Sequence[Placing]) -> tuple[Placing, ...]:
     """Return the placings with these numbers; one that states nothing if some are wrong."""
-    found = [steps[at] for at in _list(numbers) if type(at) is int and 0 <= at < len(steps)]
-    return tuple(found) if found and len(found) == len(_list(numbers)) else (Placing(),)
+    placings = [steps[at] for at in _list(numbers) if type(at) is int and 0 <= at < len(steps)]
+    return tuple(placings) if placings and len(placings) == len(_list(numbers)) else (Placing(),)
 
 
 def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | None]) -> None:
@@ -131,25 +131,25 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
 
 def _counted(source: SourceInfo) -> dict[str, Any]:
     """Return what is stated of an input: how its events were counted, and a layer that its format does not declare."""
-    found = {key: value for key in (*_TEXTS, _JOINED) if (value := getattr(source, key))}
+    texts = {key: value for key in (*_TEXTS, _JOINED) if (value := getattr(source, key))}
     if source.layer is not _layer_of(source.format):
-        found["layer"] = source.layer and source.layer.name
-    return found
+        texts["layer"] = source.layer and source.layer.name
+    return texts
 
 
-def _stated(one: dict[str, Any], more: dict[str, Any], placings: tuple[Placing, ...]) -> SourceInfo:
-    name = str(one.get("format"))
+def _stated(stated: dict[str, Any], more: dict[str, Any], placings: tuple[Placing, ...]) -> SourceInfo:
+    name = str(stated.get("format"))
     marks = getattr(importer_class(name), "marks", NO_MARKS) if name in FORMATS else NO_MARKS
-    found = SourceInfo(str(one.get("name")), name, layer=_layer_of(name), marks=marks, placings=placings)
-    found.layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else found.layer
-    found.without_periods, found.sampled = (_texts(more.get(key)) for key in _TEXTS)
-    found.join_category = category if isinstance(category := more.get(_JOINED), str) else ""
-    return found
+    source = SourceInfo(str(stated.get("name")), name, layer=_layer_of(name), marks=marks, placings=placings)
+    source.layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else source.layer
+    source.without_periods, source.sampled = (_texts(more.get(key)) for key in _TEXTS)
+    source.join_category = category if isinstance(category := more.get(_JOINED), str) else ""
+    return source
 
 
 def _layer_of(format: str) -> Layer | None:
-    found: Layer | None = getattr(importer_class(format), "layer", None) if format in FORMATS else None
-    return found
+    layer: Layer | None = getattr(importer_class(format), "layer", None) if format in FORMATS else None
+    return layer
 
 
 def _list(value: Any) -> list[Any]:
@@ -165,5 +165,5 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _tracks(uuids: Any, track_of: Callable[[int], TrackId | None]) -> list[TrackId]:
-    found = [track_of(uuid) for uuid in _list(uuids) if isinstance(uuid, int)]
-    return [track for track in found if track is not None]
+    tracks = [track_of(uuid) for uuid in _list(uuids) if isinstance(uuid, int)]
+    return [track for track in tracks if track is not None]

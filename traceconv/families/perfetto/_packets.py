@@ -203,9 +203,9 @@ class PacketReader:
                     end, rest = self._timestamp_end(data, end)
                 if rest is not None and data[1] & data[2] & data[3] & 0x80:
                     known_from = end
-                    found = known.get(data[end:])
-                    if found is not None:
-                        sequence, kind, track, name, category = found
+                    known_packet = known.get(data[end:])
+                    if known_packet is not None:
+                        sequence, kind, track, name, category = known_packet
                         add_ts(rest | (data[1] & 0x7F) | (data[2] & 0x7F) << 7 | (data[3] & 0x7F) << 14)
                         add_kind(kind)
                         add_track(track)
@@ -238,21 +238,21 @@ class PacketReader:
             data: the message without its frame.
             known_from: the end of its timestamp; 0 if it does not start with one.
         """
-        found = dict(fields(data))
-        plain = found.keys() <= _REPEATABLE
-        sequence = self._sequence(found, plain)
-        if not sequence.cleared and unsigned(found.get(_FLAGS, 0)) & _NEEDS_STATE:
+        members = dict(fields(data))
+        plain = members.keys() <= _REPEATABLE
+        sequence = self._sequence(members, plain)
+        if not sequence.cleared and unsigned(members.get(_FLAGS, 0)) & _NEEDS_STATE:
             self._out.skip(NO_STATE, self._number, f"sequence {sequence.number}")
             return
-        if _EVENT in found:
+        if _EVENT in members:
             again = data[known_from:] if known_from and plain else b""
-            self._event(as_bytes(found[_EVENT]), found, sequence, again)
-        elif _SAMPLE in found:
-            self._sample(Message(found[_SAMPLE]), found, sequence)
-        elif _COMPRESSED in found:
-            self._unpack(as_bytes(found[_COMPRESSED]))
-        elif not self._declaration(found, sequence, unsigned(found.get(_MACHINE, 0))):
-            self._other(found)
+            self._event(as_bytes(members[_EVENT]), members, sequence, again)
+        elif _SAMPLE in members:
+            self._sample(Message(members[_SAMPLE]), members, sequence)
+        elif _COMPRESSED in members:
+            self._unpack(as_bytes(members[_COMPRESSED]))
+        elif not self._declaration(members, sequence, unsigned(members.get(_MACHINE, 0))):
+            self._other(members)
 
     def _declaration(self, fields: dict[int, Value], sequence: Sequence, machine: int) -> bool:
         """Read a packet that describes events (tracks, clocks, processes); return whether it is one."""

@@ -144,8 +144,8 @@ class PlainPackets:
         rows.kind.frombytes(kinds.tobytes())
         rows.ts.frombytes(ts.tobytes())
         rows.at.frombytes(at.tobytes())
-        for column, found in ((rows.track, track), (rows.clock, clock), (rows.name, name), (rows.category, category)):
-            column.frombytes(found.astype(np.int32).tobytes())
+        for column, value in ((rows.track, track), (rows.clock, clock), (rows.name, name), (rows.category, category)):
+            column.frombytes(value.astype(np.int32).tobytes())
         rows.counts.frombytes(b"\x01" * packets.count)
         rows.args_end.frombytes((args_end + rows.args_size).tobytes())
         rows.keep_args(memoryview(packets.args)[: packets.args_size])

@@ -289,8 +289,8 @@ class Emission:
         drawn = np.zeros(len(self._made), np.int32)
         for number in np.unique(where).tolist():
             drawn[number] = self._drawn(number)
-        found: I32 = drawn[where]
-        return found
+        tracks: I32 = drawn[where]
+        return tracks
 
     # -- events -----------------------------------------------------------------------------------------------
 
@@ -433,15 +433,15 @@ class Emission:
 
     def _old_flows(self, kept: npt.NDArray[np.bool_]) -> None:
         """Bind the flow events of old traces, which name a thread and a time."""
-        found = FlowSteps()
+        steps = FlowSteps()
         rows = self._rows
         for row, phase, id, to_next, counts in rows.steps:
             if kept[row]:
                 track = self._drawn(rows.track[row])
                 key = (self._strings[rows.category[row]], self._strings[rows.name[row]], id) if counts else ("", "", id)
                 ts, at = int(self._ts[row]), rows.at[row]
-                found.add(key, phase, track, ts, at, to_next=to_next, counts=counts)
-        found.resolve(self._out)
+                steps.add(key, phase, track, ts, at, to_next=to_next, counts=counts)
+        steps.resolve(self._out)
 
 
 def _places(clock: I32, numbers: list[int]) -> Iterator[tuple[int, _Indices]]:

@@ -60,8 +60,8 @@ class SamplePackets:
                 sampling = _Sampling(self._trace, self._head, number, name, cpu >= 0)
                 self._sampling[name, cpu >= 0] = sampling
             counts[own] = sampling.counted(cpu, table.weight[own])
-        found: list[bytes] = counts.tolist()
-        return found
+        values: list[bytes] = counts.tolist()
+        return values
 
 
 class _Sampling:
@@ -189,9 +189,9 @@ def bounded_weights(samples: Samples) -> int:
     """Return the number of samples whose weight is changed by the range of the totals."""
     if not len(samples.ts) or _fits(0, samples.weight):
         return 0
-    found = 0
+    cut = 0
     for _, _, own in _by_name_and_cpu(samples, np.argsort(samples.ts, kind="stable")):
         weights = samples.weight[own]
         written = np.diff(_totals(0, weights), prepend=np.uint64(0)).view(np.int64)
-        found += int(np.count_nonzero(written != weights))
-    return found
+        cut += int(np.count_nonzero(written != weights))
+    return cut

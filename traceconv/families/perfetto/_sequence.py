@@ -132,11 +132,11 @@ class Sequence:
         return changed
 
     def _entry(self, table: int, iid: int) -> Message | None:
-        found = self._tables.get(table, {}).get(iid)
-        if found is None:
+        entry = self._tables.get(table, {}).get(iid)
+        if entry is None:
             self._out.problem(NOT_INTERNED, f"sequence {self.number}: id {iid}")
             return None
-        return Message(found)
+        return Message(entry)
 
     def text(self, table: int, iid: int) -> str:
         """Return the text of an interned id: field 2 of its entry."""
@@ -145,10 +145,10 @@ class Sequence:
 
     def name(self, iid: int) -> int:
         """Return the string of an interned event name."""
-        found = self._names.get(iid)
-        if found is None:
-            found = self._names[iid] = self._out.tables.string(self.text(_NAMES, iid))
-        return found
+        known = self._names.get(iid)
+        if known is None:
+            known = self._names[iid] = self._out.tables.string(self.text(_NAMES, iid))
+        return known
 
     def event_name(self, iid: int) -> str:
         """Return the text of an interned event name."""
@@ -156,11 +156,11 @@ class Sequence:
 
     def category(self, iids: tuple[int, ...]) -> int:
         """Return the string of interned categories."""
-        found = self._categories.get(iids)
-        if found is None:
+        known = self._categories.get(iids)
+        if known is None:
             text = ",".join(self.categories(iids))
-            found = self._categories[iids] = self._out.tables.string(text)
-        return found
+            known = self._categories[iids] = self._out.tables.string(text)
+        return known
 
     def body(self, iid: int) -> str:
         """Return the text of a log message."""
@@ -182,13 +182,13 @@ class Sequence:
 
     def annotation(self, data: bytes) -> bytes:
         """Return a debug annotation as the member of a JSON object."""
-        found = self._annotations.get(data)
-        if found is None:
+        known = self._annotations.get(data)
+        if known is None:
             key, value = self._member(data, 0)
-            found = key + b":" + value
+            known = key + b":" + value
             if len(self._annotations) < _MEMO:
-                self._annotations[data] = found
-        return found
+                self._annotations[data] = known
+        return known
 
     def _member(self, data: bytes, depth: int) -> tuple[bytes, bytes]:
         """Return the name and the value of an annotation as JSON."""
@@ -249,14 +249,14 @@ class Sequence:
 
     def stack(self, iid: int) -> StackId:
         """Return the innermost frame of an interned call stack: frame ids 2*, outermost first."""
-        found = self._stacks.get(iid)
-        if found is None:
-            found = StackId(-1)
+        known = self._stacks.get(iid)
+        if known is None:
+            known = StackId(-1)
             entry = self._entry(_STACKS, iid)
             for frame in entry.uints(2) if entry is not None else [0]:
-                found = self._frame(frame, found)
-            self._stacks[iid] = found
-        return found
+                known = self._frame(frame, known)
+            self._stacks[iid] = known
+        return known
 
     def stack_names(self, iid: int) -> list[str]:
         """Return the names of the functions of an interned call stack, outermost first."""

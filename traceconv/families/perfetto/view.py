@@ -66,7 +66,7 @@ def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str
         tops |= dict.fromkeys(path, top)
         track = trace.tracks[index]
         weights[top, frameworks[track.source] and track.kind is TrackKind.THREAD] += int(counts[index])
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     room = _ROWS
     for top in sorted(
         set(tops.values()), key=lambda top: (-weights[top, True], -weights[top, False], top <= _INPUTS, top)
@@ -74,11 +74,11 @@ def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str
         waiting = [top]
         for node in waiting:
             inside = children[node]
-            if inside and (not found or len(inside) <= room):
-                found[shown.inputs[_INPUTS - node] if node <= _INPUTS else _title(ids[node], shown.name(node))] = None
+            if inside and (not names or len(inside) <= room):
+                names[shown.inputs[_INPUTS - node] if node <= _INPUTS else _title(ids[node], shown.name(node))] = None
                 room -= len(inside)
                 waiting += [index for index in inside if not _is_thread(trace, ids, index)]
-    return list(found)
+    return list(names)
 
 
 def _above(shown: Arrangement, index: int) -> int:

@@ -97,12 +97,12 @@ def declare_collectives(out: Builder, info: Any) -> None:
 def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
     """Return the operation by interned name and category."""
     number_of = {name: number for number, name in enumerate(names) if name in (*_ANNOTATIONS, *_DEVICE_WORK)}
-    found: dict[tuple[int, int], str] = {}
+    kinds: dict[tuple[int, int], str] = {}
     for number, name in enumerate(names):
         kind, categories = (_GLOO[name], _ANNOTATIONS) if name in _GLOO else (kind_of_kernel(name), _DEVICE_WORK)
         if kind is not None:
-            found |= {(number, number_of[category]): kind for category in categories if category in number_of}
-    return found
+            kinds |= {(number, number_of[category]): kind for category in categories if category in number_of}
+    return kinds
 
 
 def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:

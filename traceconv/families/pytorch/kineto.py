@@ -425,7 +425,7 @@ class KinetoEvents(ChromeEvents):
         for kind, pid, _, value in self._metadata:
             if kind == "process_labels" and pid in self._processes and pid not in self._host_pids:
                 labels[pid].append(value)
-        devices = {pid for pid, found in labels.items() if self._is_device_by_label(pid, found)}
+        devices = {pid for pid, of_pid in labels.items() if self._is_device_by_label(pid, of_pid)}
         for pid in devices:
             track = self.out.tracks[self._processes[pid]]
             track.kind, track.pid, track.name = TrackKind.TRACK, None, str(labels[pid][-1])

@@ -99,10 +99,10 @@ def cell(heading: str, text: str) -> tuple[str, Any] | None:
 
 
 def _matched(pattern: re.Pattern[str], text: str) -> re.Match[str]:
-    found = pattern.fullmatch(text)
-    if found is None:
+    match = pattern.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a value of this column")
-    return found
+    return match
 
 
 def _in_order(headings: list[str]) -> list[str]:
@@ -153,9 +153,9 @@ class _Table(msgspec.Struct):
         if all(not chunk or chunk.endswith(_GAP) for chunk in cells[:-1]):
             return [chunk.strip() for chunk in cells] if len(line) > self.starts[-1] else None
         # A value that is too long has shifted the following ones: only the name and the last column contain two spaces.
-        found = re.split(r" {2,}", line.strip())
-        more = len(found) - len(self.starts)
-        return [_GAP.join(found[: more + 1]), *found[more + 1 :]] if more >= 0 else None
+        parts = re.split(r" {2,}", line.strip())
+        more = len(parts) - len(self.starts)
+        return [_GAP.join(parts[: more + 1]), *parts[more + 1 :]] if more >= 0 else None
 
 
 def _others_within(table: _Table) -> bytes:
@@ -198,10 +198,10 @@ class _Reader:
         rule = _RULE.search(line)
         if rule is not None:
             return self._rule(line[: rule.start()], rule)
-        found = self._tables.find(line)
-        if found is None:
+        heading = self._tables.find(line)
+        if heading is None:
             return self._other(_OTHERS)
-        prefix, table, rest = found
+        prefix, table, rest = heading
         footer = _FOOTER.fullmatch(rest)
         if footer is not None and table.headings:
             return self._footer(number, table, footer)
@@ -228,13 +228,13 @@ class _Reader:
     def _rule(self, prefix: str, rule: re.Match[str]) -> bool:
         """Read a line of dashes: the first opens a table, the second is below its headings, the third ends it."""
         starts = [match.start() for match in re.finditer("-+", rule[0])]
-        found = self._tables.find(prefix + rule[0])
-        table = found[1] if found is not None and prefix in (found[0], "") else None
+        heading = self._tables.find(prefix + rule[0])
+        table = heading[1] if heading is not None and prefix in (heading[0], "") else None
         if table is not None and table.starts == starts and not table.ended:
             table.rules += 1
             self._write_pending(table)
             return self._merged("headings of tables")
-        for one in (found[0] if found is not None and table is not None else prefix, prefix):
+        for one in (heading[0] if heading is not None and table is not None else prefix, prefix):
             before = self._tables.close(one)
             if before is not None:
                 self._end(before)
@@ -271,12 +271,12 @@ class _Reader:
         args: dict[str, Any] = {}
         for heading, text in values.items():
             try:
-                found = cell(heading, text)
+                parsed = cell(heading, text)
             except ValueError:
                 self._out.problem(BAD_CELL, number, f"{heading}: {text[:40]!r}")
-                found = heading, text
-            if found is not None:
-                args[found[0]] = found[1]
+                parsed = heading, text
+            if parsed is not None:
+                args[parsed[0]] = parsed[1]
         return args
 
     def _write_pending(self, table: _Table) -> None:

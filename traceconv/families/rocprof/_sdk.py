@@ -172,16 +172,16 @@ class _Sdk:
         if kernel.dispatch_info is None:
             self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")
             return
-        found: dict[str, int | float] = {}
+        values: dict[str, int | float] = {}
         for one in counted.records:
             name = self._counters.get(one.counter_id.handle)
             if name is None:
                 self._out.problem(UNKNOWN_NAME, number, f"counter {one.counter_id.handle}")
                 name = f"counter {one.counter_id.handle}"
-            found[name] = found.get(name, 0) + one.value
-        first, _, known = self._counted.setdefault(kernel.dispatch_info.dispatch_id, (kernel, number, found))
+            values[name] = values.get(name, 0) + one.value
+        first, _, known = self._counted.setdefault(kernel.dispatch_info.dispatch_id, (kernel, number, values))
         if first is not kernel:
-            known |= found | known
+            known |= values | known
             self._out.balance.merged[_JOINED] += 1
 
     def _record(self, group: str, record: _Record, number: int) -> None:

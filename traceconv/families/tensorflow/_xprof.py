@@ -43,15 +43,15 @@ def ends_of_flows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
 
     Each is "s" for a start or "f" for an end, and the key of the flow.
     """
-    found = []
+    ends = []
     for phase, (id, kind) in (("s", _PRODUCER), ("f", _CONSUMER)):
         if id in stats:
-            found.append((phase, f"{stats.get(kind, 0)} {stats[id]}".encode()))
+            ends.append((phase, f"{stats.get(kind, 0)} {stats[id]}".encode()))
     flow = stats.get("flow")
     if isinstance(flow, int):
         key = b"flow %d" % (flow >> 2)
-        found += [(phase, key) for phase, bit in (("f", _IN), ("s", _OUT)) if flow & bit]
-    return found
+        ends += [(phase, key) for phase, bit in (("f", _IN), ("s", _OUT)) if flow & bit]
+    return ends
 
 
 class Timeline:

@@ -138,19 +138,19 @@ class Xplane:
 
 def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
     """Return the complete fields of the space, and the damage behind them."""
-    found: list[tuple[int, Value]] = []
+    fields_read: list[tuple[int, Value]] = []
     problem = ""
     try:
-        scan(data, found)
+        scan(data, fields_read)
     except BadWire as error:
         problem = str(error)
-        found = []
+        fields_read = []
         with contextlib.suppress(BadWire):
-            scan(whole_part(data, (1, 3)), found)
-    for place, (number, value) in enumerate(found):
+            scan(whole_part(data, (1, 3)), fields_read)
+    for place, (number, value) in enumerate(fields_read):
         if number not in _SPACE_FIELDS or not isinstance(value, bytes):
-            return found[:place], f"field {number} where a plane was expected"
-    return found, problem
+            return fields_read[:place], f"field {number} where a plane was expected"
+    return fields_read, problem
 
 
 class _Space:
@@ -265,10 +265,10 @@ class _Plane:
 
     def event(self, id: int) -> tuple[str, Stats]:
         """Return the name of an event by the id of its metadata, and the args that all events of this id have."""
-        found = self._known.get(id)
-        if found is None:
-            found = self._known[id] = self._describe(id)
-        return found
+        known = self._known.get(id)
+        if known is None:
+            known = self._known[id] = self._describe(id)
+        return known
 
     def _describe(self, id: int) -> tuple[str, Stats]:
         """Read XEventMetadata: name 2, display_name 4, stats 5*."""
@@ -373,7 +373,7 @@ def _looks_like_space(data: bytes) -> Match:
 
 def _name_of(plane: bytes) -> str:
     """Return the name of a plane whose end may be missing."""
-    found: list[tuple[int, Value]] = []
+    fields_read: list[tuple[int, Value]] = []
     with contextlib.suppress(BadWire):
-        scan(plane, found)
-    return next((as_text(value) for number, value in found if number == 2), "")
+        scan(plane, fields_read)
+    return next((as_text(value) for number, value in fields_read if number == 2), "")

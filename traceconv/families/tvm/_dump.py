@@ -151,15 +151,15 @@ class Graph(msgspec.Struct):
         for node in self.nodes:
             if parameters or not node.is_parameter:
                 free.setdefault(node.name, []).append(node)
-        found = []
+        tensors = []
         for name, op, shape in wanted:
             candidates = [node for node in free.get(name, ()) if op in ("", node.op)]
             if not candidates:
                 return f"{name} ({op})" if op else name
             node = next((node for node in candidates if node.outputs and node.outputs[0].shape == shape), candidates[0])
             free[name].remove(node)
-            found.append(node)
-        return found
+            tensors.append(node)
+        return tensors
 
 
 def parse_graph(data: bytes) -> Graph:
@@ -211,12 +211,12 @@ def _outputs(node: _NodeFile, index: int, starts: list[int], lists: dict[str, li
     if index + 1 >= len(starts) or not 0 <= starts[index] <= starts[index + 1] <= starts[index] + 1000:
         dtype = str(node.attrs.get("T", "")).removeprefix("type: ")
         return (Output(_shape_text(node.shape), dtype),)
-    found = []
+    outputs = []
     for entry in range(starts[index], starts[index + 1]):
         shape, name, storage = (values[entry] if entry < len(values) else None for values in lists.values())
         storage_id = storage if isinstance(storage, int) else None
-        found.append(Output(_shape_text(shape), name if isinstance(name, str) else "", storage_id))
-    return tuple(found)
+        outputs.append(Output(_shape_text(shape), name if isinstance(name, str) else "", storage_id))
+    return tuple(outputs)
 
 
 def _shape_text(shape: object) -> str:
@@ -302,10 +302,10 @@ def _graph_files(source: Source, option: str) -> list[Path]:
     """Return where a graph may be, nearest first."""
     if option:
         path = Path(option)
-        found = [path] if path.is_file() else _files_in(path)
-        if not found:
+        files = [path] if path.is_file() else _files_in(path)
+        if not files:
             raise UsageError(f"option dump: no {GRAPH_FILE} in {option}", hint="name the folder given as dump_root")
-        return found
+        return files
     if source.path is None:
         return []
     folder = source.path.absolute().parent
@@ -368,9 +368,9 @@ def summary(listed: list[Tensor]) -> dict[str, Any]:
 
 def node_of(name: str) -> tuple[int | str, str]:
     """Return the node that an output tensor is of, by index (0.9 and later) or by name, and the name of the node."""
-    found = _OUTPUT_NAME.fullmatch(name)
-    if found is not None:
-        return int(found["node"]), found["name"]
+    match = _OUTPUT_NAME.fullmatch(name)
+    if match is not None:
+        return int(match["node"]), match["name"]
     plain = re.sub(r"(?:____\d+|_\d+__[-+.\deE]+)$", "", name)
     return plain, plain
 

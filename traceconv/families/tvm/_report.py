@@ -206,8 +206,8 @@ def _cell(raw: bytes) -> Cell:
         members = msgspec.json.decode(raw, type=dict[str, Raw])
         if len(members) == 1:
             ((kind, value),) = members.items()
-            found = _cell(bytes(value))
-            return Cell(kind, found.value) if found.is_number else found
+            cell = _cell(bytes(value))
+            return Cell(kind, cell.value) if cell.is_number else cell
     elif raw[:1] == b'"':
         return Cell("string", misread_backslashes(text_of(raw)).encode("utf-8", "replace"))
     return _plain_cell(raw)
@@ -381,13 +381,13 @@ class TextReader:
             self._in_totals = True
             return self._merged("table lines without values")
         line = columns.without_prefix(line)
-        found = _aligned(line, columns) or _collapsed(line)
-        if found is None:
+        cells = _aligned(line, columns) or _collapsed(line)
+        if cells is None:
             if line[:1].isspace() or b"  " not in line.strip():
                 return self._other()
             self._lines.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
             return True
-        call = Call(number, {title: Cell("string", value) for title, value in found.items()})
+        call = Call(number, {title: Cell("string", value) for title, value in cells.items()})
         is_total = self._in_totals or (call.text(NAME) == "Total" and PERCENT not in call.cells)
         (self.reports[-1].totals if is_total else self.reports[-1].calls).append(call)
         return True

@@ -156,10 +156,10 @@ def as_json(number: bytes) -> msgspec.Raw | str:
 def length_ns(number: bytes) -> int | None:
     """Return the ns of a text in microseconds; None for an invalid duration."""
     try:
-        found = parse_ns(number, US)
+        length = parse_ns(number, US)
     except ValueError:
         return None
-    return found if 0 <= found < LIMIT_NS >> 20 else None
+    return length if 0 <= length < LIMIT_NS >> 20 else None
 
 
 def _since_midnight(time: bytes) -> int:

@@ -336,14 +336,14 @@ class TvmDebugger:
                 "no table found, expected a header line with Node Name, Ops, Time(us)",
                 hint=f"record one with {self.record}",
             )
-        found = _join_repeated(table_reader.tables, out)
-        runs = {id(table): run for table, run in log.join(found)}
+        joined = _join_repeated(table_reader.tables, out)
+        runs = {id(table): run for table, run in log.join(joined)}
         writer = _Writer(source, out, self.dump)
-        for table in (*found, *log.runs):
+        for table in (*joined, *log.runs):
             writer.draw(table, runs.get(id(table)))
         writer.finish()
-        self._say(found, log.runs, out)
-        if midnight is not None and any(table.has_clock for table in found):
+        self._say(joined, log.runs, out)
+        if midnight is not None and any(table.has_clock for table in joined):
             zone = zone_of(self.name, self.utc_offset)
             method = f"local time read as {zone}, from {self.date} on"
             clock = TIME_OF_DAY.owned_by(out.info.name)

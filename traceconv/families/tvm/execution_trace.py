@@ -138,12 +138,12 @@ class TvmExecutionTrace:
 
     def sniff(self, head: Head) -> Match:
         """Return YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
-        found = _EVENTS.search(head.text)
-        if head.text[:1] != b"{" or found is None:
+        match = _EVENTS.search(head.text)
+        if head.text[:1] != b"{" or match is None:
             return Match.no("no JSON object with traceEvents")
         if head.complete and b'"displayTimeUnit"' not in head.text:
             return Match.no("no displayTimeUnit")
-        events = _first_events(head.text[found.end() :].decode("utf-8", "replace"))
+        events = _first_events(head.text[match.end() :].decode("utf-8", "replace"))
         nodes = _leading_nodes(events)
         if 2 * nodes < min(_ENOUGH, len(events)) or not nodes:
             return Match.no("events are not nodes as TVM writes them: begin and end in turn, without gaps from 0")
