@@ -40,7 +40,7 @@ def test_numbers_and_texts(texts: list[str], objects: int) -> None:
     assert len(strings) == len(known)
     assert [strings[at] for at in range(-len(known), len(known))] == [*known, *known]
     assert strings[1:-1] == known[1:-1]
-    assert list(strings.so_far()) == known
+    assert list(strings.for_reading()) == known
     assert all(text in strings and strings.index(text) == number for text, number in expected.items())
     for text in ("another", 1):
         assert text not in strings
@@ -61,7 +61,7 @@ def test_many(objects: int) -> None:
     strings, found = _interned(texts, objects)
     assert found == numbers
     assert list(strings) == list(expected)
-    assert isinstance(strings.so_far(), list) == (objects > 0 or not variants("strings"))
+    assert isinstance(strings.for_reading(), list) == (objects > 0 or not variants("strings"))
 
 
 def test_strings_added_while_reading() -> None:
@@ -75,7 +75,7 @@ def test_all_are_objects_without_the_kernel() -> None:
     with without():
         strings, found = _interned("abcab", 1)
     assert found == [0, 1, 2, 0, 1]
-    assert strings.so_far() == ["a", "b", "c"]
+    assert strings.for_reading() == ["a", "b", "c"]
 
 
 def _one_per_format() -> list[Case]:

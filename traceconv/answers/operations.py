@@ -228,7 +228,7 @@ def key_of(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     if key in ("track", "thread"):
         texts = [table.path(int(track)) for track in tracks]
     elif key == "process":
-        texts = [table.path(table.process_of(int(track))) for track in tracks]
+        texts = [table.path(int(table.processes[track])) for track in tracks]
     else:
         ranks = [trace.sources[track.source].rank for track in trace.tracks]
         texts = ["" if rank is None else str(rank) for rank in ranks]

@@ -91,7 +91,7 @@ class Owners:
         whole = self if self.table.uncut is None else Owners(self.table.uncut.table)
         for track in np.unique(whole.table.trace.slices.track[whole.rows]).tolist():
             thread, source = self._thread_above(track), trace.tracks[track].source_of_slices
-            rest = (self.table.process_of(track), source)
+            rest = (int(self.table.processes[track]), source)
             line = line_of[track] = numbers.setdefault(rest if thread == NO_TRACK else (thread, NONE), len(numbers))
             if line == len(tracks):
                 tracks.append(track if thread == NO_TRACK else thread)
@@ -156,7 +156,7 @@ class Owners:
         thread = NO_TRACK if track == NO_TRACK else self._thread_above(track)
         if thread != NO_TRACK and line_of[thread] != NONE:
             return (int(line_of[thread]),), True
-        process = NO_TRACK if track == NO_TRACK else self.table.process_of(track)
+        process = NO_TRACK if track == NO_TRACK else int(self.table.processes[track])
         if process in self._of_process:
             return self._of_process[process], False
         if process == NO_TRACK or tracks[process].kind is not TrackKind.PROCESS:
@@ -184,11 +184,11 @@ class Owners:
     def can_be_renamed(self, track: int) -> bool:
         """Return whether another file has layers with the pid or tid of a track: under another name of the machine."""
         trace = self.table.trace
-        process = self.table.process_of(track)
+        process = int(self.table.processes[track])
         mine, placings = (trace.tracks[process].pid, trace.tracks[track].tid), self._placings
         own = trace.tracks[track].source
         for at in self._lines[1]:
-            thread, above = trace.tracks[at], trace.tracks[self.table.process_of(at)]
+            thread, above = trace.tracks[at], trace.tracks[self.table.processes[at]]
             if any(a is not None and a == b for a, b in zip(mine, (above.pid, thread.tid), strict=True)) and (
                 thread.source != own and not set(placings[thread.source]) & set(placings[own])
             ):
@@ -205,7 +205,7 @@ class Owners:
         pattern = self.table.trace.sources[source].marks.interval_threads
         match = re.fullmatch(pattern, tracks[above].name) if pattern and above != NO_TRACK else None
         if match is None:
-            named = above != NO_TRACK and tracks[self.table.process_of(above)].kind is TrackKind.PROCESS
+            named = above != NO_TRACK and tracks[self.table.processes[above]].kind is TrackKind.PROCESS
             return self.pool(counter, source)[0], named
         tid = int(match["tid"])
         threads = {self._thread_above(at) for at, one in enumerate(tracks) if one.tid == tid} - {NO_TRACK}
@@ -245,7 +245,7 @@ class Owners:
     def _of_process(self) -> dict[int, Pool]:
         by_process: dict[int, list[int]] = {}
         for line, track in enumerate(self._lines[1]):
-            by_process.setdefault(self.table.process_of(track), []).append(line)
+            by_process.setdefault(int(self.table.processes[track]), []).append(line)
         return {process: tuple(lines) for process, lines in by_process.items()}
 
     def _guessed(self, track: int, process: int) -> Pool:
@@ -271,7 +271,7 @@ class Owners:
         sampled = [
             np.unique(events.track[(events.ts >= first) & (events.ts < last)]).tolist() for events in (slices, samples)
         ]
-        processes = {self.table.process_of(track) for tracks in sampled for track in tracks}
+        processes = {int(self.table.processes[track]) for tracks in sampled for track in tracks}
         return [one for one in processes if self.table.trace.tracks[one].kind is TrackKind.PROCESS]
 
     # -- how certain it is ------------------------------------------------------------------------------------------

@@ -182,10 +182,6 @@ class SliceTable:
         """Return the process of each track; the topmost track above it if it has none."""
         return processes(self.trace.tracks)
 
-    def process_of(self, track: int) -> int:
-        """Return the process of a track; the topmost track above it if it has none."""
-        return int(self.processes[track])
-
     def path(self, track: int) -> str:
         """Return the path of a track for people: "python 26046 / stream 7"."""
         tracks = self.trace.tracks

@@ -57,7 +57,7 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
     }
     return Trace(
         sources=[source for trace in traces for source in trace.sources],
-        strings=strings.so_far(),
+        strings=strings.for_reading(),
         tracks=tracks,
         clocks=[],
         snapshots=[],

@@ -55,7 +55,7 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
                 number = numbers[key] = strings.number(text)
             renamed[row] = number
         names[rows] = renamed[same]
-    return trace.with_tables(slices=replace(slices, name=names), strings=strings.so_far())
+    return trace.with_tables(slices=replace(slices, name=names), strings=strings.for_reading())
 
 
 def _distinct(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

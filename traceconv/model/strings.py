@@ -51,8 +51,8 @@ class Strings(Sequence[str]):
         self._objects.append(text)
         return number
 
-    def so_far(self) -> Sequence[str]:
-        """Return the strings so far by number: a list if all are objects, which is read faster, otherwise these."""
+    def for_reading(self) -> Sequence[str]:
+        """Return the strings by number: a list if all are objects, which is faster and does not grow; else these."""
         return list(self._objects) if self._rest is None else self
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Tables:
         columns: the columns by table and name.
         tracks: the tracks declared so far.
         marks: the starts and ends that are not paired yet.
+        kept_columns: columns of equal length that the importer itself keeps; they are spilled as those of the tables.
         slice_count: the number of slices so far, and the id of the next one.
         string: a function that interns a string and returns its index.
     """
@@ -58,7 +59,7 @@ class Tables:
         self.marks = Marks()
         self.slice_count = self._rows = 0
         self._waiting = 0  # rows that the importer itself keeps
-        self._kept_columns: list[Column] = []  # of the importer
+        self.kept_columns: Sequence[Column] = ()
         self._strings = Strings([""])
         self.string = self._strings.number
         self._args = bytearray()  # of events that came one at a time, since the last part
@@ -70,8 +71,8 @@ class Tables:
         self._most_rows = 0
 
     def strings(self) -> Sequence[str]:
-        """Return the interned strings so far, by index."""
-        return self._strings.so_far()
+        """Return at least the strings interned so far, by index."""
+        return self._strings.for_reading()
 
     def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
         """Add an instant, or a slice without its duration; `args` holds the position and length of its args."""
@@ -122,10 +123,6 @@ class Tables:
             self._tell_size()
             self._spill_columns_if_short()
 
-    def keep_columns(self, columns: Iterable[Column]) -> None:
-        """Set the columns of equal length that the importer itself keeps; they are spilled as those of the tables."""
-        self._kept_columns = list(columns)
-
     def kept_rows(self, count: int) -> None:
         """Note that the columns of the importer have `count` rows, and spill columns if memory is short."""
         if count % _ROWS_BETWEEN_LOOKS == 0:
@@ -133,7 +130,7 @@ class Tables:
             self._spill_columns_if_short()
 
     def _rows_in_columns(self) -> int:
-        return self._rows + max(map(len, self._kept_columns), default=0)
+        return self._rows + max(map(len, self.kept_columns), default=0)
 
     def _tell_size(self) -> None:
         """Report the size of the columns to `Memory`."""
@@ -186,15 +183,16 @@ class Tables:
         self._spill_columns_if_short()
         return self._args_before - len(part)
 
-    def kept_args(self) -> Args:
-        """Return all args so far; others may be added later."""
-        self.args_part(b"")
-        return Args(self._args_parts.so_far())
+    def kept_args(self, in_file: bool = False) -> Args:
+        """Return all args so far; others may be added later.
 
-    def spill_args(self) -> None:
-        """Move all args to a file, and add others to it, as where memory is short."""
+        Args:
+            in_file: whether to move all to a file, and to add others to it, as where memory is short.
+        """
         self.args_part(b"")
-        self._args_parts.spill()
+        if in_file:
+            self._args_parts.spill()
+        return Args(self._args_parts.so_far())
 
     def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
         """Append rows, given as values of all columns in their order."""
@@ -218,7 +216,7 @@ class Tables:
         return self._rows_in_columns() >= _WORTH_A_FILE and self._memory.is_short_for_columns()
 
     def _growing(self) -> list[Column]:
-        return [*self._all_columns(), *self.marks.columns.values(), *self._kept_columns]
+        return [*self._all_columns(), *self.marks.columns.values(), *self.kept_columns]
 
     def _all_columns(self) -> list[Column]:
         return [column for columns in self.columns.values() for column in columns.values()]

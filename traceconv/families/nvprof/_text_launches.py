@@ -62,7 +62,7 @@ class TextLaunches:
         self._out = out
         self._processes: dict[int | None, int] = {}
         self._columns = {name: Column(dtype) for name, dtype in _COLUMNS.items()}
-        out.tables.keep_columns(self._columns.values())
+        out.tables.kept_columns = list(self._columns.values())
 
     def add(self, pid: int | None, correlation: int, row: Row, on_device: bool) -> None:
         """Add the slice of a call or of work; of several calls with one id, the last one counts."""
@@ -79,7 +79,7 @@ class TextLaunches:
     def draw(self) -> Pairs:
         """Draw the flows from calls to their work; return both. No slice can be added any more."""
         arrays, mappings = kept_rows(list(self._columns.values()))
-        self._out.tables.keep_columns(())
+        self._out.tables.kept_columns = ()
         rows = dict(zip(_COLUMNS, arrays, strict=True))
 
         def drop_pages() -> None:

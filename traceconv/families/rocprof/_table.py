@@ -119,7 +119,7 @@ class _Counted:
         self._out = out
         self._texts: dict[str, int] = {}
         self._columns = {name: Column(dtype) for name, dtype in _COUNTED.items()}
-        out.tables.keep_columns(self._columns.values())
+        out.tables.kept_columns = list(self._columns.values())
 
     def add(self, kernel: _Kernel, dispatch: str, counter: str, value: int | float | str) -> None:
         """Add a counter of a dispatch, with the kernel of its row."""
@@ -148,10 +148,8 @@ class _Counted:
         """
         tables = self._out.tables
         arrays, mappings = kept_rows(list(self._columns.values()))
-        tables.keep_columns(())
-        if mappings:
-            tables.spill_args()
-        texts, kept = list(self._texts), tables.kept_args()
+        tables.kept_columns = ()
+        texts, kept = list(self._texts), tables.kept_args(bool(mappings))
 
         def forget() -> None:
             kept.forget()

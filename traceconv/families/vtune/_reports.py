@@ -235,7 +235,7 @@ class _Tree:
         self._columns = {name: Column(dtype) for name, dtype in _NODE.items()}
         self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._mappings: tuple[mmap.mmap, ...] = ()
-        out.tables.keep_columns(self._columns.values())
+        out.tables.kept_columns = list(self._columns.values())
 
     def add(
         self, name: str, line: int, parent: int, times: Sequence[int | None], share: object, args: dict[str, Any]
@@ -256,7 +256,7 @@ class _Tree:
         """End adding."""
         arrays, self._mappings = kept_rows(list(self._columns.values()))
         self._arrays = dict(zip(_NODE, arrays, strict=True))
-        self._out.tables.keep_columns(())
+        self._out.tables.kept_columns = ()
 
     def lengths(self) -> tuple[array[int], int]:
         """Return how long each function is drawn, and the sum of those that no other one has called, ns.
