@@ -17,12 +17,12 @@ from traceconv.align import Alignment, align
 from traceconv.align.constraint_parser import Constraints
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
+from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,
     Bend,
     ClockDomain,
-    ClockGraph,
     ClockMap,
     ClockSnapshot,
     Provenance,

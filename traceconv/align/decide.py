@@ -19,7 +19,8 @@ from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
 from traceconv.align.placement import Placed, beside, not_aligned, related_maps, taken_as_best
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
-from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
+from traceconv.model.clock_graph import ClockGraph
+from traceconv.model.clocks import ClockDomain, ClockMap, Verdict
 
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:

@@ -23,7 +23,8 @@ from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message
 from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
+from traceconv.model.clock_graph import ClockGraph
+from traceconv.model.clocks import ClockDomain, ClockMap, Verdict
 
 #: Clocks that are related within this bound, ns, are not compared: named events are not more exact.
 _WELL_KNOWN_NS = 20_000

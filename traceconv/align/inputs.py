@@ -19,17 +19,8 @@ from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.errors import UsageError
-from traceconv.model.clocks import (
-    REALTIME,
-    SINCE_BOOT,
-    ClockDomain,
-    ClockGraph,
-    ClockMap,
-    Provenance,
-    Run,
-    Step,
-    Verdict,
-)
+from traceconv.model.clock_graph import ClockGraph
+from traceconv.model.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.times import format_within
 from traceconv.model.trace import I64, Layer, Trace, TrackKind
 

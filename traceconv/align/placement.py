@@ -11,12 +11,12 @@ from traceconv.align.domains import Key, Warnings, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, without_other_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
+from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     MONOTONIC,
     MOST_DRIFT,
     SINCE_BOOT,
-    ClockGraph,
     ClockMap,
     Provenance,
     Run,
