@@ -20,6 +20,7 @@ from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say, width_of
+from traceconv.io.folders import AnyPath
 from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.model.diagnostics import Severity
@@ -150,15 +151,15 @@ def default_name(files: Sequence[str], suffix: str) -> str:
     return path + (suffix if os.path.realpath(path + suffix) not in inputs else f"-converted{suffix}")
 
 
-def print_summary(result: Result, output: Output, verbosity: Verbosity) -> None:
-    """Print what was read, what was lost, how it was aligned and what was written."""
+def print_summary(result: Result, output: AnyPath, verbosity: Verbosity) -> None:
+    """Print what was read, what was lost, how it was aligned and what was written to an output of this name."""
     if verbosity.quiet:
         return
     trace = result.trace
     _print_inputs(trace, result.receipt, result.causality, result.together, verbose=verbosity.verbose)
     counts = trace.counts() | {"tracks": len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
-    say(f"wrote {'<stdout>' if output.path == '-' else output.path}: {written or 'no events'}")
+    say(f"wrote {'<stdout>' if output == '-' else output}: {written or 'no events'}")
 
 
 def print_details(trace: Trace, aligned: Aligned, verbosity: Verbosity) -> None:

@@ -34,4 +34,4 @@ def command(output: api.Output, named: Named, settings: Settings, verbosity: Ver
     recording = named.opened(settings, verbosity, output.path, single=True)
     with working(f"converting {shown(recording.paths[0])}", verbosity.quiet, recording.paths):
         result = api.merge(recording, output)
-    common.print_summary(result, output, verbosity)
+    common.print_summary(result, output.path, verbosity)

@@ -55,7 +55,7 @@ def command(path: str, force: bool, verbosity: Verbosity) -> None:
         for file in inputs:
             file.write_bytes(_recording(file.name))
         result = api.merge(inputs, output)
-    common.print_summary(result, output, verbosity)
+    common.print_summary(result, output.path, verbosity)
     if verbosity.quiet:
         return
     (layers,) = api.report(result.trace, Questions(("layers",)))

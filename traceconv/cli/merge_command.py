@@ -42,4 +42,4 @@ def command(
     recordings = named.opened(settings, verbosity, str(output.path))
     with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output, report=reports)
-    common.print_summary(result, output, verbosity)
+    common.print_summary(result, output.path, verbosity)

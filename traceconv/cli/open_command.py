@@ -101,7 +101,7 @@ def _write(recordings: Opened, file: str, verbosity: Verbosity) -> None:
     output = api.Output(file)
     with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output)
-    common.print_summary(result, output, verbosity)
+    common.print_summary(result, "a temporary trace", verbosity)
 
 
 def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
