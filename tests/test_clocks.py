@@ -448,3 +448,12 @@ def test_what_a_text_says_decides_nothing(text: str) -> None:
     assert ClockMap(5, 0, (Step("anything", Provenance.USER),)).then(ClockMap(1, 0, (Step(text),))).by_user
     snapshot = ClockSnapshot(A, 0, B, 5, 0, "anything", provenance=Provenance.USER)
     assert ClockGraph([A, B], [snapshot]).maps_to(B)[A].by_user
+
+
+def test_the_clocks_of_many_hosts_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[ClockDomain] = []
+    monkeypatch.setattr(ClockDomain, "same_timebase", lambda one, other: compared.append(one))
+    ClockGraph([replace(REALTIME, owner=f"host {number}") for number in range(300)], [])
+    assert not compared
+    ClockGraph([replace(REALTIME, owner="one", resolution_ns=number) for number in (1, 2, 3)], [])
+    assert len(compared) == 3
