@@ -47,7 +47,7 @@ MERGES = {
 #: Of each format the case that is shown, and what the picture shows.
 FORMATS = {
     "pytorch-kineto": ("cuda-streams", "Calls on threads, kernels and copies on the streams of two GPUs, and flows."),
-    "pytorch-table": ("memory-and-flops", "A table has no times: its rows are slices as long as their own totals."),
+    "pytorch-table": ("memory-and-flops", "A table has no times: its rows are instants in order, with totals as args."),
     "onnxruntime": ("v1.6-parallel", "Nodes of a model on the threads of a pool, inside the run of the session."),
     "openvino": ("detailed", "Layers of two infer requests, one after the other."),
     "tensorrt": ("times", "Two inferences that overlap: copies in, compute, copies out."),
