@@ -487,6 +487,13 @@ def test_without_flows_ids_of_two_devices_of_one_process(tmp_path: Path) -> None
         ("furiosa/exported", ["NPU"], {"PE 0", "PE 1"}),
         ("xplane/collectives", ["/device:GPU:0"], set()),
         ("tensorflow-profiler/device", ["/device:GPU:0"], set()),
+        (
+            "nvprof/streams-and-ranges",
+            ["trainer 4711 / GPU 0: Tesla V100-SXM2-16GB"],
+            {"Context 1 / Stream 7", "Context 1 / Stream 13: copies"},
+        ),
+        ("nsight-systems/export_2022", ["process 4100 / GPU 0 NVIDIA A100-SXM4-40GB"], set()),
+        ("pytorch-kineto/cuda-graph", ["GPU 0 (NVIDIA H100 80GB HBM3)"], set()),
     ],
 )
 def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queues: set[str], tmp_path: Path) -> None:
@@ -498,6 +505,29 @@ def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queu
     convert(path, tmp_path / "own.pftrace")
     own = device(SliceTable(read(tmp_path / "own.pftrace")))[0]
     assert [row[1:9] for row in own.rows] == [row[1:9] for row in section.rows]
+    names = zip(own.records(), section.records(), strict=True)
+    assert all(one["device"].rpartition(" / ")[2] == other["device"].rpartition(" / ")[2] for one, other in names)
+
+
+def test_gpus_of_rocprof_in_one_process_without_a_pid_stay_apart(tmp_path: Path) -> None:
+    """Made from a golden input: kernels on two GPUs, of a process whose pid was not recorded."""
+    document = json.loads((ROOT / "rocprof" / "sdk" / "input.json").read_text(encoding="utf-8"))
+    (process,) = document["rocprofiler-sdk-tool"]
+    del process["metadata"]["pid"]
+    first = process["agents"][1]
+    process["agents"].append(first | {"id": {"handle": first["id"]["handle"] + 50}, "logical_node_id": 2})
+    kernels = process["buffer_records"]["kernel_dispatch"]
+    kernels += json.loads(json.dumps(kernels).replace('"handle": 104', '"handle": 154'))
+    path = tmp_path / "input.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    rows = []
+    for one, another in ((path, "a.pftrace"), (tmp_path / "a.pftrace", "b.pftrace")):
+        rows.append(device(SliceTable(read(one)))[0].rows)
+        convert(one, tmp_path / another)
+    devices = {str(row[0]) for row in rows[0]}
+    assert {"GPU 1: AMD Instinct MI210", "GPU 2: AMD Instinct MI210"} < devices
+    assert {str(row[0]).rpartition(" / ")[2] for row in rows[1]} == devices
+    assert [row[1:9] for row in rows[1]] == [row[1:9] for row in rows[0]]
 
 
 def test_devices_inside_a_process_without_a_pid_stay_apart(tmp_path: Path) -> None:

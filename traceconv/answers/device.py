@@ -17,6 +17,7 @@ from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subt
 from traceconv.answers.launches import work_of
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.marks import JOINT
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, NO_TRACK, TrackKind
 
@@ -89,7 +90,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     idle: list[tuple[str, Gaps, int]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for one, its_queues in zip(owners.tolist(), of_owner, strict=True):
-        of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), table.path(one)
+        of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), _name(table, one)
         row, gaps_of = _row(table, work, of_device, (name, ""), dispatch_limit)
         section.rows.append(row)
         idle.append((name, gaps_of, int(row[idle_ns] or 0)))
@@ -99,7 +100,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
         rows = []
         for at in its_queues if len(its_queues) > 1 else []:
             path = table.path(int(used[at]))
-            names = (name, path.removeprefix(name).removeprefix(" / ") or path)
+            names = (name, path.removeprefix(name).removeprefix(" / ").removeprefix(JOINT) or path)
             rows.append(_row(table, work, of_queue[at], names, dispatch_limit)[0])
         section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
@@ -152,6 +153,15 @@ def _device_of(table: SliceTable, queue: int) -> int:
             break
         queue, parent = parent, tracks[parent].parent
     return queue
+
+
+def _name(table: SliceTable, device: int) -> str:
+    """Return the path of a device; of an output of traceconv without the groups whose names were joined to its own."""
+    track, path = table.trace.tracks[device], table.path(device)
+    if not table.trace.sources[track.source].marks.is_output:
+        return path
+    joined = track.name.partition(JOINT)[2]
+    return path.removesuffix(f"{JOINT}{joined}") if joined else path
 
 
 def _work(table: SliceTable) -> tuple[_Work, list[str]]:

@@ -10,6 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
+#: Joins the name of a group to that of the only track in it in an output of traceconv, which draws no such group.
+JOINT: Final = " · "
+
 
 class LaunchMarks(Struct, frozen=True):
     """How to recognise host calls that launch device work, and this work.

@@ -18,6 +18,7 @@ import os
 from collections import defaultdict
 from collections.abc import Sequence
 
+from traceconv.model.marks import JOINT
 from traceconv.model.ordering import occurring
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import NO_TRACK, TIMED, Trace, TrackKind
@@ -27,8 +28,6 @@ _FORMAT = "perfetto"
 COUNTERS = "Counters"
 #: The prefix of names that sort behind names that start with a letter.
 _LATE = "· "
-#: Joins the name of a group to that of the only track in it.
-BETWEEN = " · "
 #: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
 _MOST_JOINED = 2
 
@@ -209,4 +208,4 @@ _OF_SYSTEM = (TrackKind.PROCESS, _THREAD)
 
 def _both(group: str, track: str) -> str:
     """Return the joint name of a group and the only track in it."""
-    return track if track.startswith(group) else f"{group}{BETWEEN}{track}"
+    return track if track.startswith(group) else f"{group}{JOINT}{track}"

@@ -27,7 +27,6 @@ import msgspec
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import CLOCK, PACKET_KINDS, SIZE, SOURCES
-from traceconv.families.perfetto._arranged import BETWEEN
 from traceconv.families.perfetto._inputs import INPUTS, restore, stated_groups, stated_inputs
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission
@@ -38,7 +37,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.model.diagnostics import ProblemKind, declare, lost
-from traceconv.model.marks import ANY_TOOL_MARKS, NO_MARKS, DeviceMarks, FormatMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, NO_MARKS, DeviceMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS
 
 BAD_SHIFT = lost(
@@ -176,7 +175,7 @@ def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
     """Return what any of the formats says of work of devices, in paths with the joint names of traceconv's traces."""
     if not marks:
         return None
-    between = f"(?: / |{BETWEEN})"
+    between = f"(?: / |{JOINT})"
     marks = [
         msgspec.structs.replace(one, queues=one.queues.replace(" / ", between), hosts=one.hosts.replace(" / ", between))
         for one in marks
