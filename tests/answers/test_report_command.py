@@ -116,6 +116,12 @@ def test_a_long_text_of_a_single_row_is_folded() -> None:
     assert re.search(r"placed by +baseTimeNanoseconds .*\n {13}\S.* 20 µs\n", shown)
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_how_an_input_was_placed_is_never_cut(form: str) -> None:
+    result = run(KINETO, "--section", "overview", "--format", form)
+    assert "from a CPU counter that follows the wall clock to 20 µs" in result.stdout
+
+
 def test_csv_and_markdown_hold_the_same_rows() -> None:
     rows = list(csv.DictReader(io.StringIO(run(CUDA, "--section", "operations", "--format", "csv").stdout)))
     assert rows[0]["name"] == "cudaDeviceSynchronize"

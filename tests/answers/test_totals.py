@@ -22,6 +22,7 @@ import traceconv
 from tests.golden import ROOT
 from traceconv import Questions
 from traceconv.answers import totals
+from traceconv.answers.page import page
 from traceconv.answers.tables import SliceTable
 from traceconv.model.marks import TotalsMarks
 
@@ -293,6 +294,14 @@ def test_the_largest_total_is_first_unless_another_column_is_asked_for() -> None
     assert [row["total_ns"] for row in by_total] == sorted((row["total_ns"] for row in by_total), reverse=True)
     assert [row["count"] for row in by_count] == sorted((row["count"] for row in by_count), reverse=True)
     assert by_total != by_count
+
+
+def test_a_page_shows_the_columns_that_a_tool_states() -> None:
+    stated = traceconv.report([ROOT / "nvprof-text" / "summary" / "input.log"], Questions(["operations"]))[1]
+    shown = page([stated], 0)
+    assert "cudaMalloc" in shown
+    assert "API calls" in shown
+    assert "device total" not in shown
 
 
 def test_a_table_without_times_has_no_span() -> None:

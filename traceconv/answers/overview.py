@@ -17,7 +17,7 @@ _COLUMNS = (
     Column("input", "input", Unit.TEXT),
     Column("format", "format", Unit.TEXT),
     Column("clock", "clock", Unit.TEXT),
-    Column("method", "placed by", Unit.TEXT),
+    Column("method", "placed by", Unit.TEXT, whole=True),
     Column("verdict", "verdict", Unit.TEXT),
     Column("bound_ns", "within", Unit.NS),
     Column("start_ns", "start", Unit.NS),

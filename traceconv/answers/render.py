@@ -164,11 +164,10 @@ def _shown(
     section: Section, rows: Sequence[Sequence[Cell]], longest: int = _LONGEST_TEXT
 ) -> tuple[list[Column], list[list[str]]]:
     """Return the displayed columns and the cells of rows, with texts of at most `longest` characters."""
-    has_details = any(column.detail for column in section.columns)
     shown = [
         (at, column, section.place(column.within) if column.within else None)
         for at, column in enumerate(section.columns)
-        if not has_details or (not column.detail and any(row[at] not in (None, "") for row in section.rows))
+        if not section.has_details or (not column.detail and any(row[at] not in (None, "") for row in section.rows))
     ]
 
     def cell(row: Sequence[Cell], at: int, within: int | None) -> str:

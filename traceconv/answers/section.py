@@ -47,6 +47,7 @@ class Column:
             also shown without empty ones.
         spare: whether it is left out, with a note, if the terminal is too narrow.
         within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell.
+        whole: whether its texts are not cut where lines have no limit.
         bound: the name of the column with the bound of its times: people see as many digits as that leaves certain.
         below: whether its texts get lines of their own if the terminal is too narrow.
     """
@@ -57,6 +58,7 @@ class Column:
     detail: bool = False
     spare: bool = False
     within: str = ""
+    whole: bool = False
     bound: str = ""
     below: bool = False
 
@@ -145,6 +147,11 @@ class Section(Tabular):
         """Return the name, and the window that the table is about."""
         return f"{self.name} (between {self.window})" if self.window else self.name
 
+    @property
+    def has_details(self) -> bool:
+        """Whether text leaves out columns, and empty ones; see `Column.detail`."""
+        return any(column.detail for column in self.columns)
+
     def place(self, column: str) -> int:
         """Return the position of a column."""
         return next(at for at, one in enumerate(self.columns) if one.name == column)
@@ -153,7 +160,7 @@ class Section(Tabular):
         """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
         column, cell = self.columns[at], row[at]
         if cell is None or not column.bound:
-            return shown_cell(cell, column.unit, longest)
+            return shown_cell(cell, column.unit, 0 if column.whole else longest)
         bound = row[self.place(column.bound)]
         return format_within(int(cell), _DIGITS_NS if bound is None else int(bound))
 
