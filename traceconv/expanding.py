@@ -210,7 +210,7 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
 
 
 def _source(recording: Recording, limits: Limits) -> Source | None:
-    """Return the source of a recording; None for streams and for what cannot be read, which is said when it is read."""
+    """Return the source of a recording; None for a stream, or if the file cannot be read: reading reports that."""
     if recording.recognition:
         return recording.recognition.source
     try:

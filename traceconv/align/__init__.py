@@ -113,10 +113,10 @@ def _warnings(
     traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], constraints: Constraints
 ) -> Mapping[Key, list[Message]]:
     """Return the warnings for each clock; those about whole inputs are given to their first clock."""
-    found = defaultdict[Key, list[Message]](list)
+    by_clock = defaultdict[Key, list[Message]](list)
     alone = warnings_of_no_overlap(inputs.traces, maps, constraints, set(placed.placements))
     for key, warning in (*inputs.stated.warnings, *placed.warnings, *alone):
-        found[key].append(warning)
+        by_clock[key].append(warning)
     named = [trace.host for trace in traces]
     of_inputs = chain(
         warnings_of_duplicates(inputs.traces, named, inputs.repeats),
@@ -125,5 +125,5 @@ def _warnings(
     )
     for index, text in of_inputs:
         if maps[index]:
-            found[index, min(maps[index])].append(text)
-    return found
+            by_clock[index, min(maps[index])].append(text)
+    return by_clock

@@ -121,12 +121,12 @@ def _align(evidence: Evidence, prior: Prior) -> Estimate:
         evidence = evidence.learned(places[0].offset, places[0].drift)
     if evidence.contrast < _LEAST_CONTRAST:
         return insufficient(Method.ACTIVITY, Text.SLICES_ARE_NO_BUSIER())
-    found = [_with_drift(evidence, place, prior) for place in places[:_REFINED]]
-    best = max(found, key=lambda place: place.total)
+    aligned = [_with_drift(evidence, place, prior) for place in places[:_REFINED]]
+    best = max(aligned, key=lambda place: place.total)
     evidence = evidence.learned(best.offset, best.drift)
     best = _with_drift(evidence, best, prior)
     best = _place(evidence, best.offset, best.drift)
-    rivals = _rivals(evidence, best, [*found, *places[_REFINED:_MOST_RIVALS]], prior)
+    rivals = _rivals(evidence, best, [*aligned, *places[_REFINED:_MOST_RIVALS]], prior)
     return _judged(evidence, best, rivals, prior, (offsets, heights))
 
 
@@ -137,9 +137,9 @@ def _places(evidence: Evidence, offsets: F64, heights: F64, prior: Prior) -> lis
     tops = np.flatnonzero(heights >= around)
     tops = tops[np.argsort(-heights[tops], kind="stable")[: evidence.candidates]]
     reach = 2.5 * (float(offsets[1] - offsets[0]) if len(offsets) > 1 else evidence.near)
-    found = [_refined(evidence, top, 0.0, reach, prior) for top in offsets[tops].tolist()]
+    refined = [_refined(evidence, top, 0.0, reach, prior) for top in offsets[tops].tolist()]
     apart: list[_Place] = []
-    for place in sorted(found, key=lambda place: -place.total):
+    for place in sorted(refined, key=lambda place: -place.total):
         if all(abs(place.offset - other.offset) > evidence.near for other in apart):
             apart.append(place)
     return apart
@@ -203,12 +203,12 @@ def _neighbours(evidence: Evidence, best: _Place, prior: Prior) -> list[_Place]:
     reach = 8 * evidence.near
     grid = _grid(reach, max(evidence.step, reach / 200))
     total, offsets = evidence.profile(best.offset, best.drift, grid, _some(evidence))[0], best.offset + grid
-    found = []
+    neighbours = []
     for side in (offsets > best.offset + evidence.near, offsets < best.offset - evidence.near):
         rows = np.flatnonzero(side & _within(offsets, prior))
         if len(rows):
-            found.append(_place(evidence, float(offsets[rows[np.argmax(total[rows])]]), best.drift))
-    return found
+            neighbours.append(_place(evidence, float(offsets[rows[np.argmax(total[rows])]]), best.drift))
+    return neighbours
 
 
 def _with_drift(evidence: Evidence, place: _Place, prior: Prior) -> _Place:

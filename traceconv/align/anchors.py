@@ -113,7 +113,7 @@ def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
 def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
     """Return the clock of an event and its time in ns. Slices of a name come before other events of that name."""
     name = trace.sources[0].name
-    named = ((table, np.flatnonzero(found)) for table, found in _named(point.name, trace) if np.any(found))
+    named = ((table, np.flatnonzero(is_named)) for table, is_named in _named(point.name, trace) if np.any(is_named))
     table, rows = next(named, (None, ()))
     if table is None:
         raise UsageError(Text.NO_SUCH_EVENT(anchor=text, file=name, name=point.name), hint=_similar(point, trace))
@@ -177,30 +177,30 @@ def anchored(
     for instant in instants:
         ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
         groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
-    found, relations, warnings = list(traces), list[Relation](), list[ClockWarning]()
+    related, relations, warnings = list(traces), list[Relation](), list[ClockWarning]()
     exact: list[Relation] = []  # without drift allowance: they are checked at the instants themselves
     for group in groups.values():
-        _refuse_moved(found, group[0], offsets)
-        _refuse_two_at_once(found, group)
+        _refuse_moved(related, group[0], offsets)
+        _refuse_two_at_once(related, group)
         for instant in group:
-            found, dropped = _checked(found, exact, instant)
+            related, dropped = _checked(related, exact, instant)
             warnings += dropped
         drifts = not any(key[0] in corrections for key, _ in group[0].sides)
-        at_instant, everywhere = _relations(found, _one_for_each_instant(group), drifts=drifts)
+        at_instant, everywhere = _relations(related, _one_for_each_instant(group), drifts=drifts)
         exact.append(at_instant)
         relations.append(everywhere)
-    return found, relations, warnings
+    return related, relations, warnings
 
 
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
     """Return the anchors; those at the same time of the first clock become one that satisfies all of them."""
-    found: dict[int, Instant] = {}
+    by_instant: dict[int, Instant] = {}
     for one in group:
-        both = (one, found.get(one.ts, one))
+        both = (one, by_instant.get(one.ts, one))
         low = max(each.other_ts - each.within_ns for each in both)
         high = min(each.other_ts + each.within_ns for each in both)
-        found[one.ts] = replace(both[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
-    return list(found.values())
+        by_instant[one.ts] = replace(both[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
+    return list(by_instant.values())
 
 
 def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: bool) -> tuple[Relation, Relation]:

@@ -188,13 +188,13 @@ class Check(Struct, frozen=True):
         shown_ranks = ranks if len(self.ranks) <= _MOST_LISTED else Text.MANY_RANKS(count=len(self.ranks))
         if not self.checked:
             return Text.NO_COLLECTIVE_CHECKED(count=self.alone, ranks=shown_ranks)
-        found = Text.ALL_COLLECTIVES_POSSIBLE()
+        result = Text.ALL_COLLECTIVES_POSSIBLE()
         if self.after.count:
             place, worst = self.after.place, self.after.worst_ns
-            found = Text.COLLECTIVES_IMPOSSIBLE(count=self.after.count, worst=worst, place=place)
+            result = Text.COLLECTIVES_IMPOSSIBLE(count=self.after.count, worst=worst, place=place)
         alone = Text.WITHOUT_PARTNER(count=self.alone) if self.alone else ""
         return Text.COLLECTIVES_CHECKED(
-            collectives=self.what(count=self.checked), ranks=shown_ranks, found=found, alone=alone
+            collectives=self.what(count=self.checked), ranks=shown_ranks, found=result, alone=alone
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class Causality(Struct, frozen=True):
         for check in self.checks:
             counts[check.what] += check.checked
         sizes = [what(count=count) for what, count in counts.items() if count]
-        found = [
+        lines = [
             check
             for check in self.checks
             if check.alone
@@ -245,11 +245,11 @@ class Causality(Struct, frozen=True):
             or check.after.count > 0
             or (check.before is not None and check.before.count > 0)
         ]
-        if not sizes and not found:
+        if not sizes and not lines:
             return []
         total = Text.OUT_OF_ORDER(count=self.violations) if self.violations else Text.ALL_IN_ORDER()
         head = Text.CAUSALITY_CHECKED(sizes=sizes, total=total) if sizes else Text.NO_CAUSALITY_CHECKED()
-        return [str(head), *(str(Text.INDENTED(line=check.describe())) for check in found)]
+        return [str(head), *(str(Text.INDENTED(line=check.describe())) for check in lines)]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members of all checks in the report."""

@@ -119,7 +119,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
     graph = inputs.graph.copy()
     names = [called(wall, inputs.traces, inputs.stated.walls) for wall in hosts]
     islands = {number: one.beside for number, one in placed.hosts.items()}
-    by_user = [any(clock_map.by_user for clock_map in found.values()) for found in maps]
+    by_user = [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in maps]
     said = np.unique(host_of[seen.input[np.array(by_user)[seen.input]]]).tolist()
     doubted = {islands.get(host, host) for host in said}  # islands that rest on a statement of the user
     for number, one in placed.hosts.items():
@@ -185,13 +185,13 @@ def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> P
     part &= ~torn
     part &= part.sum(axis=1, keepdims=True) > 1
     islands = _overlapping(part, *(times[: len(part)] for times in columns))
-    found = [_island(every, which, columns, part, used, host_of, spans) for used in islands]
+    placed = [_island(every, which, columns, part, used, host_of, spans) for used in islands]
     return PlacedHosts(
-        {number: host for one in found for number, host in one.hosts.items()},
-        next((one.contradicting for one in found if one.contradicting), ()),
+        {number: host for one in placed for number, host in one.hosts.items()},
+        next((one.contradicting for one in placed if one.contradicting), ()),
         records=every,
-        intervals=tuple(intervals for one in found for intervals in one.intervals),
-        apart=tuple(pair for one in found for pair in one.apart),
+        intervals=tuple(intervals for one in placed for intervals in one.intervals),
+        apart=tuple(pair for one in placed for pair in one.apart),
         torn=tuple(np.flatnonzero(torn).tolist()),
     )
 
@@ -220,9 +220,9 @@ def _island(
     lines = lines_of_hosts(came[: len(part)], went[: len(part)])
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
-    found = host_intervals(lines.apply(came), lines.apply(went), span)
-    if found.contradicting:
-        wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in found.contradicting)
+    intervals = host_intervals(lines.apply(came), lines.apply(went), span)
+    if intervals.contradicting:
+        wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in intervals.contradicting)
         return PlacedHosts(contradicting=wrong)
     exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
@@ -230,10 +230,10 @@ def _island(
     for number, at in enumerate(used.tolist()):
         if number:
             mine = which.matches.where(part[which.matches.number, at])
-            clock_map = map_of_host(found, level, lines, number)
+            clock_map = map_of_host(intervals, level, lines, number)
             clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
             hosts[at] = PlacedHost(int(used[0]), clock_map, mine.count, len(np.unique(mine.group)))
-    return PlacedHosts(hosts, intervals=(found,), apart=tuple(_apart(found, lines, used, part[:, used])))
+    return PlacedHosts(hosts, intervals=(intervals,), apart=tuple(_apart(intervals, lines, used, part[:, used])))
 
 
 def _apart(

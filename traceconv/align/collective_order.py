@@ -132,8 +132,8 @@ def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False)
                 by_wall_clocks |= pair.by_wall_clocks
                 unsettled |= dict.fromkeys(pair.unsettled)
                 odd += pair.odd
-    found = of_several_ranks(records.where(np.concatenate(rows)).numbered(np.concatenate(number)))
-    return ByOrder(found, by_wall_clocks, tuple(unsettled), tuple(odd))
+    matched = of_several_ranks(records.where(np.concatenate(rows)).numbered(np.concatenate(number)))
+    return ByOrder(matched, by_wall_clocks, tuple(unsettled), tuple(odd))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,16 +333,16 @@ def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool =
     tried = first[:, None] + (np.linspace(0, 1, _TRIED_FIRST) * (count - 1)[:, None]).astype(np.int64)
     low, high, same = _offsets(records, one[tried], other[tried - by[:, None]], drawn)
     fit = np.flatnonzero(same & (low <= high))
-    found: list[Shift] = []
+    shifts: list[Shift] = []
     for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
         shift = Shift(int(by[at]), int(count[at]))
         mine, its = shift.of(one, other)
         lows, highs, equal = _offsets(records, mine[None], its[None], drawn)
         if equal[0] and lows[0] <= highs[0] and (drawn or _agree(records, mine, its, int(lows[0] + highs[0]) // 2)):
-            found.append(replace(shift, least=int(lows[0]), most=int(highs[0])))
-            if len(found) >= _MOST_SHIFTS:
+            shifts.append(replace(shift, least=int(lows[0]), most=int(highs[0])))
+            if len(shifts) >= _MOST_SHIFTS:
                 break
-    return found
+    return shifts
 
 
 def _agree(records: Occurrences, one: I64, other: I64, ahead: int) -> bool:

@@ -245,7 +245,7 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
     for one in stated:
         if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
             names_of[one.ranks, one.about].add(one.name)
-    found: dict[GroupStated, Hashable] = {}
+    groups: dict[GroupStated, Hashable] = {}
     for (ranks, about), names in names_of.items():
         listed = of_ranks.get(ranks, [])
         for name in names:
@@ -254,8 +254,8 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
                 key = (ranks, about, listed.index(name), len(listed))
             elif len(names) == 1 and not (name and listed):
                 key = (ranks, about, 0, 1)
-            found[GroupStated(ranks, about, name)] = key
-    return found
+            groups[GroupStated(ranks, about, name)] = key
+    return groups
 
 
 # -- which are one ----------------------------------------------------------------------------------------------------
@@ -277,9 +277,9 @@ def numbered_collectives(records: Occurrences) -> Occurrences:
 
 def one_sided_collectives(records: Occurrences) -> Occurrences:
     """Match the records of collectives in which only one side waits, if both sides are recorded."""
-    found = numbered_collectives(records.where(records.side != Side.BOTH))
-    both = [np.bincount(found.number, found.side == side, found.count) > 0 for side in (Side.START, Side.END)]
-    return found.where((both[0] & both[1])[found.number])
+    numbered = numbered_collectives(records.where(records.side != Side.BOTH))
+    both = [np.bincount(numbered.number, numbered.side == side, numbered.count) > 0 for side in (Side.START, Side.END)]
+    return numbered.where((both[0] & both[1])[numbered.number])
 
 
 def joined_numbers(one: Occurrences, other: Occurrences) -> Occurrences:
@@ -292,8 +292,8 @@ def _runs(*columns: I64) -> I64:
     if not len(columns[0]):
         return np.zeros(0, np.int64)
     changed = np.any([np.diff(column) != 0 for column in columns], axis=0)
-    found: I64 = np.r_[0, np.cumsum(changed)].astype(np.int64)
-    return found
+    runs: I64 = np.r_[0, np.cumsum(changed)].astype(np.int64)
+    return runs
 
 
 def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
@@ -301,16 +301,16 @@ def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
     if not len(runs):
         return values
     begins = np.searchsorted(runs, np.arange(runs[-1] + 1))
-    found: I64 = ufunc.reduceat(values, begins)[runs]
-    return found
+    values_of_runs: I64 = ufunc.reduceat(values, begins)[runs]
+    return values_of_runs
 
 
 def _renumbered(keys: I64) -> I64:
     """Return the numbers from 0 of distinct keys, which are the columns of an array."""
     if not keys.shape[1]:
         return np.zeros(0, np.int64)
-    found: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return found
+    numbers: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return numbers
 
 
 def of_several_ranks(occurrences: Occurrences) -> Occurrences:

@@ -213,11 +213,11 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
     same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
     if numbered and int(numbered[2]) <= len(same):
         return same[int(numbered[2]) - 1]
-    found = [index for known, index in _names(paths) if known == name]
-    if not found:
+    indices = [index for known, index in _names(paths) if known == name]
+    if not indices:
         reason = _no_input(name, paths)
         raise UsageError(Text.OPTION_WRONG(option=option, reason=reason), hint=Text.THE_INPUTS(inputs=paths))
-    return found[0]
+    return indices[0]
 
 
 def _no_input(name: str, paths: Sequence[str]) -> Message:
@@ -290,15 +290,15 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
     Raises:
         UsageError: it is malformed, names no input, or is ambiguous.
     """
-    found: list[Anchor] = []
+    anchors: list[Anchor] = []
     for at in (place for place, letter in enumerate(text) if letter == "="):
         for other, within in _last_points(text[at + 1 :], paths):
-            found += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
-    if not found:
+            anchors += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
+    if not anchors:
         reason, hint = _what_is_wrong(text, paths)
         raise UsageError(Text.ANCHOR_WRONG(text=text, reason=reason), hint=hint)
-    anchor = found[0]
-    if len(found) > 1:
+    anchor = anchors[0]
+    if len(anchors) > 1:
         raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.SEVERAL_WAYS()), hint=Text.QUOTE_NAMES())
     if any(isinstance(point, EventPoint) and not point.number for point in (anchor.one, anchor.other)):
         raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.NO_OCCURRENCE()), hint=Text.OCCURRENCES())
@@ -363,12 +363,12 @@ def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int |
 
 def _points(text: str, paths: Sequence[str]) -> list[Point]:
     """Return the ways to read one side."""
-    found = []
+    points = []
     for name, index in _names(paths):
         if text.startswith(name):
             point = _point(text[len(name) :], index)
-            found += [point] if point is not None and point not in found else []
-    return found
+            points += [point] if point is not None and point not in points else []
+    return points
 
 
 def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -92,9 +92,9 @@ def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[Clo
     instants = [instant_of(anchor, clocked) for anchor in constraints.anchors]
     corrections = _corrections(clocked, constraints, instants)
     corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
-    found, relations, dropped = anchored(corrected, instants, corrections, constraints.offsets)
+    anchored_traces, relations, dropped = anchored(corrected, instants, corrections, constraints.offsets)
     warnings = [*_unknown_machines(dated, constraints), *far_away(clocked, instants), *dropped]
-    return Stated(found, relations, corrections, instants, warnings, walls=list(walls))
+    return Stated(anchored_traces, relations, corrections, instants, warnings, walls=list(walls))
 
 
 def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
@@ -168,12 +168,12 @@ def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Seque
     """Return the inputs with the clocks that --clock states, each checked against those before it."""
     named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
     machine = UNNAMED if not named else named.pop() if len(named) == 1 else ""
-    found = list(traces)
+    with_clocks = list(traces)
     for index, constraint in sorted(constraints.clocks.items()):
-        found[index] = _with_clock(found, index, constraint, walls[index], machine)
+        with_clocks[index] = _with_clock(with_clocks, index, constraint, walls[index], machine)
     if any(constraint.kind is ClockKind.PERF for constraint in constraints.clocks.values()):
-        return [_with_perf_clock(trace, machine) for trace in found]
-    return found
+        return [_with_perf_clock(trace, machine) for trace in with_clocks]
+    return with_clocks
 
 
 def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iterator[ClockWarning]:
@@ -290,7 +290,7 @@ def _corrections(
     A drift holds for all files that count the same clock. The map leaves the time of a reading or an anchor of that
     clock as it is, or without one the first time of the file that the drift is stated for.
     """
-    found: dict[int, dict[int, ClockMap]] = {}
+    corrections: dict[int, dict[int, ClockMap]] = {}
     for index, drift in constraints.drifts.items():
         number = main_clock(traces[index], "--drift")
         domain = traces[index].clocks[number]
@@ -307,10 +307,10 @@ def _corrections(
         at += [spans(traces[index]).get(number, (0, 0))[0]]
         clock_map = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])
         for input, clock in same:
-            if found.setdefault(input, {}).setdefault(clock, clock_map).drift != drift:
+            if corrections.setdefault(input, {}).setdefault(clock, clock_map).drift != drift:
                 name = traces[index].sources[0].name
                 raise InconsistentClocks(Text.TWO_DRIFTS(file=name, clock=domain.name), hint=Text.SAY_ONE_DRIFT())
-    return found
+    return corrections
 
 
 def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:

@@ -99,9 +99,9 @@ def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap
     ]
     for inner in sides:
         outers = [outer for outer in sides if outer.index != inner.index and stated_outer(outer, inner) is outer]
-        found = [check for outer in outers if (check := _check_of_pair(outer, inner, alignment, names)) is not None]
-        if found:
-            yield max(found, key=lambda check: check.checked - check.beyond)
+        checks = [check for outer in outers if (check := _check_of_pair(outer, inner, alignment, names)) is not None]
+        if checks:
+            yield max(checks, key=lambda check: check.checked - check.beyond)
 
 
 def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, names: NameMap) -> Check | None:
@@ -118,8 +118,8 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     if len(ranks) > 1 or not stated:
         return None
     clock_map = maps[1].then(maps[0].inverse())
-    found = _calls(*_in_windows(outer, inner, clock_map), clock_map, names)
-    return None if found is None else _check(found)
+    calls = _calls(*_in_windows(outer, inner, clock_map), clock_map, names)
+    return None if calls is None else _check(calls)
 
 
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap) -> _Calls | None:

@@ -64,35 +64,35 @@ def contradiction(
         has_check_of_calls = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
         text = Text.TOO_MANY_TO_CHECK(other=b.name, most=_MOST_SLICES)
         return None, () if has_check_of_calls else [(a.key, text)]
-    allowed, found = _allowed_ns(known, a, b), earlier
+    allowed, estimate = _allowed_ns(known, a, b), earlier
     if known.bound_ns is not None:
         several = Text.FITS_IN_SEVERAL_PLACES(other=b.name)
         warning = [(a.key, Text.BECAUSE(text=several, why=Text.WRONG_OR_TWO_RUNS()))]
         if known.bound_ns < _LEAST_CONTRADICTION_NS:
-            found = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
-        if found is None:
+            estimate = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
+        if estimate is None:
             return None, ()
-        if found.estimate.verdict.refused:
+        if estimate.estimate.verdict.refused:
             # Nothing is certain near to the statement. Unless that is settled, look at all offsets.
-            by_names = found.estimate.method is Method.SEQUENCE
-            is_settled = found.estimate.verdict is not Verdict.INSUFFICIENT if by_names else is_stated
+            by_names = estimate.estimate.method is Method.SEQUENCE
+            is_settled = estimate.estimate.verdict is not Verdict.INSUFFICIENT if by_names else is_stated
             if is_settled:
-                elsewhere = is_stated and _names_fit_at_several(found) and not _fits(found, known, allowed)
+                elsewhere = is_stated and _names_fit_at_several(estimate) and not _fits(estimate, known, allowed)
                 return None, warning if elsewhere else ()
-            found = estimate_pair(a, b, None, policy.names)
-            if is_stated and found is not None and _names_fit_at_several(found):
+            estimate = estimate_pair(a, b, None, policy.names)
+            if is_stated and estimate is not None and _names_fit_at_several(estimate):
                 return None, warning
-    if found is None or not is_accepted(found.estimate, same_run=policy.same_run):
+    if estimate is None or not is_accepted(estimate.estimate, same_run=policy.same_run):
         return None, ()
     # An assumption is moved without asking: named events must be very certain for that.
-    by_names = found.estimate.method is Method.SEQUENCE
-    if by_names and not is_stated and found.estimate.margin < 2 * LEAST_MARGIN:
+    by_names = estimate.estimate.method is Method.SEQUENCE
+    if by_names and not is_stated and estimate.estimate.margin < 2 * LEAST_MARGIN:
         return None, ()
-    least = allowed + found.bound_ns
-    if is_stated and not by_names and found.estimate.method is not Method.LAUNCHES:
+    least = allowed + estimate.bound_ns
+    if is_stated and not by_names and estimate.estimate.method is not Method.LAUNCHES:
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
-    apart = min(abs(found.clock_map.at(ts) - known.at(ts)) for ts in a.span)
-    return found if apart > least else None, ()
+    apart = min(abs(estimate.clock_map.at(ts) - known.at(ts)) for ts in a.span)
+    return estimate if apart > least else None, ()
 
 
 def _has_too_many_slices(a: ClockInput, b: ClockInput) -> bool:
@@ -250,11 +250,11 @@ def doubts(
         if of_other_pids(a, b, inputs.clocks) or (many and of_other_events(a, b, pairs)):
             continue
         stated = maps[a.key].then(maps[b.key].inverse())
-        found = _doubt(a, b, stated, policy.names, [*pairs, *new], inputs.stated.instants)
-        if found is not None:
-            new += [] if found.pair in pairs else [found.pair]
+        doubt = _doubt(a, b, stated, policy.names, [*pairs, *new], inputs.stated.instants)
+        if doubt is not None:
+            new += [] if doubt.pair in pairs else [doubt.pair]
             one = b if maps[b.key].by_user else a
-            warnings.setdefault(one.key, found.warning(one))
+            warnings.setdefault(one.key, doubt.warning(one))
     files = host_and_device(inputs.traces)
     hosts, devices = ([one for one in placed if files and one.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
@@ -291,32 +291,34 @@ def _doubt(
     keys = a.key, b.key
     # An estimate near a wrong offset says nothing about other offsets.
     known = [one for one in earlier if one.keys == keys and (one.known is None or is_accepted(one.estimate))]
-    found = known[0] if known else estimate_pair(a, b, None, names)
-    if found is None:
+    estimate = known[0] if known else estimate_pair(a, b, None, names)
+    if estimate is None:
         return None
     instants = [one for one in instants if (one.one, one.other) == keys]
     within = max((one.within_ns for one in instants), default=stated.bound_ns or 0)
     allowed = within + _resolutions(a, b)
-    if found.estimate.verdict is not Verdict.OK:
+    if estimate.estimate.verdict is not Verdict.OK:
         bounds = (replace(stated, bound_ns=max(stated.bound_ns or 0, within)) for within in _NEAR_NS)
         near = [pair for clock_map in bounds if (pair := estimate_pair(a, b, clock_map, names)) is not None]
         certain = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
         if not certain:
-            if _names_fit_at_several(found):
-                return None if any(_fits(pair, stated, allowed) for pair in near) else Doubt(found, 0, 0, 0)
-            is_weak = found.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and found.estimate.matches > 0
-            if not is_weak or _fits(found, stated, allowed):
+            if _names_fit_at_several(estimate):
+                return None if any(_fits(pair, stated, allowed) for pair in near) else Doubt(estimate, 0, 0, 0)
+            is_weak = (
+                estimate.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and estimate.estimate.matches > 0
+            )
+            if not is_weak or _fits(estimate, stated, allowed):
                 return None
-            at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in found.a.span)
-            allowed += found.clock_map.bound_ns or _LEAST_CONTRADICTION_NS
-            return Doubt(found, at_start, at_end, allowed, is_weak=True)
-        found = certain[0]
-    if found.clock_map.bound_ns is None:
+            at_start, at_end = (estimate.clock_map.at(ts) - stated.at(ts) for ts in estimate.a.span)
+            allowed += estimate.clock_map.bound_ns or _LEAST_CONTRADICTION_NS
+            return Doubt(estimate, at_start, at_end, allowed, is_weak=True)
+        estimate = certain[0]
+    if estimate.clock_map.bound_ns is None:
         return None
     times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span
-    at_start, at_end = (found.clock_map.at(ts) - stated.at(ts) for ts in times)
-    allowed += found.clock_map.bound_ns
-    return Doubt(found, at_start, at_end, allowed) if max(abs(at_start), abs(at_end)) > allowed else None
+    at_start, at_end = (estimate.clock_map.at(ts) - stated.at(ts) for ts in times)
+    allowed += estimate.clock_map.bound_ns
+    return Doubt(estimate, at_start, at_end, allowed) if max(abs(at_start), abs(at_end)) > allowed else None
 
 
 def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:

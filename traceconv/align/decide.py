@@ -230,18 +230,18 @@ def _settled(
     Raises:
         AmbiguousAlignment: a clock fits at several offsets, and the user does not say what to do.
     """
-    graph, found, warnings = graph.copy(), list(pairs), list[tuple[Key, Message]]()
+    graph, settled, warnings = graph.copy(), list(pairs), list[tuple[Key, Message]]()
     known = graph.maps_to(inputs.target)
     for one in clocks:
         if one.domain in known:
             continue
-        tried = [pair for pair in found if one.key in pair.keys]
+        tried = [pair for pair in settled if one.key in pair.keys]
         fitting = [pair for pair in tried if pair.has_offset]
         if policy.on_ambiguous == "best" and fitting:
             best = min(fitting, key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.matches))
             clock_map = replace(without_drifts(best).clock_map, bound_ns=None)
             graph.relate(best.a.domain, best.b.domain, clock_map)
-            found = [replace(pair, taken=pair.taken or pair is best) for pair in found]
+            settled = [replace(pair, taken=pair.taken or pair is best) for pair in settled]
             warnings.append((one.key, taken_as_best(best, one)))
         elif policy.on_ambiguous == "separate":
             start = min(
@@ -257,6 +257,6 @@ def _settled(
                     raise AmbiguousAlignment(
                         Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=pair.why_refused(one)),
                         hint=Text.SETTLE_AMBIGUITY(files=(pair.a.path, pair.b.path)),
-                        pairs=found,
+                        pairs=settled,
                     )
-    return Placed(related_maps(inputs, graph), found, warnings)
+    return Placed(related_maps(inputs, graph), settled, warnings)

@@ -91,7 +91,7 @@ def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:
 def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     """Return the first start and the last end (ns) on each clock that has events, by the number of the clock."""
     clock_of_track = clocks_of_tracks(trace)
-    found: dict[int, tuple[int, int]] = {}
+    spans_of_clocks: dict[int, tuple[int, int]] = {}
     for name, table in trace.timed_tables():
         for rows in chunks(len(table.ts)):
             clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
@@ -99,9 +99,9 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
             for clock in occurring(clocks):
                 on_it = clocks == clock
                 first, last = int(np.min(starts[on_it])), int(np.max(ends[on_it]))
-                before = found.get(clock, (first, last))
-                found[clock] = min(first, before[0]), max(last, before[1])
-    return dict(sorted(found.items()))
+                before = spans_of_clocks.get(clock, (first, last))
+                spans_of_clocks[clock] = min(first, before[0]), max(last, before[1])
+    return dict(sorted(spans_of_clocks.items()))
 
 
 def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:

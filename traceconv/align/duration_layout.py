@@ -206,8 +206,8 @@ class Placement:
 
     def parents(self) -> Array:
         """Return the rows of the host that contain slices of the log."""
-        found: Array = np.unique(np.concatenate([one.parents[one.parents >= 0] for one in self.sequences]))
-        return found
+        parents: Array = np.unique(np.concatenate([one.parents[one.parents >= 0] for one in self.sequences]))
+        return parents
 
 
 def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tuple[Array, Array]) -> Placement | None:
@@ -291,8 +291,8 @@ def _layout(sequence: Order, guest: Trace, host: Trace) -> tuple[Layout, Array]:
 def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
     """Return the sentence for the receipt: the numbers of slices by kind of position, and their uncertainty."""
     laid = [_layout(sequence, guest, host) for sequence in sequences]
-    found = [layout for layout, _ in laid]
-    place = np.concatenate([layout.place for layout in found])
+    layouts = [layout for layout, _ in laid]
+    place = np.concatenate([layout.place for layout in layouts])
     inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
     apart = len(place) - inside - between
     uncertainty: Message | str = ""
@@ -303,7 +303,7 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
     if between:
         words.append(Text.LIE_BETWEEN(between=between))
     if apart:
-        rows = np.concatenate([one.rows[_is_apart(layout)] for one, layout in zip(sequences, found, strict=True)])
+        rows = np.concatenate([one.rows[_is_apart(layout)] for one, layout in zip(sequences, layouts, strict=True)])
         names = [_apart_name(guest.tracks[number]) for number in np.unique(guest.slices.track[rows]).tolist()]
         words.append(Text.LIE_APART(apart=apart, tracks=[Text.NAMED_TRACK(name=name) for name in names]))
     return Text.SLICES_LAID(words=words)

@@ -78,7 +78,7 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
 
     A tool prints each event once, so one of the two logs is of another run.
     """
-    found: list[tuple[Key, Message]] = []
+    warnings: list[tuple[Key, Message]] = []
     for one, other in combinations(placements, 2):
         parents = placements[one].parents(), placements[other].parents()
         shared = len(np.intersect1d(parents[0], parents[1]))
@@ -86,8 +86,8 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
         same_kind = placements[one].host == placements[other].host and sources[0].format == sources[1].format
         if same_kind and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
             names = {one: sources[1].name, other: sources[0].name}
-            found += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in maps if key[0] in names]
-    return found
+            warnings += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in maps if key[0] in names]
+    return warnings
 
 
 def _tried(
@@ -103,7 +103,7 @@ def _tried(
         names: which names mean the same work.
         same_run: whether the user states that all inputs are of one run.
     """
-    found: list[PairEstimate] = []
+    pairs: list[PairEstimate] = []
     for host in hosts:
         views = shared_work(host.trace, host.clock, guest.trace, guest.clock, names)
         if views is None:
@@ -115,12 +115,12 @@ def _tried(
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
         clock_map = ClockMap(steps=(Step(Text.COMPARED_DURATIONS(), Provenance.ESTIMATED),), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
-        found.append(PairEstimate(host, guest, estimate, *zeros, clock_map, rows=rows))
-    found.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
-    accepted = [pair for pair in found if is_accepted(pair.estimate, same_run=same_run)]
+        pairs.append(PairEstimate(host, guest, estimate, *zeros, clock_map, rows=rows))
+    pairs.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
+    accepted = [pair for pair in pairs if is_accepted(pair.estimate, same_run=same_run)]
     rivals = [pair for pair in accepted[1:] if _is_rival(pair, accepted[0], hosts)]
     if not rivals:
-        return found
+        return pairs
     why = Text.DURATIONS_FIT_FILES(files=[pair.a.name for pair in (accepted[0], *rivals)])
     refused = [
         replace(
@@ -130,7 +130,7 @@ def _tried(
         )
         for pair in accepted
     ]
-    return [*refused, *found[len(accepted) :]]
+    return [*refused, *pairs[len(accepted) :]]
 
 
 def _is_rival(other: PairEstimate, best: PairEstimate, hosts: Mapping[ClockInput, ClockMap]) -> bool:

@@ -367,7 +367,7 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
 def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: int) -> list[int]:
     """Return the start of each block of b in a, and the end of the last one, along the best path so far."""
     table = _Table(a, b, model)
-    found = [at]
+    followed = [at]
     scores, old = None, None
     for first in range(0, len(b), _BLOCK_ROWS):
         last = min(first + _BLOCK_ROWS, len(b))
@@ -377,9 +377,9 @@ def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: in
         for row in table.rows(scores, window):
             scores = row
         at = window.low + int(np.argmax(table.untilted(scores, window)))
-        found.append(at)
+        followed.append(at)
         old = window
-    return found
+    return followed
 
 
 def _reversed(events: Events) -> Events:
@@ -576,10 +576,10 @@ def _verdict(
         return Verdict.INSUFFICIENT, Text.FEW_CERTAIN_MATCHES(matches=matches, settle=_SETTLE)
     if period is None:
         return Verdict.UNVERIFIED, Text.NOTHING_REPEATS(matches=matches)
-    found = correlation_of_deviations(a, b, (path.match[placed], placed), period)
-    if found is None:
+    correlation = correlation_of_deviations(a, b, (path.match[placed], placed), period)
+    if correlation is None:
         return Verdict.INSUFFICIENT, Text.ITERATIONS_DIFFER(settle=_SETTLE)
-    same, count = found
+    same, count = correlation
     sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
     together = Text.ITERATIONS_VARY_TOGETHER(same=max(same, 0))
     if same < _PERHAPS_SAME_RUN or not sure:

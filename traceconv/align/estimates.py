@@ -80,7 +80,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
         if clock_map is not None:
             refuse_early_work(host, device, (clock_map, ClockMap()))
     all_pairs = len({one.index for one in clocks}) <= ALL_PAIRS
-    found: list[Finding] = []
+    findings: list[Finding] = []
     warnings: list[tuple[Key, Message]] = []
     compared: set[tuple[ClockInput, ClockInput]] = set()
     certain: list[PairEstimate] = []
@@ -99,13 +99,13 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             finding, more = _compared(a, b, stated if all_pairs else related, clocks, inputs, policy)
             warnings += more
             if finding is not None:
-                found.append(finding)
+                findings.append(finding)
                 if finding.pair.taken and finding.known is None:
                     pair = without_drifts(finding.pair)
                     graph.relate(a.domain, b.domain, pair.clock_map, pair.back)
                     certain.append(pair)
                     progress = True
-    return Findings(clocks, found, warnings)
+    return Findings(clocks, findings, warnings)
 
 
 def _compared(

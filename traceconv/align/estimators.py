@@ -349,8 +349,8 @@ def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[P
         return []
     labelled = samples_of(b.trace, b.clock, libraries_of(a.trace))[:_MOST_VIEWS]
     views: list[Samples | Bins] = [*labelled, *bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
-    found = [_pair(a, b, (slices.zero_ns, seen.zero_ns), known, partial(_compared, slices, seen)) for seen in views]
-    return [*_by_gaps(a, b, known, found[: len(labelled)]), *found]
+    pairs = [_pair(a, b, (slices.zero_ns, seen.zero_ns), known, partial(_compared, slices, seen)) for seen in views]
+    return [*_by_gaps(a, b, known, pairs[: len(labelled)]), *pairs]
 
 
 def _compared(slices: Events, activity: Samples | Bins, before: Known) -> Estimate:
@@ -370,7 +370,7 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
     """
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
-    found = []
+    pairs = []
     for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
         # The known offsets may span several sampling periods, which look the same. Labels then tell which one it is.
         tries = []
@@ -382,10 +382,10 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
         tries = tries or [_near(sampled, rough, certain=False)]
         for windows in filter(None, tries):
             estimate = align_interruptions(sampled, windows, FREE_DRIFT, hard=bool(narrow or certain))
-            found.append(pair_estimate(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
+            pairs.append(pair_estimate(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
             if not estimate.verdict.refused:
                 break
-    return found
+    return pairs
 
 
 def _half_width(pair: PairEstimate) -> float:
@@ -436,7 +436,7 @@ def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: N
 
     The arguments are those of `Estimator.estimate`.
     """
-    found: list[tuple[tuple[bool, bool, int], PairEstimate]] = []
+    candidates: list[tuple[tuple[bool, bool, int], PairEstimate]] = []
     for estimator in ESTIMATORS:
         if not estimator.applies(a, b):
             continue
@@ -444,7 +444,7 @@ def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: N
         if pair is not None:
             # Accepted answers come first; of equal ones the one that explains most.
             verdict = pair.estimate.verdict
-            found.append(((verdict.refused, verdict is not Verdict.OK, estimator.explains), pair))
+            candidates.append(((verdict.refused, verdict is not Verdict.OK, estimator.explains), pair))
         if not estimator.settles or (pair is not None and pair.estimate.verdict in estimator.settles):
             break
-    return min(found, key=lambda one: one[0], default=(None, None))[1]
+    return min(candidates, key=lambda one: one[0], default=(None, None))[1]

@@ -63,9 +63,9 @@ def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> Thre
         a, b: the outer and the inner trace.
         both: the slices of common kinds.
     """
-    found = nest_of(a, b, both)
-    flat = sum(len(thread.begin) for thread in found.threads) <= 2 * len(both[0].rows) + 1
-    return None if flat and len(found.calls) == len(both[1].rows) else found
+    nest = nest_of(a, b, both)
+    flat = sum(len(thread.begin) for thread in nest.threads) <= 2 * len(both[0].rows) + 1
+    return None if flat and len(nest.calls) == len(both[1].rows) else nest
 
 
 def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches:
@@ -83,18 +83,18 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
     slices = trace.slices
     rows = np.flatnonzero(slices.track == track)
     starts, ends = slices.ts[rows].tolist(), (slices.ts[rows] + slices.dur[rows]).tolist()
-    found = []
+    stretches = []
     opened: list[tuple[int, int]] = []  # when each ends, and its kind
     at, last = starts[0], max(ends)
     for start, until, number in zip([*starts, last], [*ends, last], [*kinds[rows].tolist(), UNNAMED], strict=True):
         while opened and opened[-1][0] <= start:
             closing, closed = opened.pop()
-            found.append((at, closing, closed))
+            stretches.append((at, closing, closed))
             at = closing
-        found.append((at, start, opened[-1][1] if opened else UNNAMED))
+        stretches.append((at, start, opened[-1][1] if opened else UNNAMED))
         opened.append((until, number))
         at = start
-    begin, end, kind = np.array([one for one in found[:-1] if one[1] > one[0]] or np.empty((0, 3)), np.int64).T
+    begin, end, kind = np.array([one for one in stretches[:-1] if one[1] > one[0]] or np.empty((0, 3)), np.int64).T
     return Stretches((begin - zero).astype(np.float64), (end - zero).astype(np.float64), kind.astype(np.int32))
 
 
@@ -117,10 +117,10 @@ def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
     """Return the kind of work of each name of the slices on a clock."""
-    found: dict[int, str] = {}
+    kinds: dict[int, str] = {}
     for name, typed in _names(trace, rows_on(trace, clock, trace.slices.track)):
-        found[name] = (names.class_of(typed) if typed else None) or names.kind(trace.strings[name])
-    return found
+        kinds[name] = (names.class_of(typed) if typed else None) or names.kind(trace.strings[name])
+    return kinds
 
 
 def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
@@ -134,10 +134,10 @@ def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
 
 def names_of(trace: Trace) -> set[str]:
     """Return the names and the operator types of the slices of a trace."""
-    found = {
+    names = {
         text for name, typed in _names(trace, np.arange(len(trace.slices.ts))) for text in (trace.strings[name], typed)
     }
-    return found - {""}
+    return names - {""}
 
 
 def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str, int]) -> SharedWork:
@@ -279,11 +279,11 @@ def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Samp
 
 def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
     """Return ascending times by the number of their thread; a track without a number is a thread of its own."""
-    found: dict[int, list[Array]] = {}
+    by_thread: dict[int, list[Array]] = {}
     for number in np.unique(track).tolist():
         tid = trace.tracks[number].tid
-        found.setdefault(-1 - number if tid is None else tid, []).extend(one[track == number] for one in times)
-    return {tid: np.sort(np.concatenate(parts)) for tid, parts in found.items()}
+        by_thread.setdefault(-1 - number if tid is None else tid, []).extend(one[track == number] for one in times)
+    return {tid: np.sort(np.concatenate(parts)) for tid, parts in by_thread.items()}
 
 
 def bins_of(trace: Trace, clock: int) -> list[Bins]:

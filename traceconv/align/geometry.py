@@ -57,14 +57,14 @@ class Region:
 
     def offsets_at(self, drift: float) -> tuple[float, float] | None:
         """Return the least and greatest offset at x0 for a drift; None if the region has no line of that drift."""
-        found: list[float] = []
+        offsets: list[float] = []
         for i in range(len(self.offsets)):
             j = (i + 1) % len(self.offsets)
             step = self.drifts[j] - self.drifts[i]
             share = (drift - self.drifts[i]) / step if step else 0.0
             if (step or self.drifts[i] == drift) and 0 <= share <= 1:
-                found.append(float(self.offsets[i] + share * (self.offsets[j] - self.offsets[i])))
-        return (min(found), max(found)) if found else None
+                offsets.append(float(self.offsets[i] + share * (self.offsets[j] - self.offsets[i])))
+        return (min(offsets), max(offsets)) if offsets else None
 
     def width(self, x: float) -> float:
         """Return the distance of the bounds at x, ns."""
@@ -104,13 +104,13 @@ class Region:
         area = float(np.sum(moved.offsets * np.roll(moved.drifts, -1) - np.roll(moved.offsets, -1) * moved.drifts))
         order = slice(None) if area >= 0 else slice(None, None, -1)
         offsets, drifts = moved.offsets[order], moved.drifts[order]
-        found: Region | None = self
+        region: Region | None = self
         for i in range(len(offsets)):
             j = (i + 1) % len(offsets)
             step_o, step_d = offsets[j] - offsets[i], drifts[j] - drifts[i]
-            if (step_o or step_d) and found is not None:  # the inside lies to the left of each edge
-                found = found.clipped(step_d, -step_o, step_d * offsets[i] - step_o * drifts[i])
-        return found
+            if (step_o or step_d) and region is not None:  # the inside lies to the left of each edge
+                region = region.clipped(step_d, -step_o, step_d * offsets[i] - step_o * drifts[i])
+        return region
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,10 @@ class Chain:
 
     def map(self, x: F64) -> F64:
         """Return times of clock x on clock y."""
-        found = np.empty(np.shape(x))
+        mapped = np.empty(np.shape(x))
         for line, holds in zip(self.lines, _parts(x, self.begins), strict=True):
-            found[holds] = line.map(x[holds])
-        return found
+            mapped[holds] = line.map(x[holds])
+        return mapped
 
     def back(self, y: F64, *, in_order: bool = False) -> F64:
         """Return times of clock y on clock x, each by the line that holds before it.
@@ -182,11 +182,11 @@ class Chain:
             in_order: whether no result may lie after the start of the next line. An event in a jump may be from before
                 it: to find its match, its own line counts.
         """
-        found = np.empty(np.shape(y))
+        mapped = np.empty(np.shape(y))
         parts = _parts(y, [float(line.map(np.array(line.begin))) for line in self.lines[1:]])
         for line, end, holds in zip(self.lines, [*self.begins, np.inf], parts, strict=True):
-            found[holds] = np.minimum(line.back(y[holds]), end if in_order else np.inf)
-        return found
+            mapped[holds] = np.minimum(line.back(y[holds]), end if in_order else np.inf)
+        return mapped
 
     def bounds(self, x: F64 | float) -> tuple[F64, F64]:
         """Return the interval of y - x at times x, ns; infinite without a region."""
@@ -280,12 +280,12 @@ class LinearConstraints:
 
 def feasible(constraints: LinearConstraints, start: Region) -> Region | None:
     """Return the part of a region that all constraints allow; None if there is none."""
-    found: Region | None = start
+    region: Region | None = start
     for x, value in _hull(constraints.lower_x - start.x0, constraints.lower):
-        found = found.clipped(-1.0, -x, -value) if found is not None else None
+        region = region.clipped(-1.0, -x, -value) if region is not None else None
     for x, value in _hull(constraints.upper_x - start.x0, -constraints.upper):
-        found = found.clipped(1.0, x, -value) if found is not None else None
-    return found
+        region = region.clipped(1.0, x, -value) if region is not None else None
+    return region
 
 
 def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:

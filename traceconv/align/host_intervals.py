@@ -71,10 +71,10 @@ def host_intervals(
     many = entered.shape[1] > _MANY
     at = np.linspace(*span, _INSTANTS_OF_MANY if many else _INSTANTS)
     for rate in rates:
-        found = _intervals(entered, left, at if rate else at[:1], rate)
-        if not found.contradicting:
+        intervals = _intervals(entered, left, at if rate else at[:1], rate)
+        if not intervals.contradicting:
             break
-    return found
+    return intervals
 
 
 def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
@@ -169,7 +169,7 @@ class _Limits:
         most, least = self.ahead[host][:, others].T, -self.ahead[others][:, :, host]
         away, away_back = (self.when[host][:, others] - instant).T, self.when[others][:, :, host] - instant
         most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
-        found = np.full(self.ahead.shape[2], np.inf)
+        widest = np.full(self.ahead.shape[2], np.inf)
         with np.errstate(invalid="ignore"):  # unknown bounds are infinite
             closest = [
                 np.min(most + self.rate * np.abs(away), axis=1),
@@ -177,8 +177,8 @@ class _Limits:
                 _beyond(most, away, least, away_back),
                 _beyond(most, -away, least, -away_back),
             ]
-        found[others] = np.min(closest, axis=0)
-        return found
+        widest[others] = np.min(closest, axis=0)
+        return widest
 
     def contradicting(self, host: int, other: int) -> tuple[tuple[int, int, int], ...]:
         """Return the bounds of two hosts that contradict each other most, as rows and hosts."""
@@ -220,5 +220,5 @@ def _beyond(most: F64, away: F64, least: F64, away_of_least: F64) -> F64:
 
 def _least(values: F64) -> F64:
     """Return the least value of each pair of hosts, without NaN."""
-    found: F64 = np.where(np.isnan(values), np.inf, values).min(axis=(1, 2))
-    return found
+    least: F64 = np.where(np.isnan(values), np.inf, values).min(axis=(1, 2))
+    return least

@@ -196,7 +196,7 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
     """
     view = View([Recording(trace.sources[0], one) for trace, one in zip(traces, alignment.machines, strict=True)])
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
-        if any(found.verdict.refused for found in maps.values()):
+        if any(maps_of.verdict.refused for maps_of in maps.values()):
             continue
         placement = alignment.placements.get(index)
         inside = None if placement is None else _around(traces[placement.host], placement)
@@ -232,12 +232,12 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
 
     Return None if there is none or more than one.
     """
-    found = set()
+    around = set()
     for number in np.unique(host.slices.track[placement.parents()]).tolist():
         while host.tracks[number].parent != NO_TRACK:
             number = int(host.tracks[number].parent)
-        found.add(number)
-    (one, *others) = found
+        around.add(number)
+    (one, *others) = around
     return (placement.host, one) if not others and host.tracks[one].kind is TrackKind.PROCESS else None
 
 
@@ -276,28 +276,28 @@ def identified(view: View) -> Together:
     """Decide which processes and threads are the same."""
     # 0 is the idle task of each CPU, and the pid that tools give to devices.
     numbered = [seen for seen in view.processes if seen.number is not None and seen.number > 0]
-    processes, found = _by_number(view, numbered, By.PID)
+    processes, identities = _by_number(view, numbered, By.PID)
     processes += [[seen] for seen in view.processes if seen.number is None or seen.number <= 0]
     processes.sort(key=lambda process: _IN_ORDER(process[0]))
     for same in _grouped(numbered, attrgetter("number")):
         if len(same) > 1:
-            found += _not_of_one_machine(view, same)
-    found += _threads(view, processes) + _strays(view, processes)
-    return Together(view.recordings, sorted(found, key=lambda one: isinstance(one.why, Why)))
+            identities += _not_of_one_machine(view, same)
+    identities += _threads(view, processes) + _strays(view, processes)
+    return Together(view.recordings, sorted(identities, key=lambda one: isinstance(one.why, Why)))
 
 
 def _by_number(view: View, members: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
     """Join processes or threads of equal number on one machine at about the same time."""
     processes: list[Process] = []
-    found: list[Identity] = []
+    identities: list[Identity] = []
     for same in _grouped(members, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
         for run in _runs(same, REUSE_NS):
             clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
             processes += clusters
-            found += apart
+            identities += apart
             pairs = [(first, other) for first, *others in clusters for other in others]
-            found += [Identity(by, pair, view.basis(*pair)) for pair in pairs]
-    return processes, found
+            identities += [Identity(by, pair, view.basis(*pair)) for pair in pairs]
+    return processes, identities
 
 
 def _clusters(view: View, members: Sequence[Seen]) -> tuple[list[Process], list[Identity]]:
@@ -348,12 +348,12 @@ def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
             having[tid].append(process)
     numbered = [one for one in view.threads if one.number is not None and one.number > 0]
     able = {one: _having(view, having[one.number], one) for one in numbered}
-    owned, found = _owned(able)
+    owned, identities = _owned(able)
     alone = [thread for thread, owners in able.items() if not owners]
     if processes:
-        found += [Identity(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
-    found += [one for process, threads in owned.items() for one in _moved(By.TID, process, threads)]
-    return found + _by_number(view, alone, By.TID)[1]
+        identities += [Identity(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
+    identities += [one for process, threads in owned.items() for one in _moved(By.TID, process, threads)]
+    return identities + _by_number(view, alone, By.TID)[1]
 
 
 def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
@@ -361,14 +361,14 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
 
     Processes at the time of the thread are preferred to those near to it.
     """
-    found: dict[Seen, tuple[int, Basis]] = {}
+    having: dict[Seen, tuple[int, Basis]] = {}
     for process in processes:
         its = [one for one in process if thread.number in (*one.tids, one.number)]
         basis = next(filter(None, (view.basis(one, thread) for one in its)), None)
         if basis is not None:
-            found[process[0]] = gap(_hull(*(one.span for one in process)), thread.span), basis
-    most = 0 if any(apart <= 0 for apart, _ in found.values()) else REUSE_NS
-    return {process: basis for process, (apart, basis) in found.items() if apart <= most}
+            having[process[0]] = gap(_hull(*(one.span for one in process)), thread.span), basis
+    most = 0 if any(apart <= 0 for apart, _ in having.values()) else REUSE_NS
+    return {process: basis for process, (apart, basis) in having.items() if apart <= most}
 
 
 def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
@@ -383,13 +383,13 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
             able[stray] = _writers(view, writing, stray)
         elif stray.inside in around:
             able[stray] = {around[stray.inside]: None}
-    owned, found = _owned(able)
+    owned, identities = _owned(able)
     for process, strays in owned.items():
         at_once = _at_once(view, strays)
-        found += [Identity(Why.TWICE, tuple(ones)) for ones in at_once]
+        identities += [Identity(Why.TWICE, tuple(ones)) for ones in at_once]
         not_its = {one for ones in at_once for one in ones}
-        found += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in not_its})
-    return found
+        identities += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in not_its})
+    return identities
 
 
 def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bases:
@@ -403,17 +403,17 @@ def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bas
         stray: the track.
     """
     recording = view.recordings[stray.input]
-    found: Bases = {}
+    bases: Bases = {}
     without_number: set[int] = set()
     for process, one in shown:
         other = view.recordings[one.input]
-        if process in found or one.input in without_number or other.source.format not in recording.source.runs_in:
+        if process in bases or one.input in without_number or other.source.format not in recording.source.runs_in:
             continue
         basis = other.machine.same_as(recording.machine)
         if basis is not None and gap(one.span, stray.span) <= 0:
-            found[process] = basis
+            bases[process] = basis
             without_number |= {one.input} if one.number is None else set()
-    return found
+    return bases
 
 
 def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:

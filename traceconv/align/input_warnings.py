@@ -124,7 +124,7 @@ def repeated(traces: Sequence[Trace]) -> dict[int, int]:
 
     It does if the files have the same content, or hold the same recording.
     """
-    found: dict[int, int] = {}
+    repeats: dict[int, int] = {}
     contents: dict[bytes, int] = {}
     candidates = defaultdict[object, list[int]](list)  # there may be many inputs: others are not compared
     for index, trace in enumerate(traces):
@@ -135,12 +135,12 @@ def repeated(traces: Sequence[Trace]) -> dict[int, int]:
         if first is None:
             first = next((one for one in others if same_recording(traces[one], trace)), None)
         if first is not None:
-            found[index] = first
+            repeats[index] = first
             continue
         others.append(index)
         if source.digest:
             contents[source.digest] = index
-    return found
+    return repeats
 
 
 def warnings_of_duplicates(
@@ -258,13 +258,13 @@ def warnings_of_no_overlap(
 
 
 def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_OnTraceTime]:
-    for index, (trace, found) in enumerate(zip(traces, maps, strict=True)):
-        timed = [number for number in found if trace.clocks[number].run is not Run.TOTALS]
+    for index, (trace, maps_of) in enumerate(zip(traces, maps, strict=True)):
+        timed = [number for number in maps_of if trace.clocks[number].run is not Run.TOTALS]
         spanned = spans(trace)
-        ends = [found[number].at(end) for number in timed for end in spanned[number]]
+        ends = [maps_of[number].at(end) for number in timed for end in spanned[number]]
         if ends:
             locals_ = [local for number in timed if (local := local_time_of(trace, number))]
-            bound = max(found[number].bound_ns or 0 for number in timed)
+            bound = max(maps_of[number].bound_ns or 0 for number in timed)
             name = trace.sources[0].name
             yield _OnTraceTime(index, name, min(ends), max(ends), bound, timed[0], locals_[0] if locals_ else None)
 

@@ -231,11 +231,11 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
     own = [with_own_domains(trace, index) for index, trace in enumerate(by_boot)]
     sure, set_clocks = with_readings_of_set_clocks(own)
     stated = state(sure, constraints, walls)
-    found, lines = lines_of_readings(stated.traces)
+    with_lines, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
-    warnings = [*stated.warnings, *warnings_of_set_clocks(found, relations, set_clocks)]
+    warnings = [*stated.warnings, *warnings_of_set_clocks(with_lines, relations, set_clocks)]
     machines = machines_of(traces, stated.traces, constraints, boots)
-    stated = replace(stated, traces=found, relations=relations, warnings=warnings, machines=machines, notes=notes)
+    stated = replace(stated, traces=with_lines, relations=relations, warnings=warnings, machines=machines, notes=notes)
     graph = _graph(stated, same_machine=constraints.same_machine)
     of_files = _graph(Stated(*lines_of_readings(sure)))
     moved = {
@@ -250,12 +250,12 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
             stated.corrections.get(index, {}).get(number, ClockMap()),
             moved.get(index),
         )
-        for index, trace in enumerate(found)
+        for index, trace in enumerate(with_lines)
         for number in spans(trace)
     ]
     beside = {REALTIME.owned_by(host): REALTIME.owned_by(first) for host, first in graph.join_hosts().items()}
     target = _trace_time(clocks, graph)
-    return Inputs(found, clocks, graph, of_files, target, stated, beside=beside, repeats=repeated(found))
+    return Inputs(with_lines, clocks, graph, of_files, target, stated, beside=beside, repeats=repeated(with_lines))
 
 
 def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
@@ -303,9 +303,9 @@ def without_other_hosts(
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
     """Return the clock domain of trace time: Unix time if any input knows it, else the first clock with times."""
     known = graph.maps_to(REALTIME)
-    found = [one.domain for one in clocks]
-    timed = [domain for domain in found if not domain.synthetic]
-    events_on = timed or [domain for domain in found if domain.run is not Run.TOTALS] or found
+    domains = [one.domain for one in clocks]
+    timed = [domain for domain in domains if not domain.synthetic]
+    events_on = timed or [domain for domain in domains if domain.run is not Run.TOTALS] or domains
     if not events_on or any(domain in known for domain in events_on):
         return REALTIME
     return events_on[0]

@@ -81,7 +81,7 @@ def period_of(events: Events) -> int | None:
         return None
     bin_ns = max(float(np.median(np.diff(part.start))) / 2, float(part.start[-1] - part.start[0]) / _MOST_BINS, 1.0)
     bins = ((part.start - part.start[0]) / bin_ns).astype(np.int64)
-    best, found = _LEAST_SIGMA, None
+    best, period = _LEAST_SIGMA, None
     for width in _CLASS_WIDTHS:
         # Events of one class are of one kind with about one duration.
         level = np.floor(log_durations(part) / width).astype(np.int64)
@@ -92,10 +92,10 @@ def period_of(events: Events) -> int | None:
             if sigma > best:
                 early = at[at <= at[-1] - lag]
                 between = np.searchsorted(at, early + lag) - np.arange(len(early))  # the number of events
-                best, found = sigma, max(2, round(float(np.mean(between))))
+                best, period = sigma, max(2, round(float(np.mean(between))))
                 if least == 2 and same[lag] - expected[lag] > _MOSTLY * (len(part) - lag):
                     return lag
-    return found
+    return period
 
 
 def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
@@ -116,7 +116,7 @@ def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
 def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
     """Return the significance of the best repetition in sigma, and its distance."""
     usable = slice(least, len(same) // _LEAST_REPEATS + 1)
-    best, found = 0.0, 0
+    best, top = 0.0, 0
     surplus = same - expected
     surplus[:least] = 0.0
     for width in _SMEARS:
@@ -130,8 +130,8 @@ def _top(same: F64, expected: F64, least: int) -> tuple[float, int]:
         at = high + int(np.argmax(rate[high : high + _SMEARS[-1]]))
         sigma = float(excess[at] / np.sqrt(chance[at]))
         if sigma > best:
-            best, found = sigma, at + least
-    return best, found
+            best, top = sigma, at + least
+    return best, top
 
 
 def positions(events: Events, period: int) -> Array:
@@ -333,13 +333,13 @@ def _comes_again(label: Array, number: Array, deviation: F64, most: float) -> bo
 
 def _deviation(logs: F64, label: Array) -> F64:
     """Return each value less the median of those with its label; NaN for labels with fewer than three values."""
-    found = np.full(len(logs), np.nan)
+    deviations = np.full(len(logs), np.nan)
     order = np.argsort(label, kind="stable")
     starts = np.flatnonzero(np.diff(label[order], prepend=-2))
     for group in np.split(order, starts[1:]):
         if len(group) >= 3 and label[group[0]] >= 0:
-            found[group] = logs[group] - np.median(logs[group])
-    return found
+            deviations[group] = logs[group] - np.median(logs[group])
+    return deviations
 
 
 def _usual(deviation: F64, quantum: F64) -> Array:

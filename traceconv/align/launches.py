@@ -237,10 +237,10 @@ def _meet(side: OwnIds, other: OwnIds | None) -> bool:
 def _slices_of(trace: Trace, clock: int | None, groups: Sequence[str | Sequence[str]]) -> OwnIds | None:
     """Return the slices of some categories with an id of their own, on one clock or on all; None if there are none."""
     on_clock = np.arange(len(trace.slices.ts)) if clock is None else rows_on(trace, clock, trace.slices.track)
-    found = own_ids(
+    ids = own_ids(
         trace, on_clock, _marks(trace), group_numbers(trace.strings, groups), processes(trace.tracks), len(groups)
     ).of_one_process()
-    return found if len(found.ids) else None
+    return ids if len(ids.ids) else None
 
 
 def group_numbers(strings: Sequence[str], groups: Sequence[str | Sequence[str]]) -> I64:
@@ -322,10 +322,10 @@ def align_launches(pairs: Launches, prior: Prior) -> Estimate:
         pairs: the common launches and waits.
         prior: what is known beforehand, for all of the evidence.
     """
-    found = _estimate(pairs, prior)
+    estimate = _estimate(pairs, prior)
     if not pairs.joined.repeated:
-        return found
-    return replace(found, reason=Text.IDS_LEFT_OUT(reason=found.reason, slices=pairs.joined.repeated))
+        return estimate
+    return replace(estimate, reason=Text.IDS_LEFT_OUT(reason=estimate.reason, slices=pairs.joined.repeated))
 
 
 def _estimate(pairs: Launches, prior: Prior) -> Estimate:
@@ -399,17 +399,17 @@ def _longest_ascent(values: F64) -> list[int]:
         before[place] = ends[length - 1] if length else -1
         lows[length : length + 1] = [value]
         ends[length : length + 1] = [place]
-    found = []
+    ascent = []
     at = ends[-1] if ends else -1
     while at >= 0:
-        found.append(at)
+        ascent.append(at)
         at = before[at]
-    return found[::-1]
+    return ascent[::-1]
 
 
 def _line(bounds: LinearConstraints, prior: Prior) -> Line:
     """Return a line near the bounds: along the side that is straighter, block by block."""
-    found = []
+    lines = []
     for x, y in ((bounds.upper_x, bounds.upper), (bounds.lower_x, -bounds.lower)):
         blocks = min(_BLOCKS, len(x) // _LEAST_BLOCK)
         if blocks < 2:
@@ -419,8 +419,8 @@ def _line(bounds: LinearConstraints, prior: Prior) -> Line:
         tight = np.array([float(np.quantile(y[rows], _TIGHT_SHARE)) for rows in order])
         offset, drift, scale = robust_line(middles, tight, _LEAST_SCALE_NS, prior.max_drift, _USUAL_DRIFT)
         sign = 1 if x is bounds.upper_x else -1
-        found.append((scale, Line(sign * offset, sign * drift, float(middles.mean()))))
-    return min(found, key=lambda one: one[0])[1]
+        lines.append((scale, Line(sign * offset, sign * drift, float(middles.mean()))))
+    return min(lines, key=lambda one: one[0])[1]
 
 
 def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:

@@ -113,7 +113,7 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
     Returns:
         The inputs; notes on some of them, by number; for these also the name of their boot.
     """
-    found, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
+    with_boots, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
         if all(one is not False for one in same.values()):
@@ -126,9 +126,9 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
             for index in boot:
                 other = next(other for other in told if other not in boot)
                 named[index] = f"{machine} (boot {number})"
-                found[index] = _of_boot(found[index], machine, named[index])
+                with_boots[index] = _of_boot(with_boots[index], machine, named[index])
                 notes[index].append(Text.ANOTHER_BOOT(machine=machine, other=traces[other].sources[0].name))
-    return found, notes, named
+    return with_boots, notes, named
 
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
@@ -138,14 +138,14 @@ def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
 
 def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
     """Return the boots that inputs tell of, by machine and input."""
-    found: dict[str, dict[int, _Boot]] = defaultdict(dict)
+    boots: dict[str, dict[int, _Boot]] = defaultdict(dict)
     for index, trace in enumerate(traces):
         id, readings = trace.sources[0].boot_id, _readings(trace)
         clocks = [*(trace.clocks if id else ()), *(clock for clock, _, _ in readings)]
         for machine in dict.fromkeys(clock.machine for clock in clocks if _is_since_boot(clock)):
             its = [reading for reading in readings if reading[0].machine == machine]
-            found[machine][index] = _Boot(id, {clock.name: (wall - ts, wall) for clock, ts, wall in reversed(its)})
-    return found
+            boots[machine][index] = _Boot(id, {clock.name: (wall - ts, wall) for clock, ts, wall in reversed(its)})
+    return boots
 
 
 def _is_since_boot(clock: ClockDomain) -> bool:

@@ -66,14 +66,14 @@ class Matcher:
         first, last = line.back(b.start), line.back(b.end)
         near = np.minimum(np.maximum(first - self._zero, -self._apart / 3), self._apart / 3)
         after = np.searchsorted(self._axis, near + self._apart * b.kind, "right")
-        found = np.full(len(b), NONE)
+        holders = np.full(len(b), NONE)
         least = np.full(len(b), tolerance)
         for row in (np.minimum(after, len(self._rows) - 1), np.maximum(after - 1, 0)):
             out = np.maximum(np.maximum(self._starts[row] - first, last - self._ends[row]), 0)
             better = (out <= least) & (self._kinds[row] == b.kind)
-            found[better] = self._rows[row[better]]
+            holders[better] = self._rows[row[better]]
             least[better] = out[better]
-        return found
+        return holders
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Pairs:
 
 def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
     """Return for each value the median of its fine class, or of its coarse one if the fine one has few members."""
-    found = []
+    medians = []
     _, fine_index, count = np.unique(fine, return_inverse=True, return_counts=True)
     rare = count[fine_index] < _LEAST_OF_A_CLASS
     index = np.where(rare, coarse, fine_index + int(coarse.max(initial=0)) + 1)
@@ -127,8 +127,8 @@ def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
         size = np.diff(ends, prepend=0)
         first = ends - size
         usual[order] = np.repeat((ordered[first + (size - 1) // 2] + ordered[first + size // 2]) / 2, size)
-        found.append(usual)
-    return found
+        medians.append(usual)
+    return medians
 
 
 # -- what matches mean ---------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class _Allowed:
         """Return the stretches within a distance (ns) of each call, of its kind and long enough."""
         first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
         slack = 2 * nest.quantum_ns + calls.quantum_ns
-        found = []
+        near = []
         for thread in nest.threads:
             low, high = np.searchsorted(thread.end, first), np.searchsorted(thread.begin, last, "right")
             count = np.maximum(high - low, 0)
@@ -109,8 +109,8 @@ class _Allowed:
             kind = calls.kind[call]
             fits = thread.end[row] - thread.begin[row] + slack >= calls.dur[call]
             fits &= (kind == UNNAMED) | (kind == thread.kind[row])
-            found.append((call[fits], thread.begin[row[fits]], thread.end[row[fits]]))
-        call, begin, end = (np.concatenate(column) for column in zip(*found, strict=True))
+            near.append((call[fits], thread.begin[row[fits]], thread.end[row[fits]]))
+        call, begin, end = (np.concatenate(column) for column in zip(*near, strict=True))
         return cls(call, begin, end)
 
 
@@ -147,10 +147,10 @@ class Grid:
         ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
         turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
         allowed = _Allowed.near(nest, calls, self.line, float(self.shifts[-1]) + turned)
-        found = np.zeros((len(self.drifts), len(self.shifts)), np.int32)
+        counts = np.zeros((len(self.drifts), len(self.shifts)), np.int32)
         for row, drift in enumerate(self.drifts.tolist()):
-            found[row] = self._fitting(nest, calls, allowed, drift)
-        return found
+            counts[row] = self._fitting(nest, calls, allowed, drift)
+        return counts
 
     def _fitting(self, nest: ThreadStretches, calls: Events, allowed: _Allowed, drift: float) -> Array:
         low, high = _shifts(nest, calls, allowed, Line(self.line.offset, drift, self.line.x0))
@@ -196,7 +196,7 @@ def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
     Returns:
         0.0 for a call inside a stretch; inf if no thread has a stretch of its kind.
     """
-    found = np.full(len(calls), np.inf)
+    outside = np.full(len(calls), np.inf)
     slack = 2 * max(nest.quantum_ns, 1.0), max(calls.quantum_ns, 1.0)
     for kind in np.unique(calls.kind).tolist():
         rows = np.flatnonzero(calls.kind == kind)
@@ -207,8 +207,8 @@ def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
             for near in (after - 1, after) if len(begin) else ():
                 one = np.clip(near, 0, len(begin) - 1)
                 out = np.maximum(np.maximum(begin[one] - first, last - end[one]), 0.0)
-                found[rows] = np.minimum(found[rows], out)
-    return found
+                outside[rows] = np.minimum(outside[rows], out)
+    return outside
 
 
 def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[int, float]:

@@ -142,9 +142,9 @@ def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
     rows = np.searchsorted(np.array(knots), x, "right")
     begins = [-np.inf, *knots]
     parts = [pairs.where(rows == number) for number in range(len(lines))]
-    found = [_within(a, b, *one) for one in zip(parts, lines, begins, strict=True)]
-    sure = tuple(line for line in found if line is not None)
-    return sure if len(sure) == len(found) else ()
+    lines_of_parts = [_within(a, b, *one) for one in zip(parts, lines, begins, strict=True)]
+    sure = tuple(line for line in lines_of_parts if line is not None)
+    return sure if len(sure) == len(lines_of_parts) else ()
 
 
 def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float) -> Line | None:

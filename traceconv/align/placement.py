@@ -51,14 +51,14 @@ class Placed:
 def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
     """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
     related = graph.maps_to(inputs.target)
-    found: dict[Key, ClockMap] = {}
+    maps: dict[Key, ClockMap] = {}
     for one in inputs.clocks:
         known = related
         if one.offset is not None:
             known = without_other_hosts(related, graph, inputs.target, one.wall)
         if one.domain in known:
-            found[one.key] = one.correction.then(known[one.domain])
-    return found
+            maps[one.key] = one.correction.then(known[one.domain])
+    return maps
 
 
 def beside(offset: int) -> ClockMap:
@@ -93,15 +93,15 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
     for one in inputs.clocks:
         if one.offset is not None:
             maps[one.key] = maps.get(one.key, one.correction).then(one.offset)
-    found = replace(decided, maps=maps)
+    placed = replace(decided, maps=maps)
     if policy.estimate and any(not is_related(inputs, maps, index) for index in range(len(inputs.traces))):
         from traceconv.align.duration_placement import with_durations  # few merges need it
 
-        found = with_durations(inputs, found, policy)
-    found = replace(found, maps=_with_totals(inputs, found.maps))
-    _refuse_unrelated(inputs, found, policy)
-    _refuse_far(inputs, found.maps)
-    return found
+        placed = with_durations(inputs, placed, policy)
+    placed = replace(placed, maps=_with_totals(inputs, placed.maps))
+    _refuse_unrelated(inputs, placed, policy)
+    _refuse_far(inputs, placed.maps)
+    return placed
 
 
 def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
@@ -112,13 +112,13 @@ def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
 
 def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
     """Return the maps, also of tracks without times: they start with the tracks of their file that have times."""
-    found = dict(maps)
+    with_synthetic = dict(maps)
     for one in inputs.clocks:
         if one.key not in maps and one.domain.synthetic:
             starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.of(one.index) if clock.key in maps]
             if starts:
-                found[one.key] = ClockMap(min(starts), 0, (Step(Text.NO_TIMES(), Provenance.ASSUMED),))
-    return found
+                with_synthetic[one.key] = ClockMap(min(starts), 0, (Step(Text.NO_TIMES(), Provenance.ASSUMED),))
+    return with_synthetic
 
 
 def _with_totals(inputs: Inputs, maps: Maps) -> Maps:

@@ -44,13 +44,13 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
     wrong = related.impossible(seen)
     after = Breaches(0, 0)
     # these first: they may be the reason why hosts are not placed
-    found = [_of_odd(traces, related, odd) for odd in matched.odd]
+    checks = [_of_odd(traces, related, odd) for odd in matched.odd]
     if wrong:
         count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
         worst = max(wrong, key=lambda one: one.worst_ns)
         after = Breaches(count, worst.worst_ns, _place(traces, worst))
-        found += _contradictions(traces, related, seen)
-    contradictions = tuple(found)
+        checks += _contradictions(traces, related, seen)
+    contradictions = tuple(checks)
     return [
         Check(
             Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=contradictions
@@ -79,7 +79,7 @@ class Hosts:
     def __init__(self, alignment: Alignment) -> None:
         self.of = alignment.apart
         self.users = np.array(
-            [any(clock_map.by_user for clock_map in found.values()) for found in alignment.maps], bool
+            [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in alignment.maps], bool
         )
         numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
         self._host = np.array([numbers[host] for host in self.of], np.int64)
@@ -131,8 +131,8 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     why = Text.NO_OFFSET_EXPLAINS() if set_by is None else Text.ONE_CLOCK_WAS_SET(by=set_by)
     doubted = set_by is not None or related.are_apart(*pair)
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
-    found = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair)
-    return structs.replace(found, text=Text.BECAUSE(text=found.text, why=why))
+    contradiction = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair)
+    return structs.replace(contradiction, text=Text.BECAUSE(text=contradiction.text, why=why))
 
 
 def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:

@@ -143,7 +143,7 @@ class Alignment:
 
         Hosts that are related within a bound have one name.
         """
-        alone = [any(clock_map.two_hosts for clock_map in found.values()) for found in self.maps]
+        alone = [any(clock_map.two_hosts for clock_map in maps_of.values()) for maps_of in self.maps]
         return [host if apart else "" for host, apart in zip(self.hosts, alone, strict=True)]
 
     @property
@@ -153,19 +153,22 @@ class Alignment:
         sure = [
             all(
                 clock_map.bound_in_step_ns is not None and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
-                for clock_map in found.values()
+                for clock_map in maps_of.values()
             )
-            for found in self.maps
+            for maps_of in self.maps
         ]
         return [names.index(name) if known else -1 for name, known in zip(names, sure, strict=True)]
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: Message) -> Alignment:
         """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""
         maps = [
-            {clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict)) for clock, clock_map in found.items()}
+            {
+                clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict))
+                for clock, clock_map in maps_of.items()
+            }
             if index in inputs
-            else found
-            for index, found in enumerate(self.maps)
+            else maps_of
+            for index, maps_of in enumerate(self.maps)
         ]
         lines = iter(self.receipt)
         receipt = [
@@ -176,8 +179,8 @@ class Alignment:
             )
             if index in inputs
             else line
-            for index, found in enumerate(self.maps)
-            for line in islice(lines, len(found))
+            for index, maps_of in enumerate(self.maps)
+            for line in islice(lines, len(maps_of))
         ]
         left = self.together.without(inputs) if verdict.refused else self.together
         return replace(self, maps=maps, receipt=receipt, together=left)
@@ -211,18 +214,18 @@ def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
 
     A warning that two inputs give about each other is returned for the first one.
     """
-    seen: list[Message] = []
-    found = defaultdict[str, list[str]](list)
+    given: list[Message] = []
+    files_of = defaultdict[str, list[str]](list)
     for line in receipt:
         for message in line.messages:
             both = message.of_both(line.file)
             if both != message:
-                if both in seen:
+                if both in given:
                     continue
-                seen.append(both)
-            if line.file not in found[str(message)]:
-                found[str(message)].append(line.file)
-    return [(f"warning: {first}: {text}", _likewise(others)) for text, (first, *others) in found.items()]
+                given.append(both)
+            if line.file not in files_of[str(message)]:
+                files_of[str(message)].append(line.file)
+    return [(f"warning: {first}: {text}", _likewise(others)) for text, (first, *others) in files_of.items()]
 
 
 def _likewise(files: Sequence[str]) -> str:

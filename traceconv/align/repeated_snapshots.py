@@ -106,13 +106,13 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
         [snap for snap in trace.snapshots if not _is_reading(snap) or _clocks(snap) not in relations]
         for trace in traces
     ]
-    found = [trace.with_tables(snapshots=snapshots) for trace, snapshots in zip(traces, kept, strict=True)]
-    return found, list(relations.values())
+    with_lines = [trace.with_tables(snapshots=snapshots) for trace, snapshots in zip(traces, kept, strict=True)]
+    return with_lines, list(relations.values())
 
 
 def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
     """Return the readings of each two clocks by all inputs, in order of time, each once."""
-    found: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
+    groups: dict[Clocks, dict[tuple[int, int, int], _Reading]] = defaultdict(dict)
     for trace in traces:
         for snap in filter(_is_reading, trace.snapshots):
             clocks = _clocks(snap)
@@ -120,9 +120,9 @@ def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
             one = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
             place = ts, other_ts, one.bound_ns
-            found[clocks][place] = min(one, found[clocks].get(place, one), key=lambda one: one.file)
+            groups[clocks][place] = min(one, groups[clocks].get(place, one), key=lambda one: one.file)
     return {
-        clocks: [group[place] for place in sorted(group)] for clocks, group in found.items() if clocks[0] != clocks[1]
+        clocks: [group[place] for place in sorted(group)] for clocks, group in groups.items() if clocks[0] != clocks[1]
     }
 
 

@@ -48,7 +48,12 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
     """
     receipt = iter(alignment.receipt)
     inputs = [
-        _input(trace, {clock: (found, next(receipt)) for clock, found in sorted(maps.items())}, alignment.pairs, index)
+        _input(
+            trace,
+            {clock: (clock_map, next(receipt)) for clock, clock_map in sorted(maps.items())},
+            alignment.pairs,
+            index,
+        )
         for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
     ]
     verdict = str(reduce(worse, (Verdict(line.verdict) for line in alignment.receipt), Verdict.OK))
@@ -260,7 +265,7 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
 
 def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
     """Return the lines of an estimate that has several, each with its bound; empty for a single line."""
-    found = []
+    lines = []
     chain = pair.estimate.chain
     if len(chain.lines) == 1:
         return []
@@ -270,7 +275,7 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
         reach = np.array([begin, max(begin, min(np.nextafter(end, -np.inf), last))])
         low, high = chain.bounds(reach)
         moved = line.map(reach) - reach
-        found.append(
+        lines.append(
             {
                 "begin_ns": round(begin) + zero_x,
                 "offset_ns": round(float(moved[0])) + zero_y - zero_x,
@@ -279,7 +284,7 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
                 "matches": line.matches,
             }
         )
-    return found
+    return lines
 
 
 def _finite(value: float) -> float | None:
@@ -290,11 +295,11 @@ def _finite(value: float) -> float | None:
 def _bounds(pair: PairEstimate, x: ClockInput) -> list[dict[str, int]] | None:
     if not pair.estimate.chain.bounded:
         return None
-    found = []
+    bounds = []
     for time in x.span:
         low, high = _interval(pair, _on_x(pair, x, time))
-        found.append({"time_ns": time, "low_ns": int(np.floor(low)), "high_ns": int(np.ceil(high))})
-    return found
+        bounds.append({"time_ns": time, "low_ns": int(np.floor(low)), "high_ns": int(np.ceil(high))})
+    return bounds
 
 
 def _region(estimate: Estimate) -> list[dict[str, float]] | None:

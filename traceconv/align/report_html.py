@@ -201,10 +201,10 @@ def _cut(label: str) -> str:
 
 def residuals(pair: Json) -> Json:
     """Return the residuals of a pair over time, without outliers."""
-    found = pair["residuals_over_time"]
-    values = found["residual_ns"]
+    residuals = pair["residuals_over_time"]
+    values = residuals["residual_ns"]
     reach = max(1.3 * min(max(abs(value) for value in values), 2 * pair["residuals"]["p99_ns"]), 10.0)
-    inside = [point for point in zip(found["time_ns"], values, strict=True) if abs(point[1]) <= reach]
+    inside = [point for point in zip(residuals["time_ns"], values, strict=True) if abs(point[1]) <= reach]
     plane = _Plane(time_axis(*_padded([time for time, _ in inside], 0.02)), time_axis(-reach, reach))
     dots = plane.all(inside)
     return {**plane.frame(), "zero": plane.at(0, 0)[1], "dots": dots, "outside": len(values) - len(dots)}
@@ -237,12 +237,12 @@ def _peaks(curve: Json, rivals: Sequence[int], *, labelled: bool) -> Json:
 
 def _apart(places: Sequence[tuple[int, Point]], best: float) -> list[tuple[int, Point]]:
     """Return the positions that have room for a label; they are given strongest first."""
-    taken, found = [best], []
+    taken, apart = [best], []
     for value, (x, y) in places:
         if all(abs(x - other) > _ROOM for other in taken):
             taken.append(x)
-            found.append((value, (x, y)))
-    return found
+            apart.append((value, (x, y)))
+    return apart
 
 
 def _height(points: Sequence[Point], x: float) -> float:

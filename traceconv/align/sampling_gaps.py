@@ -198,18 +198,18 @@ def _window(sampled: SampledThreads, low: float, high: float, max_drift: float, 
     span = min(half, _FEWEST_DRIFTS * resolution / max_drift)
     while True:
         drifts = _grid(0.0, max_drift, resolution / span)
-        found = _search(sampled, middle, span, (low, high), drifts, close)
-        if span >= half or found.pairs > _ENOUGH_PAIRS:
+        best = _search(sampled, middle, span, (low, high), drifts, close)
+        if span >= half or best.pairs > _ENOUGH_PAIRS:
             break
         span = min(2 * span, half)  # where little happens a longer part costs little
-    tried = found
+    tried = best
     while span < half:
-        place, step = found.places[0], resolution / span
+        place, step = best.places[0], resolution / span
         span = min(2 * span, half)
         drifts = _grid(place.drift, 2 * step, resolution / span).clip(-max_drift, max_drift)
         around = (place.offset - 2 * _APART_NS, place.offset + 2 * _APART_NS)
-        found = _search(sampled, middle, span, around, drifts, close)
-    return replace(tried, places=(found.places[0], *tried.places[1:]))
+        best = _search(sampled, middle, span, around, drifts, close)
+    return replace(tried, places=(best.places[0], *tried.places[1:]))
 
 
 def _grid(middle: float, reach: float, step: float) -> F64:
@@ -276,12 +276,12 @@ def _answer(
 def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: float) -> Region | None:
     """Return the lines through the gap: above nearly all differences below it, and below nearly all above it."""
     x0 = middle - place.offset
-    found = []
+    limits = []
     for reads, samples in sampled.threads:
         back = samples - place.offset - place.drift * (samples - middle)
         which, row = _in_reach(reads, reads, back, -_WIDE_NS, _WIDE_NS)
-        found.append((reads[row], samples[which] - reads[row]))
-    x, y = map(np.concatenate, zip(*found, strict=True))
+        limits.append((reads[row], samples[which] - reads[row]))
+    x, y = map(np.concatenate, zip(*limits, strict=True))
     above = y > place.offset + place.drift * (x - x0)
     slack = 2 * sampled.quantum_ns  # both ends of a slice are cut to the resolution
     bounds = LinearConstraints(x[~above], y[~above] - slack, x[above], y[above] + slack)

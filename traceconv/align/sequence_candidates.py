@@ -170,8 +170,8 @@ class Chunk:
     def pairs(self, line: Line, tolerance: float) -> Pairs:
         """Return the pairs on a line; rows of b count from its first event."""
         begin, b, match = self.match(line, tolerance)
-        found = Pairs.of(self.a, b, match, line)
-        return replace(found, b=found.b + begin)
+        pairs = Pairs.of(self.a, b, match, line)
+        return replace(pairs, b=pairs.b + begin)
 
     def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
         """Return the first row of b that can match, a mask of those that can, and the row of a for each."""
@@ -260,18 +260,18 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
     each event to the next operator. So refining also starts from earlier offsets near the best ones.
     """
     thin = chunk.thinned()
-    found = _distinct(
+    candidates = _distinct(
         [_candidate(thin, Line(peak, 0.0, x0), prior, _FIRST_LOOK_BINS) for peak in _peaks(offsets, heights).tolist()]
     )
     again = [
         other
-        for place in found[:_TRIED_SOONER]
+        for place in candidates[:_TRIED_SOONER]
         for sooner in _SOONER_NS
         if (line := replace(place.line, offset=place.line.offset - sooner))
         and (other := _candidate(thin, line, prior, _FIRST_LOOK_BINS)) is not None
         and other.matches >= place.matches
     ]
-    places = _distinct([*found, *again])
+    places = _distinct([*candidates, *again])
     kept = [
         place
         for number, place in enumerate(places)
@@ -282,11 +282,11 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
 
 def _distinct(places: list[Candidate | None]) -> list[Candidate]:
     """Return the candidates, the best first, without those near a better one."""
-    found: list[Candidate] = []
+    distinct: list[Candidate] = []
     for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
-        if all(abs(place.line.offset - other.line.offset) > SAME_PLACE_NS for other in found):
-            found.append(place)
-    return found
+        if all(abs(place.line.offset - other.line.offset) > SAME_PLACE_NS for other in distinct):
+            distinct.append(place)
+    return distinct
 
 
 def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> Candidate | None:
@@ -294,10 +294,10 @@ def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) 
     key = line, bins
     if key not in chunk.refined:
         chunk.refined[key] = _refined(chunk, line, prior, bins)
-    found = chunk.refined[key]
-    if found is None:
+    refined = chunk.refined[key]
+    if refined is None:
         return None
-    return Candidate(found.line, found.scale, chunk.score(found.line, found.scale), found.matches)
+    return Candidate(refined.line, refined.scale, chunk.score(refined.line, refined.scale), refined.matches)
 
 
 def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Refined | None:

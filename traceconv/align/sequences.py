@@ -136,10 +136,10 @@ def align_sequences(
         inside: whether it is known that the matched work of b lies inside that of a. Otherwise durations must show it:
             work that a queue runs later may fit into calls as well, and bounds that rest on that are wrong.
     """
-    found = _by_places(a, b, prior, nest, inside=inside)
-    if found.verdict is Verdict.OK:
-        found = _of_one_run(a, b, found)
-    return found if inside or found.verdict is not Verdict.OK else _seen_inside(a, b, found)
+    estimate = _by_places(a, b, prior, nest, inside=inside)
+    if estimate.verdict is Verdict.OK:
+        estimate = _of_one_run(a, b, estimate)
+    return estimate if inside or estimate.verdict is not Verdict.OK else _seen_inside(a, b, estimate)
 
 
 def _by_places(
@@ -151,10 +151,10 @@ def _by_places(
         return insufficient(Method.SEQUENCE, few)
     tried = []
     for chunk in Chunk.both(a, b, prior):
-        found = _from_chunk(a, b, chunk, prior, nest, inside=inside)
-        if found.verdict is Verdict.OK and found.margin >= LEAST_MARGIN:
-            return found
-        tried.append(found)
+        estimate = _from_chunk(a, b, chunk, prior, nest, inside=inside)
+        if estimate.verdict is Verdict.OK and estimate.margin >= LEAST_MARGIN:
+            return estimate
+        tried.append(estimate)
     order = (Verdict.AMBIGUOUS, Verdict.OK)
     return max(tried, key=lambda one: (order.index(one.verdict) if one.verdict in order else -1, one.matches))
 
@@ -182,20 +182,20 @@ def _from_chunk(
     if inside and margin >= _LEAST_MARGIN_OF_IMPOSSIBLE:
         unbeaten = _possible(chunk, best, unbeaten)
     rivalry = _Rivalry(best, rivals, unbeaten, margin, null)
-    found = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights), nest)
-    if found.verdict not in (Verdict.OK, Verdict.INSUFFICIENT):
-        return found
-    ended = _with_ends(a, b, found)
-    if Verdict.OK in (found.verdict, ended.verdict):
+    estimate = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights), nest)
+    if estimate.verdict not in (Verdict.OK, Verdict.INSUFFICIENT):
+        return estimate
+    ended = _with_ends(a, b, estimate)
+    if Verdict.OK in (estimate.verdict, ended.verdict):
         return ended
     begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights), nest)
     if begin.verdict is not Verdict.OK:
-        return found
+        return estimate
     # The start fits and the rest does not: the clocks are not related by one line.
-    along, why = _along_lines(a, b, found, best.line)
+    along, why = _along_lines(a, b, estimate, best.line)
     span = chunk.b.span if chunk.of_b else chunk.span
-    reason = Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=found.matches)
-    return along or _inconsistent(found, reason, why)
+    reason = Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=estimate.matches)
+    return along or _inconsistent(estimate, reason, why)
 
 
 def _inconsistent(estimate: Estimate, reason: Message, why: Message | None) -> Estimate:
@@ -283,12 +283,12 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message 
         return lines, None
     rest = b.take(slice(end + size, len(b)))
     last = lines[-1]
-    found = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
-    if found is None or found.verdict.refused:
+    estimate = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
+    if estimate is None or estimate.verdict.refused:
         if float(b.start[end]) > last_time(a, last):
             return lines, None
         return (), Text.REST_FITS_NOWHERE(after=float(b.start[end] - b.start[0]))
-    after = found.chain.lines
+    after = estimate.chain.lines
     doubt, step = step_between(a, b, slice(max(end - size, 0), end + size), last, after[0])
     if step < -CONTINUOUS_NS:
         return (), Text.TIMES_OCCURRED_TWICE(by=-step)

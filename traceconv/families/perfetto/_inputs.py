@@ -105,7 +105,7 @@ def _placings(numbers: Any, steps: Sequence[Placing]) -> tuple[Placing, ...]:
 
 
 def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | None]) -> None:
-    """Restore which track is of which stated input, as far as the file states it; count what is damaged.
+    """Restore the input of each track, as far as the file states it; count damaged statements.
 
     Args:
         attribute: the value of the attribute; None if there is none.
