@@ -25,7 +25,7 @@ import traceconv
 from tests.golden import ROOT
 from traceconv import cli, expanding, inputs, reading
 from traceconv.check._schemas import load_schema
-from traceconv.errors import ImporterFailed, InputError, UnrecognizedInput, UsageError
+from traceconv.errors import ImporterFailed, InputError, UnrecognizedFormat, UnrecognizedInput, UsageError
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
@@ -49,8 +49,8 @@ REASONS = {
 }
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.cli, [str(argument) for argument in arguments])
+def run(*arguments: object, piped: str = "") -> Result:
+    return CliRunner().invoke(cli.cli, [str(argument) for argument in arguments], input=piped)
 
 
 def folder(path: Path, content: dict[str, bytes]) -> Path:
@@ -220,6 +220,9 @@ def test_unknown_files_of_a_pattern_are_skipped(tmp_path: Path) -> None:
     assert run("align", files[1], "--skip-unknown").exit_code == 1
     absent = run("align", *files, runs / "absent", "--skip-unknown")
     assert "No such file" in str(absent.exception)
+    error_of_stream = run("align", files[0], files[2], "-", "--skip-unknown", piped="hello\n").exception
+    assert isinstance(error_of_stream, UnrecognizedFormat)
+    assert not isinstance(error_of_stream, UnrecognizedInput)  # a stream is never left out
     read = CliRunner().invoke(cli.cli, ["align", "-", str(KINETO), "--skip-unknown"], input=ONEDNN.read_bytes())
     assert read.exit_code == 0, read.output
 

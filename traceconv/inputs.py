@@ -161,7 +161,8 @@ def read_all(opened: Opened, memory: Memory) -> list[Trace]:
             recognised.append(known or recognise(source, item.format))
         except UnrecognizedFormat as error:
             one_of_several = UnrecognizedInput(error.reason, hint=error.hint, at=source.display)
-            errors.append(one_of_several if len(sources) > 1 else error)
+            is_optional = len(sources) > 1 and source.path is not None  # a stream is never left out
+            errors.append(one_of_several if is_optional else error)
         except TraceconvError as error:
             errors.append(error)
     for source in sources:
