@@ -280,6 +280,9 @@ def test_an_export_says_the_warnings_of_the_alignment(tmp_path: Path) -> None:
     assert "--same-machine; likewise " in CliRunner().invoke(cli, command).stderr
     assert not CliRunner().invoke(cli, [*command, "--force", "--quiet"]).output
     assert traceconv.frames(RANKS, constraints=traceconv.Constraints(same_machine=True)).warnings == []
+    told = CliRunner().invoke(cli, [*command, "--force", "--verbose"]).stderr
+    assert "On one time axis: " in told
+    assert told.count("it does not name its host") == 1
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
