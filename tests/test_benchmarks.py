@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import layers, lines, record, start
+from tests.benchmarks import layers, lines, memory, record, start
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -285,6 +285,13 @@ def test_the_cost_of_short_lines_is_shown(monkeypatch: pytest.MonkeyPatch, capsy
     assert head == "main work: 5.00 ns a byte, 2000 ns an event"
     assert columns.split() == ["varied", "rows"]
     assert re.fullmatch(r"vtune/timeline( +\d+ \(\d+\.\d\), \d+ \(\d+\.\d\)){2}", row)
+
+
+def test_the_memory_of_short_rows_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    memory.main(["vtune/timeline", "instants", "--size", "1"])
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["vtune/timeline", "instants"]
+    assert all(len(row.split()) == 7 for row in rows)
 
 
 def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,6 +91,12 @@ def head_of(name: str) -> bytes:
     return b"".join(lines).rstrip(b"\n") + b"\n"
 
 
+def options_of(name: str) -> tuple[str, ...]:
+    """Return the options that the rows need."""
+    format = name.partition("/")[0]
+    return ("--from", format, *_OPTIONS.get(format, ()))
+
+
 def _filled(lines: Iterator[str]) -> bytes:
     """Lines until there are enough bytes."""
     kept = list(lines)
@@ -125,9 +131,7 @@ def _units(row: Row | None) -> dict[str, bytes]:
 def _cpu_s(path: Path, name: str) -> float:
     """CPU seconds of a conversion."""
     output = path.with_name("out.pftrace")
-    format = name.partition("/")[0]
-    options = ("--from", format, *_OPTIONS.get(format, ()))
-    return measure(Contestant(traceconv("convert", path, "-o", output, *options), output)).cpu_s
+    return measure(Contestant(traceconv("convert", path, "-o", output, *options_of(name)), output)).cpu_s
 
 
 class _Cost(NamedTuple):

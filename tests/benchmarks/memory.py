@@ -2,7 +2,8 @@
 
 Each shape is as hard on memory as a format allows: tiny events, rows of a few bytes, a track or a name for each event.
 It is written to a file of --size MB, converted, and what the process took at most is told less the size of the file:
-the bound is 500 MB.
+the bound is 500 MB. The shortest rows of formats of text are told by their names there, such as vtune/timeline
+(`python -m tests.benchmarks.lines`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.frame import Contestant, measure, traceconv
+from tests.benchmarks.lines import ROWS, head_of, options_of, source_of
 
 BOUND = 500_000_000
 _MB = 1_000_000
@@ -40,7 +42,7 @@ class Shape:
     def write(self, path: Path, size: int) -> int:
         """Write rows until there are `size` bytes; how many there are."""
         count = 0
-        with path.open("w", encoding="utf-8") as file:
+        with path.open("w", encoding="utf-8", errors="surrogateescape") as file:
             written = file.write(self.head)
             while written < size:
                 written += file.write("".join(map(self.row, range(count, count + _BATCH))))
@@ -100,19 +102,27 @@ SHAPES: dict[str, Shape] = {
 }
 
 
+def shape_of(name: str) -> Shape:
+    """Return a shape by its name, or that of the shortest rows of a format of text."""
+    if name in SHAPES:
+        return SHAPES[name]
+    head = head_of(name).decode("utf-8", "surrogateescape")
+    return Shape(source_of(name).name, lambda number: f"{ROWS[name](number + 1)}\n", head, options=options_of(name))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Generate, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.memory", description=__doc__.split("\n")[0])
-    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"{', '.join(SHAPES)}; all by default")
+    parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"{', '.join(SHAPES)}; all of them by default")
     parser.add_argument("--size", type=int, default=300, help="of each file, in MB")
     parser.add_argument("--to", default="pftrace", help="the ending of the output")
     parser.add_argument("--memory", help="what the command is to be given")
     args = parser.parse_args(arguments)
     options = ("--memory", args.memory) if args.memory else ()
-    print(f"{'':20}{'rows':>12}{'bytes a row':>13}{'input MB':>10}{'peak MB':>9}{'over MB':>9}{'CPU s':>8}")
+    print(f"{'':34}{'rows':>12}{'bytes a row':>13}{'input MB':>10}{'peak MB':>9}{'over MB':>9}{'CPU s':>8}")
     with tempfile.TemporaryDirectory() as folder:
         for name in args.shapes or SHAPES:
-            shape = SHAPES[name]
+            shape = shape_of(name)
             source, output = Path(folder) / shape.name, Path(folder) / f"out.{args.to}"
             rows = shape.write(source, args.size * _MB)
             size = source.stat().st_size
@@ -120,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             cost = measure(Contestant(command, output))
             over = cost.peak_bytes - size
             print(
-                f"{name:20}{rows:12}{size / rows:13.1f}{size / _MB:10.0f}{cost.peak_bytes / _MB:9.0f}{over / _MB:9.0f}"
+                f"{name:34}{rows:12}{size / rows:13.1f}{size / _MB:10.0f}{cost.peak_bytes / _MB:9.0f}{over / _MB:9.0f}"
                 f"{cost.cpu_s:8.1f}{'' if over < BOUND else '  more than the bound'}",
                 flush=True,
             )
