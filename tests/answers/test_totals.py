@@ -106,9 +106,12 @@ def test_inferences_of_furiosa_are_steps() -> None:
         ("mxnet.json", "mxnet.dumps.json", 14),
     ],
 )
-def test_a_table_among_the_inputs_is_compared(trace: str, table: str, rows: int) -> None:
+def test_a_table_among_the_inputs_is_compared(trace: str, table: str, rows: int, tmp_path: Path) -> None:
     (section,) = traceconv.report([OWN / trace, OWN / table], Questions(["operations"]))
     assert f"{table}: {rows} of {rows} rows agree with {trace}" in section.notes
+    traceconv.merge([OWN / trace, OWN / table], tmp_path / "both.pftrace")
+    (again,) = traceconv.report([tmp_path / "both.pftrace"], Questions(["operations"]))
+    assert f"{table}: {rows} of {rows} rows agree with {trace}" in again.notes
 
 
 def test_key_averages_of_a_gpu_are_rows_of_operations() -> None:

@@ -75,10 +75,11 @@ def with_totals(section: Section, table: SliceTable, sort: str = "") -> list[Sec
         table: the slices.
         sort: the name or title of a column; without such a column, the largest total is first, then the largest self.
     """
+    inputs = [one for source in table.trace.sources for one in (source.stated or (source,))]
+    if not any(one.marks.totals for one in inputs):
+        return [section]
     table = by_stated_inputs(table)
     numbers = [number for number, source in enumerate(table.trace.sources) if source.marks.totals]
-    if not numbers:
-        return [section]
     rows = {number: list(_printed(table, number)) for number in numbers}
     if table.chosen is not None or table.window is not None:
         names = [table.trace.sources[number].name for number in numbers if any(map(_states_time, rows[number]))]
