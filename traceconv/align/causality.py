@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule
+from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.domains import Key, clocks_of_tracks, on_trace_time
-from traceconv.align.messages import Message, Text
+from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
@@ -297,10 +297,3 @@ def _breaches(
     effect, cause = (place_of(trace, int(rows[worst])) for trace, rows in (effects, causes))
     beyond = 0 if bound_ns is None else int((by > bound_ns).sum())
     return Breaches(count, int(by[worst]), Text.EFFECT_AND_CAUSE(effect=effect, cause=cause)), beyond
-
-
-def place_of(trace: Trace, row: int) -> Message:
-    """Return the line or position of a slice in its file, and its name, for messages."""
-    slices = trace.slices
-    place = trace.place(int(slices.track[row]), int(slices.origin[row]))
-    return Text.SLICE_AT(place=place, name=trace.strings[slices.name[row]])

@@ -15,6 +15,7 @@ from traceconv.model.clocks import Verdict, worse
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
+    from traceconv.model.trace import Trace
 
 #: This many ranks are listed by number; of more, only the count is given.
 _MOST_LISTED = 4
@@ -254,3 +255,10 @@ class Causality(Struct, frozen=True):
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members of all checks in the report."""
         return [check.as_json() for check in self.checks]
+
+
+def place_of(trace: Trace, row: int) -> Message:
+    """Return the line or position of a slice in its file, and its name, for messages."""
+    slices = trace.slices
+    place = trace.place(int(slices.track[row]), int(slices.origin[row]))
+    return Text.SLICE_AT(place=place, name=trace.strings[slices.name[row]])

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceconv.align.causality import place_of
-from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule
+from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.estimate import Array, Events, some_of
 from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
