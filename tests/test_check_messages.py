@@ -29,7 +29,7 @@ _EDGES = (0, 1, 2, 5, 127, 128, 300, 2**31 - 1, 2**31, 2**32 - 1, 2**32 + 3, 2**
 
 
 def fields_of(table: str) -> dict[str, set[str]]:
-    """The fields of each message as name=number."""
+    """The fields of each message that have a name, as name=number."""
     return {name: set(_numbered(words)) for name, *words in map(str.split, table.splitlines()) if name != "#"}
 
 
@@ -38,7 +38,8 @@ def _numbered(words: list[str]) -> Iterator[str]:
     for word in words:
         name, _, stated = word.partition(":")[0].partition("=")
         number = int(stated) if stated else number + 1
-        yield f"{name}={number}"
+        if name:
+            yield f"{name}={number}"
 
 
 def test_the_table_is_that_of_the_package() -> None:
