@@ -40,9 +40,9 @@ class _End:
     whole: str
     option: str
 
-    def fail(self, what: str, hint: str = _HINT) -> NoReturn:
+    def fail(self, problem: str, hint: str = _HINT) -> NoReturn:
         """Raise UsageError with the position."""
-        raise UsageError(f"{self.option}: {what}, at character {self.at + 1} of {self.whole!r}", hint=hint)
+        raise UsageError(f"{self.option}: {problem}, at character {self.at + 1} of {self.whole!r}", hint=hint)
 
     def time(self, origin: int) -> int | None:
         """Return the time (ns on the clock of the trace) if the text is a time; None if it is a name.

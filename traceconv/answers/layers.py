@@ -342,15 +342,15 @@ def called(frame: Frame) -> str:
     return frame.name if frame.named else posixpath.basename(frame.category) or frame.name
 
 
-def _most(group: I64, what: I64, amounts: I64, texts: Sequence[str], groups: int) -> list[str]:
+def _most(group: I64, number: I64, amounts: I64, texts: Sequence[str], groups: int) -> list[str]:
     """Return the texts with the largest sums of amounts for each row, with their shares."""
-    pairs, at = np.unique(group * (len(texts) + 1) + what, return_inverse=True)
+    pairs, at = np.unique(group * (len(texts) + 1) + number, return_inverse=True)
     sums = np.bincount(at.reshape(-1), amounts, len(pairs))
-    group, what = np.divmod(pairs, len(texts) + 1)
-    order = np.lexsort((what, -sums, group))
+    group, number = np.divmod(pairs, len(texts) + 1)
+    order = np.lexsort((number, -sums, group))
     whole = np.bincount(group, sums, groups + 1)
     symbols: list[list[str]] = [[] for _ in range(groups + 1)]
-    for row, text, amount in zip(group[order].tolist(), what[order].tolist(), sums[order].tolist(), strict=True):
+    for row, text, amount in zip(group[order].tolist(), number[order].tolist(), sums[order].tolist(), strict=True):
         share = 100 * amount / whole[row] if amount else 0
         if len(symbols[row]) < _SHOWN and share >= _LEAST_SHARE:
             symbols[row].append(f"{share:.0f} % {texts[text]}")

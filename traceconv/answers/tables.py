@@ -116,10 +116,10 @@ class SliceTable:
             per_row[rows] = np.array(calls, np.int64)[numbers]
         return per_row
 
-    def untimed_notes(self, rows: Rows, what: str = "times leave out") -> list[str]:
+    def untimed_notes(self, rows: Rows, start: str = "times leave out") -> list[str]:
         """Return a note on those of the slices whose duration was not recorded, if there are some."""
         count = int(np.count_nonzero(~self.timed[rows]))
-        return [f"{what} {quantity(count, 'slices')} whose duration was not recorded"] if count else []
+        return [f"{start} {quantity(count, 'slices')} whose duration was not recorded"] if count else []
 
     @cached_property
     def launches(self) -> I64:

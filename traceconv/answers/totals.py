@@ -203,10 +203,10 @@ def compared(table: SliceTable, printed: dict[int, list[_Row]]) -> dict[int, str
     return notes
 
 
-def _some(names: Sequence[str], what: str) -> list[str]:
+def _some(names: Sequence[str], state: str) -> list[str]:
     if not names:
         return []
-    return [f"{len(names)} {what}: {', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"]
+    return [f"{len(names)} {state}: {', '.join(names[:_SHOWN])}{', ...' if len(names) > _SHOWN else ''}"]
 
 
 def _calls(table: SliceTable, number: int, marks: TotalsMarks) -> _Calls:

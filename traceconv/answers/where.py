@@ -108,9 +108,9 @@ class _Parser:
             at = match.end()
         self.tokens.append(_Token("end", "", len(self.text)))
 
-    def fail(self, what: str, token: _Token) -> NoReturn:
+    def fail(self, problem: str, token: _Token) -> NoReturn:
         """Raise UsageError at a token."""
-        raise UsageError(f"--where: {what}, at character {token.at + 1} of {self.text!r}", hint=_HINT)
+        raise UsageError(f"--where: {problem}, at character {token.at + 1} of {self.text!r}", hint=_HINT)
 
     def take(self) -> _Token:
         """Return the next token and advance; the last one stays."""
@@ -223,43 +223,43 @@ def holds(table: SliceTable, condition: Condition) -> Mask:
     return _compared(table, condition)
 
 
-def _compared(table: SliceTable, one: Comparison) -> Mask:
+def _compared(table: SliceTable, comparison: Comparison) -> Mask:
     """Return a mask of the slices that a comparison with a positive operator holds for."""
     trace = table.trace
     slices = trace.slices
-    if one.field in _TIMES:
-        times = slices.dur if one.field == "dur" else slices.ts - table.start
-        if one.field == "self":
+    if comparison.field in _TIMES:
+        times = slices.dur if comparison.field == "dur" else slices.ts - table.start
+        if comparison.field == "self":
             times = table.nesting.self_ns
-        compared: Mask = _COMPARE[one.sign](times, one.operand)
-        return compared if one.field == "start" else compared & table.timed
-    if one.field.startswith(_ARG):
-        result, keys = np.zeros(len(slices.ts), bool), [one.field.removeprefix(_ARG)]
+        compared: Mask = _COMPARE[comparison.sign](times, comparison.operand)
+        return compared if comparison.field == "start" else compared & table.timed
+    if comparison.field.startswith(_ARG):
+        result, keys = np.zeros(len(slices.ts), bool), [comparison.field.removeprefix(_ARG)]
         for rows in chunks(len(result)):  # the values are Python objects
             numbers, decoded = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
-            result[rows] = _accepted(one, [value for (value,) in decoded])[numbers]
+            result[rows] = _accepted(comparison, [value for (value,) in decoded])[numbers]
         return result
-    if one.field == "depth":
+    if comparison.field == "depth":
         depths = np.arange(int(np.max(table.nesting.depth, initial=0)) + 1)
-        return _accepted(one, depths.tolist())[table.nesting.depth]
-    if one.field in ("rank", "input"):
-        each = [source.name if one.field == "input" else source.rank for source in trace.sources]
-        return _accepted(one, [ABSENT if value is None else value for value in each])[inputs_of(trace, "slices")]
-    codes, texts = key_of(table, one.field)
-    return _accepted(one, texts)[codes]
+        return _accepted(comparison, depths.tolist())[table.nesting.depth]
+    if comparison.field in ("rank", "input"):
+        each = [source.name if comparison.field == "input" else source.rank for source in trace.sources]
+        return _accepted(comparison, [ABSENT if value is None else value for value in each])[inputs_of(trace, "slices")]
+    codes, texts = key_of(table, comparison.field)
+    return _accepted(comparison, texts)[codes]
 
 
-def _accepted(one: Comparison, values: Sequence[Any]) -> Mask:
+def _accepted(comparison: Comparison, values: Sequence[Any]) -> Mask:
     """Return a mask of the values that a comparison holds for; missing ones never match."""
-    return np.fromiter((value is not ABSENT and _accepts(one, value) for value in values), bool, len(values))
+    return np.fromiter((value is not ABSENT and _accepts(comparison, value) for value in values), bool, len(values))
 
 
-def _accepts(one: Comparison, value: Any) -> bool:
+def _accepts(comparison: Comparison, value: Any) -> bool:
     """Return whether a comparison holds for a value: text, number, or other content of args."""
-    operand = one.operand
+    operand = comparison.operand
     if isinstance(operand, int | float):
         value = _number(value) if isinstance(value, str) else value
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return bool(is_number and _COMPARE[one.sign](value, operand))
+        return bool(is_number and _COMPARE[comparison.sign](value, operand))
     text = as_text(value)
     return text == operand if isinstance(operand, str) else operand.search(text) is not None

@@ -158,8 +158,8 @@ class _Moves:
         if not self._tracks[number].name:
             self._tracks[number] = replace(self._tracks[number], name=name)
 
-    def _beside(self, track: Track, parent: TrackId, what: str) -> Track:
-        name = f"{self._trace.sources[track.source].format}: {track.name or what}"
+    def _beside(self, track: Track, parent: TrackId, role: str) -> Track:
+        name = f"{self._trace.sources[track.source].format}: {track.name or role}"
         return replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
 
 

@@ -61,9 +61,9 @@ def literal(text: str) -> bytes:
     return re.escape(text.encode()).replace(b"\xef\xbf\xbd", rb"[^\n]*?")
 
 
-def holds(what: bytes, times: int = 1) -> bytes:
-    """Return the pattern of the start of lines that contain `what` at least `times` times without overlap."""
-    return rb"(?>[^\n]*?(?:%b)){%d}" % (what, times)
+def holds(part: bytes, times: int = 1) -> bytes:
+    """Return the pattern of the start of lines that contain `part` at least `times` times without overlap."""
+    return rb"(?>[^\n]*?(?:%b)){%d}" % (part, times)
 
 
 @lru_cache(maxsize=256)
@@ -226,9 +226,9 @@ class IdleLines:
         """Take back that the current line has no meaning."""
         self._kinds.clear()
 
-    def merged(self, what: str, like: bytes = b"") -> None:
+    def merged(self, kind: str, like: bytes = b"") -> None:
         """Count the current line, which has no meaning, as merged: a heading or the like."""
-        self.idle(partial(self._merge, what), like)
+        self.idle(partial(self._merge, kind), like)
 
     def skip(self, code: Code, number: int, detail: str = "", like: bytes = b"") -> None:
         """Count the current line, which has no meaning, as skipped."""
@@ -248,8 +248,8 @@ class IdleLines:
     def _add_others(self, count: int) -> None:
         self.others += count
 
-    def _merge(self, what: str, count: int) -> None:
-        self._out.balance.merged[what] += count
+    def _merge(self, kind: str, count: int) -> None:
+        self._out.balance.merged[kind] += count
 
     def _skip(self, code: Code, number: int, count: int) -> None:
         self._out.skip(code, number, count=count)

@@ -244,8 +244,8 @@ class TextTables:
         for table in self._open.all():
             self._close(table)
 
-    def _merged(self, what: str, count: int = 1) -> bool:
-        self._out.balance.merged[what] += count
+    def _merged(self, kind: str, count: int = 1) -> bool:
+        self._out.balance.merged[kind] += count
         return True
 
     def _begin(self, prefix: str, table: _Table) -> bool:

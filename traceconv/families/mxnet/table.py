@@ -246,8 +246,8 @@ class _Reader:
         self._lines.other(like)
         return True
 
-    def _merged(self, what: str, count: int = 1) -> bool:
-        self._out.balance.merged[what] += count
+    def _merged(self, kind: str, count: int = 1) -> bool:
+        self._out.balance.merged[kind] += count
         return True
 
     # -- text -------------------------------------------------------------------------------------------------

@@ -80,12 +80,12 @@ class Extras:
             kept[key] = value if before is None else [*before, value] if isinstance(before, list) else [before, value]
         self._tables.setdefault(number, Counter())[table] += 1
 
-    def take(self, number: int, what: str) -> dict[str, Any]:
+    def take(self, number: int, owner: str) -> dict[str, Any]:
         """Remove and return the args that are kept for a row."""
         args = self._args.pop(number, None)
         if args is None:
             return {}
-        self._out.balance.merged[f"rows that became args of {what}"] += self._tables.pop(number).total()
+        self._out.balance.merged[f"rows that became args of {owner}"] += self._tables.pop(number).total()
         return args
 
     def report_left(self, place: str) -> None:

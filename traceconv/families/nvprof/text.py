@@ -151,8 +151,8 @@ class _Reader:
         if self._table.group != group:
             self._lines.forget()
 
-    def _keep(self, what: str) -> None:
-        self._out.balance.merged[what] += 1
+    def _keep(self, kind: str) -> None:
+        self._out.balance.merged[kind] += 1
 
     def _other_line(self, number: int, text: str) -> None:
         total = _FAULTS.match(text)

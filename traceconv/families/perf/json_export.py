@@ -109,7 +109,7 @@ class _Reader:
             clock = headers.get("clockid")
             self._latest = latest_ns(clock if isinstance(clock, int) else None)
             for text in self._samples(stream, rest):
-                self._one(text)
+                self._read_sample(text)
         if self._cut:
             self._out.balance.read += 1
             self._out.skip(CUT, self._out.balance.read)
@@ -164,7 +164,7 @@ class _Reader:
 
     # -- samples ----------------------------------------------------------------------------------------------
 
-    def _one(self, text: bytes) -> None:
+    def _read_sample(self, text: bytes) -> None:
         self._out.balance.read += 1
         number = self._out.balance.read
         text = text.lstrip(b",\r\n\t ")

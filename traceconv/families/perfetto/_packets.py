@@ -168,11 +168,11 @@ class PacketReader:
             if not packet:
                 self._out.balance.merged[_DECLARATIONS] += 1 + self._plain.pass_over_empty(buffer)
                 continue
-            self._one(packet, 0)
+            self._read_packet(packet, 0)
             self._plain.update(self._touched)
             self._touched.clear()
 
-    def _one(self, data: bytes, known_from: int) -> None:
+    def _read_packet(self, data: bytes, known_from: int) -> None:
         try:
             self.packet(data, known_from)
         except BadWire as error:
@@ -216,7 +216,7 @@ class PacketReader:
                         add_counts(True)
                         args_end.append(args_end[-1])
                         continue
-            self._one(data, known_from)
+            self._read_packet(data, known_from)
 
     def _timestamp_end(self, data: bytes, end: int) -> tuple[int, int | None]:
         """Return the end of the timestamp at the start of a packet, and the value of its bytes after the third."""

@@ -221,8 +221,8 @@ class _Reader:
         self._lines.other(like)
         return True
 
-    def _merged(self, what: str) -> bool:
-        self._out.balance.merged[what] += 1
+    def _merged(self, kind: str) -> bool:
+        self._out.balance.merged[kind] += 1
         return True
 
     def _rule(self, prefix: str, rule: re.Match[str]) -> bool:

@@ -353,8 +353,8 @@ class TextReader:
         self._lines.other(lines_but(*known, or_blank=self._columns is None))
         return True
 
-    def _merged(self, what: str) -> bool:
-        self._out.balance.merged[what] += 1
+    def _merged(self, kind: str) -> bool:
+        self._out.balance.merged[kind] += 1
         return True
 
     def _blank(self) -> bool:

@@ -225,8 +225,8 @@ class TableReader:
         below = rb"[^\n]{%d}" % (table.ops_column + 1)
         return b"|".join((holds(rb"(?:Total_time|--|\t)"), below, holds(rb"[ \f\v]", 6)))
 
-    def _merged(self, what: str) -> bool:
-        self._out.balance.merged[what] += 1
+    def _merged(self, kind: str) -> bool:
+        self._out.balance.merged[kind] += 1
         return True
 
     def _begin(self, number: int, line: bytes, header: re.Match[bytes]) -> None:

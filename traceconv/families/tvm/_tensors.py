@@ -80,11 +80,11 @@ class _Reader:
         while count > 0:
             count -= len(self.take(min(count, _SKIP_BYTES)))
 
-    def wrong(self, what: str) -> MalformedInput:
+    def wrong(self, problem: str) -> MalformedInput:
         return MalformedInput(
             self._display,
             f"byte {self.at}",
-            what,
+            problem,
             hint="the file is damaged, or is not an output_tensors.params of TVM",
         )
 
