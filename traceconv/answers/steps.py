@@ -23,7 +23,7 @@ _COLUMNS = (
     Column("duration_ns", "duration", Unit.NS),
     Column("interval_ns", "to the next start", Unit.NS),
     Column("state", "state", Unit.TEXT),
-    Column("slower_by", "slower by", Unit.TEXT),
+    Column("slower_by", "slower by", Unit.TEXT, below=True),
 )
 #: A step is an outlier if its distance from the median is this many times the median distance, and at least this share
 #: of the median.
