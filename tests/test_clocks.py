@@ -365,6 +365,7 @@ def test_maps_with_drift_follow_each_other() -> None:
     for t in (0, 1000, 10**12):
         assert abs(both.at(t) - second.at(first.at(t))) <= 3
     assert (both.bound_ns, both.method) == (7, "a, then b")
+    assert first.then(first).then(second).method == "a, then b"  # equal steps in a row are named once
     assert ClockMap().then(first).at(10**12) == first.at(10**12)
 
 

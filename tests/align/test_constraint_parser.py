@@ -612,6 +612,7 @@ def test_two_files_of_one_stated_clock() -> None:
     constraints = parse_constraints(["a", "b"], clocks=["a=boottime", "b=boottime"])
     found = align(both, constraints=constraints)
     assert mapped(found, 1, 5 * S) == mapped(found, 0, 5 * S)
+    assert found.receipt[1].method == "--clock states CLOCK_BOOTTIME of one machine"
     with pytest.raises(UnrelatedClocks):
         align(both, constraints=parse_constraints(["a", "b"], clocks=["a=boottime", "b=monotonic"]))
 
@@ -665,6 +666,8 @@ def test_the_clock_of_perf() -> None:
     assert mapped(found, 1, 6 * S) - mapped(found, 0, 5 * S) == S
     with_monotonic = align([perf(), trace("q", own, [100 * S])], constraints=clock(1, "monotonic"))
     assert with_monotonic.receipt[1].bound_ns == 10 * MS + 5000 + 1  # it is not quite the same
+    reason = "--clock states CLOCK_MONOTONIC (perf's clock stays within 10 ms of it), then "
+    assert with_monotonic.receipt[1].method.startswith(reason)
 
 
 def test_the_word_of_the_user_for_times_that_look_like_the_wall_clock() -> None:
