@@ -17,11 +17,11 @@ from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto._head import Head
 from traceconv.io.packets import CPU_UNKNOWN
-from traceconv.model.trace import I64, Samples, Trace, take
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import I32, I64, Samples, Trace, take
 
 U64 = npt.NDArray[np.uint64]
 
-_MAX_CHUNKS = 1 << 16
 _MAX_TOTAL = 2**64 - 1
 _SAMPLE_HEAD, _SAMPLE_TOTAL, _HIDDEN_TOTAL = wire.tag(proto.PERF_SAMPLE, 2), 6, 7
 
@@ -30,7 +30,9 @@ class SamplePackets:
     """The packets of all samples, with a sequence for each name of samples."""
 
     def __init__(self, trace: Trace, head: Head) -> None:
-        self._trace, self._head = trace, head
+        self._trace = trace
+        #: The fields of process and thread of each track with samples.
+        self._tasks = {track: head.task(track) for track in occurring(trace.samples.track)}
         #: The sequences by name, and by whether the CPU is known.
         self._sampling: dict[tuple[int, bool], _Sampling] = {}
 
@@ -42,24 +44,29 @@ class SamplePackets:
         """Return the packets of some samples, whose times are encoded."""
         table: Samples = take(self._trace.samples, rows)
         counts = self._counts(table)
+        stacks = _stack_fields(table.stack)
         packets = []
-        columns = (table.track, table.stack, table.name, table.cpu)
-        for stamp, count, track, stack, name, cpu in zip(
-            stamps, counts, *(column.tolist() for column in columns), strict=True
+        columns = (table.track, table.name, table.cpu)
+        for stamp, stack, count, track, name, cpu in zip(
+            stamps, stacks, counts, *(column.tolist() for column in columns), strict=True
         ):
             packets.append(self._sampling[name, cpu >= 0].sample(stamp, track, stack, count))
         return packets
 
     def _counts(self, table: Samples) -> list[bytes]:
-        """Return, encoded, the CPU and the running total of the weights of its name on that CPU, for each sample."""
+        """Return, encoded, the CPU and the running total of the weights of its name on that CPU, for each sample.
+
+        Intern the stacks.
+        """
         counts: npt.NDArray[Any] = np.empty(len(table.ts), object)
         for name, cpu, own in _by_name_and_cpu(table, np.arange(len(table.ts))):
             sampling = self._sampling.get((name, cpu >= 0))
             if sampling is None:
                 number = proto.SEQUENCE + 1 + len(self._sampling)
-                sampling = _Sampling(self._trace, self._head, number, name, cpu >= 0)
+                sampling = _Sampling(self._trace, self._tasks, number, name, cpu >= 0)
                 self._sampling[name, cpu >= 0] = sampling
             counts[own] = sampling.counted(cpu, table.weight[own])
+            sampling.intern(table.stack[own])
         values: list[bytes] = counts.tolist()
         return values
 
@@ -73,10 +80,9 @@ class _Sampling:
     for all samples: its name states then that the CPU is not known.
     """
 
-    def __init__(self, trace: Trace, head: Head, sequence: int, name: int, has_cpu: bool) -> None:
+    def __init__(self, trace: Trace, tasks: dict[int, bytes], sequence: int, name: int, has_cpu: bool) -> None:
         self._frames = trace.frames
-        self._task = head.task
-        self._fields: dict[tuple[int, int], bytes] = {}
+        self._tasks = tasks
         self._state = proto.in_sequence(sequence)
         timebase = wire.text(10, (trace.strings[name] or "samples") + ("" if has_cpu else CPU_UNKNOWN))
         defaults = wire.blob(proto.DEFAULT_SAMPLE, wire.blob(1, timebase))
@@ -86,8 +92,8 @@ class _Sampling:
         self._interned: list[bytes] = []
         self._texts: dict[tuple[int, str], int] = {}
         self._mappings: dict[str, int] = {}
-        self._known_frames: set[int] = set()
-        self._known_stacks: set[int] = set()
+        self._known_frames: dict[tuple[str, str], bytes] = {}
+        self._is_known = np.zeros(len(trace.frames), bool)
         self._totals: dict[int, int] = {}
 
     def take_head(self) -> bytes:
@@ -107,42 +113,37 @@ class _Sampling:
         on_cpu = wire.integer(1, cpu)
         return [total + on_cpu for total in wire.integers(_SAMPLE_TOTAL, totals)]
 
-    def sample(self, stamp: bytes, track: int, stack: int, count: bytes) -> bytes:
-        """Return a packet; `count` is CPU and total, encoded."""
-        fields = self._fields.get((track, stack)) or self._new_fields(track, stack)
-        size = wire.length(len(fields) + len(count))
-        state = self._state
-        inside = len(stamp) + len(state) + len(_SAMPLE_HEAD) + len(size) + len(fields) + len(count)
-        return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, fields, count))
+    def sample(self, stamp: bytes, track: int, stack: bytes, count: bytes) -> bytes:
+        """Return a packet; `stack` is its field, `count` is CPU and total, encoded."""
+        task, state = self._tasks[track], self._state
+        fields = len(task) + len(stack) + len(count)
+        size = wire.length(fields)
+        inside = len(stamp) + len(state) + len(_SAMPLE_HEAD) + len(size) + fields
+        return b"".join((b"\x0a", wire.length(inside), stamp, state, _SAMPLE_HEAD, size, task, stack, count))
 
-    def _new_fields(self, track: int, stack: int) -> bytes:
-        """Return the fields that samples of one thread and stack share, and cache them."""
-        if len(self._fields) >= _MAX_CHUNKS:
-            self._fields.clear()
-        fields = self._task(track) + (wire.integer(4, self._stack(stack)) if stack >= 0 else b"")
-        self._fields[track, stack] = fields
-        return fields
-
-    def _stack(self, stack: int) -> int:
-        if stack not in self._known_stacks:
-            self._known_stacks.add(stack)
-            frames = []
-            at = stack
+    def intern(self, stacks: I32) -> None:
+        """Intern the stacks of samples that are new."""
+        stacks = stacks[stacks >= 0]
+        new = occurring(stacks[~self._is_known[stacks]])
+        self._is_known[new] = True
+        frames, known, numbered = self._frames, self._known_frames, wire.integers(1, np.array(new, np.int64) + 1)
+        for stack, number in zip(new, numbered, strict=True):
+            found, at = [], stack
             while at >= 0:
-                frames.append(self._frame(at))
-                at = self._frames[at].parent
-            outermost_first = b"".join([wire.integer(2, frame) for frame in reversed(frames)])
-            self._interned.append(wire.blob(proto.CALLSTACKS, wire.integer(1, stack + 1) + outermost_first))
-        return stack + 1
+                frame = frames[at]
+                found.append(known.get((frame.name, frame.category)) or self._frame(frame.name, frame.category))
+                at = frame.parent
+            found.append(number)
+            self._interned.append(wire.blob(proto.CALLSTACKS, b"".join(reversed(found))))
 
-    def _frame(self, index: int) -> int:
-        if index not in self._known_frames:
-            self._known_frames.add(index)
-            frame = self._frames[index]
-            fields = wire.integer(1, index + 1) + wire.integer(2, self._text(proto.FUNCTIONS, frame.name))
-            fields += wire.integer(3, self._mapping(frame.category)) + wire.integer(4, 0)
-            self._interned.append(wire.blob(proto.FRAMES, fields))
-        return index + 1
+    def _frame(self, name: str, module: str) -> bytes:
+        """Intern a frame, and return its field in a stack."""
+        iid = len(self._known_frames) + 1
+        fields = wire.integer(1, iid) + wire.integer(2, self._text(proto.FUNCTIONS, name))
+        fields += wire.integer(3, self._mapping(module)) + wire.integer(4, 0)
+        self._interned.append(wire.blob(proto.FRAMES, fields))
+        field = self._known_frames[name, module] = wire.integer(2, iid)
+        return field
 
     def _mapping(self, module: str) -> int:
         """Return the number of the module of a frame; one is unnamed, since Perfetto drops frames without a module."""
@@ -160,6 +161,17 @@ class _Sampling:
             iid = self._texts[table, text] = len(self._texts) + 1
             self._interned.append(wire.blob(table, wire.integer(1, iid) + wire.text(2, text)))
         return iid
+
+
+def _stack_fields(stacks: I32) -> list[bytes]:
+    """Return the field of the stack of each sample; b"" for none."""
+    order = np.argsort(stacks)
+    ascending = stacks[order].astype(np.int64)
+    of_none = int(np.searchsorted(ascending, 0))
+    found: npt.NDArray[Any] = np.empty(len(stacks), object)
+    found[order] = [b""] * of_none + wire.integers(4, ascending[of_none:] + 1)
+    fields: list[bytes] = found.tolist()
+    return fields
 
 
 def _totals(before: int, weights: I64) -> U64:
