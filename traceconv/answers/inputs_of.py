@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,21 +10,30 @@ from traceconv.model.trace import Trace
 Numbers = npt.NDArray[np.int32]
 
 
-def inputs_of(trace: Trace, name: str, rows: slice = slice(None)) -> Numbers:
-    """Return the input of each row of a table, an index into Trace.sources; a flow is of the input where it starts.
+class Inputs:
+    """The inputs of the rows of a table, as indices into Trace.sources; a flow is of the input where it starts.
 
     If slices of several inputs are on one thread, all are counted for the first of them.
     """
-    table: Any = getattr(trace, name)
-    if name == "flows":
-        on, name = trace.slices.track[table.from_slice[rows]], "slices"
-    else:
-        on = table.track[rows]
-    if not len(on):
-        return np.empty(0, np.int32)
-    of_track = np.array([dict(track.carries).get(name, track.source) for track in trace.tracks], np.int32)
-    numbers: Numbers = of_track[on]
-    return _of_samples(trace, table.name[rows], numbers) if name == "samples" else numbers
+
+    def __init__(self, trace: Trace, name: str) -> None:
+        self._trace, self._name = trace, name
+        table = "slices" if name == "flows" else name
+        self._of_track = np.array([dict(track.carries).get(table, track.source) for track in trace.tracks], np.int32)
+
+    def of(self, rows: slice) -> Numbers:
+        """Return the input of each of some rows."""
+        trace, table = self._trace, getattr(self._trace, self._name)
+        track = trace.slices.track[table.from_slice[rows]] if self._name == "flows" else table.track[rows]
+        if not len(track):
+            return np.empty(0, np.int32)
+        found: Numbers = self._of_track[track]
+        return _of_samples(trace, table.name[rows], found) if self._name == "samples" else found
+
+
+def inputs_of(trace: Trace, name: str) -> Numbers:
+    """Return the input of each row of a table, as `Inputs` has it."""
+    return Inputs(trace, name).of(slice(None))
 
 
 def _of_samples(trace: Trace, name: Numbers, numbers: Numbers) -> Numbers:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from traceconv.align.receipt import ReceiptLine
-from traceconv.answers.inputs_of import inputs_of
+from traceconv.answers.inputs_of import Inputs
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.model.clocks import Run
 from traceconv.model.ordering import chunks
@@ -76,8 +76,9 @@ def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
         bool,
     )
     for name, table in trace.timed_tables():
+        inputs_of = Inputs(trace, name)
         for rows in chunks(len(table.ts)):
-            inputs, ts = inputs_of(trace, name, rows), table.ts[rows]
+            inputs, ts = inputs_of.of(rows), table.ts[rows]
             if name == "instants" and np.any(untimed := without_times[table.track[rows]]):
                 inputs, ts = inputs[~untimed], ts[~untimed]
             np.minimum.at(starts, inputs, ts)

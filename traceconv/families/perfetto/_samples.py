@@ -128,13 +128,13 @@ class _Sampling:
         self._is_known[new] = True
         frames, known, numbered = self._frames, self._known_frames, wire.integers(1, np.array(new, np.int64) + 1)
         for stack, number in zip(new, numbered, strict=True):
-            found, at = [], stack
+            stack_fields, at = [], stack
             while at >= 0:
                 frame = frames[at]
-                found.append(known.get((frame.name, frame.category)) or self._frame(frame.name, frame.category))
+                stack_fields.append(known.get((frame.name, frame.category)) or self._frame(frame.name, frame.category))
                 at = frame.parent
-            found.append(number)
-            self._interned.append(wire.blob(proto.CALLSTACKS, b"".join(reversed(found))))
+            stack_fields.append(number)
+            self._interned.append(wire.blob(proto.CALLSTACKS, b"".join(reversed(stack_fields))))
 
     def _frame(self, name: str, module: str) -> bytes:
         """Intern a frame, and return its field in a stack."""
@@ -168,10 +168,10 @@ def _stack_fields(stacks: I32) -> list[bytes]:
     order = np.argsort(stacks)
     ascending = stacks[order].astype(np.int64)
     of_none = int(np.searchsorted(ascending, 0))
-    found: npt.NDArray[Any] = np.empty(len(stacks), object)
-    found[order] = [b""] * of_none + wire.integers(4, ascending[of_none:] + 1)
-    fields: list[bytes] = found.tolist()
-    return fields
+    fields: npt.NDArray[Any] = np.empty(len(stacks), object)
+    fields[order] = [b""] * of_none + wire.integers(4, ascending[of_none:] + 1)
+    in_order: list[bytes] = fields.tolist()
+    return in_order
 
 
 def _totals(before: int, weights: I64) -> U64:
