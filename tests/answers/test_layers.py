@@ -37,6 +37,7 @@ from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
 from traceconv.families.perf._tracks import PERF_CLOCK
 from traceconv.families.perfetto._inputs import restore, stated_inputs
+from traceconv.families.vtune._reports import BAD_ROW
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
@@ -199,6 +200,19 @@ def test_a_note_says_how_many_samples_of_workers_are_in_a_layer() -> None:
     notes = layers(SliceTable(made([Slice(1, "a", 0, 30)], [Sample(5, at) for at in range(40)]))).notes
     assert "30 of 40 samples of worker threads count for the layer that their process was running" in notes
     assert any("(median over layers: 0.0 % of the samples of a layer)" in note for note in notes)
+
+
+def test_a_note_says_that_the_bound_is_too_wide_for_short_layers() -> None:
+    slices = [Slice(1, name, at, at + 2) for name, at in (("a", 10), ("b", 20), ("c", 30))]
+    table = SliceTable(made(slices, [Sample(1, at) for at in range(40)], bound=8))
+    assert any("3 of 3 layers have more of them than samples" in note for note in layers(table).notes)
+
+
+def test_notes_on_reading_come_after_those_on_layers() -> None:
+    trace = made([Slice(1, "a", 0, 30)], [Sample(1, at) for at in range(40)])
+    trace.sources[1].diagnostics.add(BAD_ROW)
+    notes = layers(SliceTable(trace)).notes
+    assert [note.startswith("perf: ") for note in notes] == [False] * (len(notes) - 1) + [True]
 
 
 def test_samples_that_several_threads_share_take_turns() -> None:

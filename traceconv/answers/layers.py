@@ -37,7 +37,7 @@ from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import Severity
 from traceconv.model.ordering import occurring
 from traceconv.model.times import format_short
-from traceconv.model.trace import I64, Frame
+from traceconv.model.trace import I64, Frame, Trace
 
 _COLUMNS = (
     Column("calls", "calls", Unit.COUNT),
@@ -83,13 +83,14 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
         UsageError: a key or the column is not known.
     """
     table = by_stated_inputs(table)
+    section = _layers(table, by, sort)
+    section.notes += _problems(table.trace)
+    return section
+
+
+def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
+    """Return the section without notes on reading; the arguments are those of `layers`."""
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
-    section.notes += [
-        f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"
-        for source in table.trace.sources
-        for problem in source.diagnostics
-        if problem.code.severity > Severity.INFO
-    ]
     in_slices = counts_of(table)
     marks = [source.marks for source in table.trace.sources]
     if not (in_slices or len(table.trace.samples.ts) or any(one.primitives or one.interval_counts for one in marks)):
@@ -131,6 +132,16 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
         "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
     return section
+
+
+def _problems(trace: Trace) -> list[str]:
+    """Return what was lost or repaired in reading, for each input."""
+    return [
+        f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"
+        for source in trace.sources
+        for problem in source.diagnostics
+        if problem.code.severity > Severity.INFO
+    ]
 
 
 def layers_of(
@@ -444,10 +455,8 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
         if uncertain[0] is None:
             notes.append(f"{called}: not known, since the clock bound between samples and layers is not known")
         else:
-            shares = sorted(k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n)
-            share = f"{100 * shares[(len(shares) - 1) // 2]:.1f} %" if shares else ""
-            middle = f" (median over layers: {share} of the samples of a layer)" if shares else ""
-            notes.append(f"{called}: samples within the clock bound of an edge of the layer{middle}")
+            shares = [k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n]
+            notes.append(f"{called}: samples within the clock bound of an edge of the layer{_how_many(shares)}")
     workers = sum(cells.get("worker_samples", ()))
     if workers:
         placed = workers - cells["worker_samples"][-1]
@@ -457,6 +466,17 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     if sums.shared:
         notes.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
     return notes + _notes_of_intervals(sums.owners)
+
+
+def _how_many(shares: list[float]) -> str:
+    """Return how many samples are uncertain, given their share of the samples of each layer."""
+    if not shares:
+        return ""
+    middle = sorted(shares)[(len(shares) - 1) // 2]
+    if middle <= 1:
+        return f" (median over layers: {100 * middle:.1f} % of the samples of a layer)"
+    more = sum(share > 1 for share in shares)
+    return f"; {more} of {len(shares)} layers have more of them than samples: the bound is too wide for them"
 
 
 def _why_in_none(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> str:
