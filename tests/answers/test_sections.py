@@ -20,6 +20,7 @@ from tests.make_nsight import MAIN0, MAIN1, RANK0, RANK1, Strings, build, call, 
 from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.device import device
+from traceconv.answers.launches import launches
 from traceconv.answers.operations import operations
 from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
@@ -380,7 +381,7 @@ def test_launches_on_tracks_without_categories_are_known_by_their_ids(case: str,
         table = SliceTable(trace)
         names, slices = np.array(trace.strings), trace.slices
         calls = np.flatnonzero(np.char.startswith(names[slices.name], "cuGraphLaunch"))
-        launched = table.launches[table.launches >= 0]
+        launched = launches(table)[launches(table) >= 0]
         assert np.unique(launched, return_counts=True)[1].tolist() == [8] * len(calls)  # kernels of each graph
         assert set(launched.tolist()) == set(calls.tolist())
         section, _ = device(table)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from traceconv.answers.idle import Gaps, gaps_of, host_late
 from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
-from traceconv.answers.launches import work_of
+from traceconv.answers.launches import launches, work_of
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.marks import JOINT
@@ -186,7 +186,7 @@ def _work(table: SliceTable) -> tuple[_Work, list[str]]:
     rows = np.flatnonzero(is_work)
     untimed = table.untimed_notes(rows[table.in_window(slices.ts[rows])])
     rows = rows[table.timed[rows]]
-    return _Work(rows, copies[rows], communication[rows], table.launches[rows]), untimed
+    return _Work(rows, copies[rows], communication[rows], launches(table)[rows]), untimed
 
 
 def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:

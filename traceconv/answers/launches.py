@@ -25,12 +25,17 @@ def work_of(table: SliceTable, number: int) -> Rows:
 
 
 def launches(table: SliceTable) -> I64:
-    """Return the row of the launch call of each slice, NONE if not recorded.
+    """Return the row of the launch call of each slice, NONE if not recorded; the array is shared.
 
     Work and its call share an id, which is unique in their process. Flows are used where no id is stated, several calls
     have it, or the process of a device is not known. They are less reliable: several slices can start at the time of a
     flow, and of a graph only one slice may have a flow.
     """
+    found: I64 = table.once(_launches)
+    return found
+
+
+def _launches(table: SliceTable) -> I64:
     trace = table.trace
     launch = np.full(len(trace.slices.ts), NONE, np.int64)
     works = [work_of(table, number) for number in range(len(trace.sources))]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
-from traceconv.answers.launches import work_of
+from traceconv.answers.launches import launches, work_of
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.placing import Placing, unshared
 from traceconv.model.stated import placings_of
@@ -229,7 +229,7 @@ class Owners:
         trace, lines = self.table.trace, self.timelines
         if not len(rows):
             return np.empty(0, np.int64)
-        calls = self.table.launches[rows]
+        calls = launches(self.table)[rows]
         at = np.where(calls == NONE, rows, calls)
         line_of = self._lines[0]
         line = np.full(len(rows), NONE, np.int64)

@@ -121,12 +121,11 @@ class SliceTable:
         count = int(np.count_nonzero(~self.timed[rows]))
         return [f"{start} {quantity(count, 'slices')} whose duration was not recorded"] if count else []
 
-    @cached_property
-    def launches(self) -> I64:
-        """Return for each slice the row of the call that launched it on a device, -1 if none is recorded."""
-        from traceconv.answers.launches import launches  # needs this module
-
-        return launches(self)
+    def once(self, function: Callable[[SliceTable], Any]) -> Any:
+        """Return the result of a function of this table, which is called once."""
+        if function not in self._results:
+            self._results[function] = function(self)
+        return self._results[function]
 
     def in_window(self, instants: I64) -> npt.NDArray[np.bool_]:
         """Return a mask of the times (ns) in the window."""
@@ -208,20 +207,20 @@ class SliceTable:
 
     def on_tracks(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return which slices, or some, are on tracks, or their lanes, whose path the pattern matches as a whole."""
-        mask = self._masks.get(("tracks", pattern))
+        mask = self._results.get(("tracks", pattern))
         if mask is None:
             matches = re.compile(pattern).fullmatch
             own = [track for track in np.unique(self.row_of_track).tolist() if matches(self.path(track))]
-            mask = self._masks["tracks", pattern] = np.isin(self.row_of_track, own)
+            mask = self._results["tracks", pattern] = np.isin(self.row_of_track, own)
         return mask[self.trace.slices.track[rows]]
 
     @cached_property
-    def _masks(self) -> dict[tuple[str, Any], npt.NDArray[np.bool_]]:
-        """Return the masks of strings and tracks by the question; inputs of one format ask the same ones."""
+    def _results(self) -> dict[Any, Any]:
+        """Return the results of functions, and the masks by the question; inputs of one format ask the same ones."""
         return {}
 
     def _strings_matching(self, kind: str, wanted: Any) -> npt.NDArray[np.bool_]:
-        mask = self._masks.get((kind, wanted))
+        mask = self._results.get((kind, wanted))
         if mask is None:
             accepts: Callable[[str], object] = (
                 wanted.__contains__
@@ -230,7 +229,7 @@ class SliceTable:
             )
             strings = self.trace.strings
             mask = np.fromiter((bool(accepts(text)) for text in strings), bool, len(strings))
-            self._masks[kind, wanted] = mask
+            self._results[kind, wanted] = mask
         return mask
 
 
