@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -732,3 +733,16 @@ def test_lines_that_are_passed_over_are_counted_as_if_they_were_read(
             monkeypatch.setattr(IdleLines, "_pass_over", lambda self, data, at: (at, 0))
             assert found() == some, path.read_bytes()
     assert sum(passed) > 0 or format == "timed-log" or (format == "onednn-verbose" and kernels)
+
+
+def test_undecodable_bytes_before_a_table_cost_no_time(tmp_path: Path) -> None:
+    """Made by hand: a prefix of bytes that are not UTF-8, and other lines that begin like it."""
+    prefix, other = b"\xffa" * 12, b"\xff\xffa" * 300
+    heading = b'"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    row = b'"0","1","k","S","m","u","1"\n'
+    path = tmp_path / "ncu.csv"
+    path.write_bytes(prefix + heading + prefix + row + other + b"x\n" + (other + b"y\n") * 50)
+    before = time.process_time()
+    balance = read(path, format="nsight-compute").sources[0].balance
+    assert time.process_time() - before < 5
+    assert (balance.written, balance.skipped.total()) == (1, 51)

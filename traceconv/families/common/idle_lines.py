@@ -56,9 +56,17 @@ SPACE = rb"[ \t\r\f\v]"
 DIGIT = rb"[\d\x80-\xff]"
 
 
+_NOT_ASCII = re.compile(rb"[\x80-\xff]+")
+#: In text it stands for bytes that are not UTF-8.
+_UNDECODABLE = "\ufffd".encode()
+
+
 def literal(text: str) -> bytes:
-    """Return the pattern of a text; undecodable bytes match any byte."""
-    return re.escape(text.encode()).replace(b"\xef\xbf\xbd", rb"[^\n]*?")
+    """Return the pattern of a text; characters beside undecodable bytes may be any outside of ASCII.
+
+    What such a run matches ends at the next character of ASCII, so that few bytes are tried again.
+    """
+    return _NOT_ASCII.sub(lambda run: rb"[\x80-\xff]+" if _UNDECODABLE in run[0] else run[0], re.escape(text.encode()))
 
 
 def holds(part: bytes, times: int = 1) -> bytes:
