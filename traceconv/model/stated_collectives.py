@@ -115,7 +115,7 @@ def stated_collectives(trace: Trace) -> StatedCollectives:
 
 
 def _with_messages_numbered(each: Sequence[StatedCollective]) -> list[StatedCollective]:
-    """Number the messages among those with the same sender and receiver.
+    """Give each message its number among those with the same sender and receiver.
 
     A process counts its messages to and from all others of a group together, so the stated numbers differ between
     sender and receiver. The number here identifies a message if all messages are recorded from the first one on, since

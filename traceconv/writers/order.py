@@ -112,10 +112,10 @@ def _entries(trace: Trace, windows: Windows, window: int) -> tuple[I64, npt.NDAr
     times = [slices.ts[late] + slices.dur[late], slices.ts[begins]]
     kinds = [np.full(len(late), Kind.END, np.uint8), begin_kinds]
     for column, (kind, table) in enumerate(_points(trace).items(), 2):
-        found = windows.rows(column, window)
-        rows.append(found)
-        times.append(table.ts[found])
-        kinds.append(np.full(len(found), kind, np.uint8))
+        rows_of_window = windows.rows(column, window)
+        rows.append(rows_of_window)
+        times.append(table.ts[rows_of_window])
+        kinds.append(np.full(len(rows_of_window), kind, np.uint8))
     return np.concatenate(times), np.concatenate(kinds), np.concatenate(rows)
 
 

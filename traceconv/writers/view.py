@@ -55,7 +55,7 @@ def _spans(trace: Trace) -> Iterator[Span]:
 
 def _asides(trace: Trace) -> set[int]:
     """Return the tracks that have only slices about the recording itself, such as how long it took."""
-    found: set[int] = set()
+    sources_aside: set[int] = set()
     for number, source in enumerate(trace.sources):
         asides = frozenset(source.marks.asides)
         names = [index for index, text in enumerate(trace.strings) if text in asides] if asides else []
@@ -66,8 +66,8 @@ def _asides(trace: Trace) -> set[int]:
                 for track in np.unique(trace.slices.track[is_aside]).tolist()
                 if trace.tracks[track].source == number
             }
-            found |= of_source.difference(np.unique(trace.slices.track[~is_aside]).tolist())
-    return found
+            sources_aside |= of_source.difference(np.unique(trace.slices.track[~is_aside]).tolist())
+    return sources_aside
 
 
 def _near(spans: Sequence[Span]) -> Sequence[Span]:

@@ -289,10 +289,10 @@ class _Writing:
             tables = [np.insert(np.full(len(slices), SLICE, np.uint8), behind, FLOW)]
             rows = [np.insert(slices, behind, steps)]
             for column, (number, table) in enumerate(points.items(), 2):
-                found = windows.rows(column, window)
-                times.append(table.ts[found])
-                tables.append(np.full(len(found), number, np.uint8))
-                rows.append(found)
+                rows_of_window = windows.rows(column, window)
+                times.append(table.ts[rows_of_window])
+                tables.append(np.full(len(rows_of_window), number, np.uint8))
+                rows.append(rows_of_window)
             ts, number_of_table, row = np.concatenate(times), np.concatenate(tables), np.concatenate(rows)
             order = np.argsort(ts, kind="stable")
             for start in range(0, len(order), _BLOCK):

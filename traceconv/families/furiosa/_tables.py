@@ -212,8 +212,8 @@ class TextTables:
         pandas = _pandas_match(line)
         if pandas is not None and self._pandas_heading(line, pandas):
             return True
-        found = self._open.find(line)
-        return found is not None and self._inside(number, *found)
+        known = self._open.find(line)
+        return known is not None and self._inside(number, *known)
 
     @property
     def ends_blank(self) -> bool:

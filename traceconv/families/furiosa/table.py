@@ -234,12 +234,12 @@ class _Rows:
             args["average_elapsed_ns"] = average
         total, run, printed = (_integer(cells.get(key)) for key in (TOTAL, RUN, WAIT))
         wait, problem = wait_of(total, run, printed)
-        found = {"npu_total_ns": total, "npu_run_ns": run, "npu_iowait_ns": wait}
+        durations = {"npu_total_ns": total, "npu_run_ns": run, "npu_iowait_ns": wait}
         if problem is not None:
             self._out.problem(problem, at, f"{WAIT} {printed}: {wait} ns")
         if problem is WAIT_DIFFERS:
             args["printed_iowait_ns"] = str(printed)
-        return args | {key: value for key, value in found.items() if value is not None}
+        return args | {key: value for key, value in durations.items() if value is not None}
 
     def signed(self, value: int, at: int) -> int:
         """Return a duration, whose wrap-around is undone and counted."""

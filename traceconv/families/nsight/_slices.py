@@ -190,8 +190,8 @@ class Timeline:
 
     def link(self, role: str, processes: I64, ids: Sequence[int | None], slices: I64) -> None:
         """Register slices as calls or work, to be linked."""
-        found = whole(ids)
-        numbers = np.array([number or 0 for number in ids], np.int64) if found is None else found
+        correlations = whole(ids)
+        numbers = np.array([number or 0 for number in ids], np.int64) if correlations is None else correlations
         joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS.stop)
         add = self._launches.add_calls if role == "call" else self._launches.add_work
         add(processes[joinable], numbers[joinable], slices[joinable])

@@ -187,15 +187,15 @@ class _Reader:
 
     def _is_context(self, text: str) -> bool:
         """Read a line with the context of the following rows; return whether it is one."""
-        found = _CONTEXT.match(text)
-        if found is not None:
+        match = _CONTEXT.match(text)
+        if match is not None:
             inner = ("Thread", "Domain", "Range")
-            if found["key"] in inner:  # a new thread ends the domain and the range of the one before
-                for key in inner[inner.index(found["key"]) :]:
+            if match["key"] in inner:  # a new thread ends the domain and the range of the one before
+                for key in inner[inner.index(match["key"]) :]:
                     self._table.context.pop(key.lower(), None)
-            self._table.context[found["key"].lower()] = found["name"]
-            if found["id"]:
-                self._table.context["thread_id"] = found["id"]
+            self._table.context[match["key"].lower()] = match["name"]
+            if match["id"]:
+                self._table.context["thread_id"] = match["id"]
             return True
         kernel = _KERNEL.match(text)
         if kernel is not None and self._table.header is not None:
@@ -306,14 +306,14 @@ class _Reader:
         """Return the name without the correlation id, which stands at its end where it has no column."""
         if not name.endswith(("]", "])")):
             return name
-        found = (_CORRELATION if on_device else _LAUNCH).fullmatch(name)
-        if found is None:
+        match = (_CORRELATION if on_device else _LAUNCH).fullmatch(name)
+        if match is None:
             return name
-        args["correlation_id"] = int(found["id"][:18])
+        args["correlation_id"] = int(match["id"][:18])
         if on_device:
-            return found["name"]
-        args["kernel"] = found["kernel"]
-        return found["call"]
+            return match["name"]
+        args["kernel"] = match["kernel"]
+        return match["call"]
 
     def _args(self, row: dict[str, str]) -> dict[str, Any]:
         args: dict[str, Any] = {}

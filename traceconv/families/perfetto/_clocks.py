@@ -147,9 +147,9 @@ class Clocks:
         reached = [goal]
         for far in range(1, _MAX_HOPS + 1):
             met = dict.fromkeys(one for number in reached for one in self._with[number])
-            found = dict.fromkeys(number for one in met.keys() - seen for number in self._snapshots[one])
+            neighbours = dict.fromkeys(number for one in met.keys() - seen for number in self._snapshots[one])
             seen.update(met)
-            reached = [number for number in found if number not in hops]
+            reached = [number for number in neighbours if number not in hops]
             hops.update(dict.fromkeys(reached, far))
         ways: dict[int, int] = {}
         for snapshot in self._snapshots:

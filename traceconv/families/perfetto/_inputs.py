@@ -74,8 +74,8 @@ def attribute_of(
 
 def stated_groups(attribute: Any) -> set[int]:
     """Return the uuids of the groups of inputs, from the value of the attribute."""
-    found = _list(attribute.get("groups")) if isinstance(attribute, dict) else []
-    return {uuid for uuid in found if isinstance(uuid, int)}
+    groups = _list(attribute.get("groups")) if isinstance(attribute, dict) else []
+    return {uuid for uuid in groups if isinstance(uuid, int)}
 
 
 def stated_inputs(sources: Any, attribute: Any, alignment: Any) -> tuple[SourceInfo, ...]:

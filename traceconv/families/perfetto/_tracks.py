@@ -166,16 +166,16 @@ class Tracks:
         traceconv writes tid = pid for samples of a process as a whole.
         """
         known = {(t.pid, t.tid): n for n, t in enumerate(self._known) if t.kind is TrackKind.THREAD and t.declared}
-        found: dict[tuple[int, int], int] = {}
+        tracks_by_thread: dict[tuple[int, int], int] = {}
         for pid, tid in threads:
             whole = self._latest_process.get((0, pid)) if tid == pid else None
             if (pid, tid) in known:
-                found[pid, tid] = known[pid, tid]
+                tracks_by_thread[pid, tid] = known[pid, tid]
             elif whole is not None:
-                found[pid, tid] = self._numbers[whole.key]
+                tracks_by_thread[pid, tid] = self._numbers[whole.key]
             else:
-                found[pid, tid] = self._thread_without_track(pid, tid)
-        return found
+                tracks_by_thread[pid, tid] = self._thread_without_track(pid, tid)
+        return tracks_by_thread
 
     def _thread_without_track(self, pid: int, tid: int) -> int:
         number = self.number(("thread", pid, tid))

@@ -283,7 +283,7 @@ class _Plane:
 
     def stats(self, values: Iterable[Value]) -> tuple[Stats, int]:
         """Return stats by name, and how many were left out because they hold bytes."""
-        found: Stats = {}
+        stats_read: Stats = {}
         held = 0
         for value in values:
             id = 0
@@ -296,8 +296,8 @@ class _Plane:
             if isinstance(content, bytes):
                 held += 1
             else:
-                found[self._stat_name(id)] = content
-        return found, held
+                stats_read[self._stat_name(id)] = content
+        return stats_read, held
 
     def _value(self, number: int, value: Value) -> Any:
         if number == 2:

@@ -412,11 +412,11 @@ def _sums_row(number: int, line: bytes, report: Report) -> bool:
 
 
 def _columns_of(line: bytes, start: int) -> _Columns:
-    found = list(_TITLE.finditer(line, start))
-    if len(found) < 3:  # a paste in which the spaces between columns have collapsed
+    matches = list(_TITLE.finditer(line, start))
+    if len(matches) < 3:  # a paste in which the spaces between columns have collapsed
         return _Columns([], [], line[:start])
-    titles = [title[0].decode("utf-8", "replace") for title in found]
-    return _Columns(titles, [title.end() - start for title in found], line[:start])
+    titles = [title[0].decode("utf-8", "replace") for title in matches]
+    return _Columns(titles, [title.end() - start for title in matches], line[:start])
 
 
 def _aligned(line: bytes, columns: _Columns) -> dict[str, bytes] | None:

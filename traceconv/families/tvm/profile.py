@@ -309,19 +309,19 @@ class TvmProfile:
         out.info.unit = out.balance.unit = "call" if form == "json" else "line"
         out.balance.unit += "s"
         if form == "json":
-            found = reports.read_json(source, out)
+            parsed = reports.read_json(source, out)
         else:
-            found = reports.read_csv(source, out) if form == "csv" else reports.TextReader(out).read(source)
-        if not found:
+            parsed = reports.read_csv(source, out) if form == "csv" else reports.TextReader(out).read(source)
+        if not parsed:
             raise source.malformed(
                 "no report found, expected a header line with Name, Duration (us), Percent",
                 hint=f"record one with {self.record}",
             )
         writer = _Writer(out)
-        for report in found:
+        for report in parsed:
             writer.draw(report)
-        writer.finish(found)
-        if not any(report.calls for report in found):
+        writer.finish(parsed)
+        if not any(report.calls for report in parsed):
             out.note("a report without calls: nothing ran, or its output was cut")
         else:
             out.note("durations were measured, but positions are synthetic: a report has no times")

@@ -78,10 +78,10 @@ def heading_of(line: str) -> External | None:
     names: list[tuple[str, str]] = []
     if counters is not None:
         for column in counters["names"].split(counters["mark"]):
-            found = _COUNTER.fullmatch(column.strip().strip('"'))
-            if found is None:
+            counter = _COUNTER.fullmatch(column.strip().strip('"'))
+            if counter is None:
                 return None
-            names.append((found[1], found[2]))
+            names.append((counter[1], counter[2]))
     return External(match["mark"], match["clock"], tuple(names), bool(match["pid"]), bool(match["tid"]))
 
 
