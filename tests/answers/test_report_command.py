@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests.golden import ROOT
 from traceconv.answers import SECTIONS, Questions
-from traceconv.answers.render import detailed, text
+from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -202,7 +202,7 @@ def test_what_reading_repaired_is_said_beside_the_layers() -> None:
 def test_details_are_all_columns_within_a_terminal() -> None:
     (section,) = traceconv.report([COUNTED], Questions(["layers"]))
     assert "cycles, total" not in text([section], 0, 80)
-    shown = text([detailed(section)], 0, 80)
+    shown = text([section.detailed()], 0, 80)
     assert max(map(len, shown.split("\n"))) <= 80
     row = next(row for row in section.records() if row["name"] == "SequentialExecutor::Execute")
     block = shown[shown.index(row["name"]) :].split("\n\n")[0]

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 import traceconv
 from traceconv.align.report_html import templates
-from traceconv.answers.render import detailed
 from traceconv.answers.section import Cell, Section, Unit, shown_cell
 from traceconv.io.shown import one_line
 from traceconv.model.times import format_short
@@ -71,7 +70,7 @@ def page(sections: Sequence[Section], top: int) -> str:
 
     style, script = part("report.css") + part("page.css"), part("page.js")
     plots = [_PLOTS.get(section.name, _no_plots)(section) for section in sections]
-    tables = [detailed(one) if one.has_details else one for one in sections]
+    tables = [one.detailed() if one.has_details else one for one in sections]
     return environment.get_template("page.html.j2").render(
         shown=[(one, one.rows[:top] if top else one.rows, drawn) for one, drawn in zip(tables, plots, strict=True)],
         style=Markup(style),

@@ -6,7 +6,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 
@@ -181,17 +180,6 @@ def _shown(
 
     cells = zip(*(cells_of(*which) for which in shown), strict=True) if shown else ([] for _ in rows)
     return [column for _, column, _ in shown], [list(row) for row in cells]
-
-
-def detailed(section: Section) -> Section:
-    """Return the table with all columns displayed, except empty ones."""
-    kept = [at for at in range(len(section.columns)) if any(row[at] not in (None, "") for row in section.rows)]
-    names = {section.columns[at].name for at in kept}
-    columns = tuple(
-        replace(one, detail=False, within="", bound=one.bound if one.bound in names else "")
-        for one in (section.columns[at] for at in kept)
-    )
-    return replace(section, columns=columns, rows=[tuple(row[at] for at in kept) for row in section.rows])
 
 
 def markdown(sections: Sequence[Section], top: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -168,6 +168,16 @@ class Section(Tabular):
         """Return the rows as dicts, for programs."""
         names = [column.name for column in self.columns]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
+
+    def detailed(self) -> Section:
+        """Return the table with all columns displayed, except empty ones."""
+        kept = [at for at in range(len(self.columns)) if any(row[at] not in (None, "") for row in self.rows)]
+        names = {self.columns[at].name for at in kept}
+        columns = tuple(
+            replace(one, detail=False, within="", bound=one.bound if one.bound in names else "")
+            for one in (self.columns[at] for at in kept)
+        )
+        return replace(self, columns=columns, rows=[tuple(row[at] for at in kept) for row in self.rows])
 
     def to_arrow(self) -> pyarrow.Table:
         """Return the rows as an Arrow table, with null for None.

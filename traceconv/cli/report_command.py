@@ -10,7 +10,7 @@ import click
 
 from traceconv import api
 from traceconv.answers import SECTIONS, Questions, answers
-from traceconv.answers.render import RENDERERS, detailed, text
+from traceconv.answers.render import RENDERERS, text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
@@ -174,7 +174,7 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
     else:
         printed = sections
     if shown.details and shown.form in _BRIEF:
-        printed = [detailed(section) for section in printed]
+        printed = [section.detailed() for section in printed]
     if shown.path == "-" and shown.form == "text" and (width := width_of(sys.stdout)):
         rendered = text(printed, shown.rows, width)
     else:
