@@ -185,6 +185,25 @@ def test_perfetto_details(load: Load) -> None:
         assert oracle.rows(tp, "select pid from process where pid > 0") == [{"pid": 10}]
 
 
+def test_a_function_in_many_stacks_is_interned_once(load: Load) -> None:
+    out = builder()
+    thread = out.tracks.thread(out.tracks.process("python", pid=10), 11, "main")
+    for step, caller in enumerate(("a", "b")):
+        out.sample(thread, T + step, out.frame("leaf", "lib", out.frame(caller, "lib")), "cycles", 1)
+    trace = lay_out(out.finish())
+    interned = [packet.interned_data for packet in packets(trace)]
+    assert sum(len(data.frames) for data in interned) == 3
+    assert sum(len(data.callstacks) for data in interned) == 2
+    with load(trace, ".pftrace") as tp:
+        stacks = (
+            "select s.ts, f.name, g.name as caller from perf_sample s join stack_profile_callsite c "
+            "on c.id = s.callsite_id join stack_profile_frame f on f.id = c.frame_id "
+            "join stack_profile_callsite p on p.id = c.parent_id join stack_profile_frame g on g.id = p.frame_id"
+        )
+        found = sorted(tuple(row.values()) for row in oracle.rows(tp, stacks))
+    assert found == [(T, "leaf", "a"), (T + 1, "leaf", "b")]
+
+
 def test_samples_are_on_the_cpu_that_is_known(load: Load) -> None:
     """Totals grow by event and CPU. Where no CPU is known no total is written: Perfetto would draw it for CPU 0."""
     out = builder()
