@@ -117,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=300, help="of each file, in MB")
     parser.add_argument("--to", default="pftrace", help="the ending of the output")
     parser.add_argument("--memory", help="what the command is to be given")
+    parser.add_argument("--limit", type=int, default=3600, help="of each conversion, in seconds")
     args = parser.parse_args(arguments)
     options = ("--memory", args.memory) if args.memory else ()
     print(f"{'':34}{'rows':>12}{'bytes a row':>13}{'input MB':>10}{'peak MB':>9}{'over MB':>9}{'CPU s':>8}")
@@ -127,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows = shape.write(source, args.size * _MB)
             size = source.stat().st_size
             command = traceconv("convert", source, "-o", output, *shape.options, *options)
-            cost = measure(Contestant(command, output))
+            cost = measure(Contestant(command, output), limit_s=args.limit)
             over = cost.peak_bytes - size
             print(
                 f"{name:34}{rows:12}{size / rows:13.1f}{size / _MB:10.0f}{cost.peak_bytes / _MB:9.0f}{over / _MB:9.0f}"

@@ -14,20 +14,26 @@ Source: src/runtime/profiling.cc of tags v0.8 to v0.23, src/runtime/vm/profiler 
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import Raw
 
 from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
+from traceconv.families.common.row_store import RowStore
+from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost, repaired
+from traceconv.model.times import LIMIT_NS
 
 REPAIRED = repaired(
     "tvm.repaired",
@@ -37,7 +43,11 @@ CUT_REPORT = lost("tvm.cut_report", "the JSON of a report ends early: the comple
 
 NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"
 #: Columns whose cells are text, even if they look like numbers.
-_TEXTS = frozenset((NAME, DEVICE, "Hash", "Argument Shapes", "VM::Argument Shapes", "Bound"))
+_OTHERS = "other columns"
+_TEXTS = frozenset((NAME, DEVICE, "Hash", "Argument Shapes", "VM::Argument Shapes", "Bound", _OTHERS))
+_KINDS = {DURATION: "microseconds", PERCENT: "percent", COUNT: "count"}
+#: The duration of a call that has none.
+NO_LENGTH = -1
 
 HEADER = re.compile(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)")
 _SUMS_HEADER = re.compile(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
@@ -77,35 +87,118 @@ class Cell(NamedTuple):
         return self.kind != "string"
 
 
-class Call(msgspec.Struct):
+class Call(msgspec.Struct, array_like=True):
     """One row: a call, several calls of equal shapes (Count), or a total.
 
     Attributes:
         at: the number of its line or of the call.
+        is_total: whether it is Sum, or the Total of a device.
     """
 
     at: int
     cells: dict[str, Cell] = msgspec.field(default_factory=dict)
+    is_total: bool = False
 
     def text(self, column: str) -> str:
         """Return the text of a cell; empty if there is none."""
         return self.cells[column].value.decode("utf-8", "replace") if column in self.cells else ""
 
 
+class Measured(msgspec.Struct):
+    """What all calls of a report say together.
+
+    Attributes:
+        durations: the duration of each call in ns, or NO_LENGTH.
+        are_descending: whether no call lasts longer than the one before.
+        are_single: whether no row stands for several calls.
+    """
+
+    durations: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    are_descending: bool = True
+    are_single: bool = True
+
+
 class Report(msgspec.Struct):
-    """One report.
+    """One report, whose rows are in a store.
 
     Attributes:
         in_order: whether the calls are in the order in which they were completed; None if the form leaves that open.
-        totals: Sum, and Total for each device.
+        first, end: the numbers of its rows.
+        total_rows: those that are totals.
         configuration: the settings that TVM prints.
+        signs: how often each character stands where a percentage, and a duration, may have its decimal sign; None if
+            the form states the kinds of its cells.
+        decimal: the decimal sign, once it is known.
+        texts: the columns in which not all cells are numbers, as far as they were read.
     """
 
     at: int
+    store: RowStore[Call]
     in_order: bool | None = None
-    calls: list[Call] = msgspec.field(default_factory=list)
-    totals: list[Call] = msgspec.field(default_factory=list)
+    first: int = 0
+    end: int = 0
+    total_rows: array[int] = msgspec.field(default_factory=lambda: array("q"))
     configuration: dict[str, str] = msgspec.field(default_factory=dict)
+    signs: tuple[Counter[str], Counter[str]] | None = None
+    decimal: str = ""
+    texts: set[str] = msgspec.field(default_factory=set)
+
+    @property
+    def count(self) -> int:
+        """How many calls it has."""
+        return self.end - self.first - len(self.total_rows)
+
+    def add(self, row: Call) -> None:
+        """Add a row; until the next report begins, the store takes no others."""
+        if self.signs is not None:
+            for column, signs in zip((PERCENT, DURATION), self.signs, strict=True):
+                if column in row.cells:
+                    signs[_sign(row.text(column))] += 1
+        number = self.store.add(row)
+        self.first, self.end = (self.first if self.end else number), number + 1
+        if row.is_total:
+            self.total_rows.append(number)
+
+    def measure(self) -> Measured:
+        """Read all rows once: find out which columns hold numbers, and what the calls say together."""
+        if self.signs is not None:
+            signs = self.signs[0] or self.signs[1]
+            self.decimal = signs.most_common(1)[0][0] if signs else "."
+        found, last = Measured(), LIMIT_NS
+        for row in map(self._typed, self.store.rows(range(self.first, self.end))):
+            if row.is_total:
+                continue
+            cell = row.cells.get(DURATION)
+            dur = tables.length_ns(cell.value) if cell is not None else None
+            found.durations.append(NO_LENGTH if dur is None else dur)
+            if cell is not None:
+                found.are_descending &= (dur or 0) <= last
+                last = dur or 0
+            found.are_single &= row.text(COUNT) in ("1", "")
+        return found
+
+    def calls(self) -> Iterator[Call]:
+        """Yield the calls, after `measure`."""
+        rows = map(self._typed, self.store.rows(range(self.first, self.end)))
+        return (row for row in rows if not row.is_total)
+
+    def totals(self) -> Iterator[Call]:
+        """Yield Sum, and Total of each device, after `measure`."""
+        return map(self._typed, self.store.rows(np.array(self.total_rows, np.int64)))
+
+    def _typed(self, row: Call) -> Call:
+        """Give the cells of a text their kinds: all of a column are numbers or none, but for the known columns."""
+        if not self.decimal:
+            return row
+        for column, cell in row.cells.items():
+            if column in _TEXTS or (column in self.texts and column not in _KINDS):
+                continue
+            number = _number(cell.value.decode("utf-8", "replace"), self.decimal)
+            if number is None:
+                self.texts.add(column)
+            else:
+                row.cells[column] = Cell(_KINDS.get(column) or _kind_of(number), number)
+        return row
 
 
 def form_of(head: bytes) -> str:
@@ -132,9 +225,12 @@ def is_header(line: bytes) -> bool:
 class _File(msgspec.Struct):
     """A report of the file."""
 
-    calls: list[dict[str, Raw]] = []
+    calls: list[Raw] = []
     device_metrics: dict[str, dict[str, Raw]] = {}
     configuration: dict[str, Raw] = {}
+
+
+_decode_row = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def read_json(source: Source, out: Builder) -> list[Report]:
@@ -143,16 +239,18 @@ def read_json(source: Source, out: Builder) -> list[Report]:
         raw = stream.read().removeprefix(b"\xef\xbb\xbf").strip()
     data = flatten(raw.decode("utf-8", "replace").encode(), MAX_DEPTH // 2)
     file = _decode(data, source, out)
-    report = Report(1, in_order=True)
-    report.calls = [Call(number, _cells(call)) for number, call in enumerate(file.calls, 1)]
+    report = Report(1, RowStore(out, Call), in_order=True)
+    for number, call in enumerate(file.calls, 1):
+        report.add(Call(number, _cells(_decode_row(call))))
     for number, (device, row) in enumerate(file.device_metrics.items(), len(file.calls) + 1):
-        total = Call(number, _cells(row))
+        total = Call(number, _cells(row), True)
         total.cells.setdefault(DEVICE, Cell("string", device.encode()))
-        report.totals.append(total)
+        report.add(total)
+    report.store.close()
     report.configuration = {
         key: cell.value.decode("utf-8", "replace") for key, cell in _cells(file.configuration).items()
     }
-    out.balance.read += len(report.calls) + len(report.totals)
+    out.balance.read += report.end
     return [report]
 
 
@@ -217,7 +315,11 @@ def _plain_cell(value: bytes) -> Cell:
     """Return a number, if it is one."""
     if _NUMBER.fullmatch(value.decode("utf-8", "replace")) is None:
         return Cell("string", value)
-    return Cell("count" if _WHOLE.fullmatch(value) else "ratio", value)
+    return Cell(_kind_of(value), value)
+
+
+def _kind_of(number: bytes) -> str:
+    return "count" if _WHOLE.fullmatch(number) else "ratio"
 
 
 # -- CSV --------------------------------------------------------------------------------------------------------
@@ -225,7 +327,7 @@ def _plain_cell(value: bytes) -> Cell:
 
 def read_csv(source: Source, out: Builder) -> list[Report]:
     """Return the report of a CSV file."""
-    report = Report(1, in_order=True)
+    report = Report(1, RowStore(out, Call), in_order=True)
     titles: list[str] = []
     cut = b""  # the expression of lines with too few fields
     lines = IdleLines(out)
@@ -243,7 +345,8 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
         for title, cell in zip(titles, cells, strict=True):
             if cell is not None:
                 call.cells[title] = _typed(title, cell)
-        report.calls.append(call)
+        report.add(call)
+    report.store.close()
     return [report]
 
 
@@ -300,6 +403,7 @@ class TextReader:
     def __init__(self, out: Builder) -> None:
         self._out = out
         self.reports: list[Report] = []
+        self._store = RowStore(out, Call)
         self._columns: _Columns | None = None
         self._in_totals = False
         self._settings: dict[str, str] | None = None
@@ -307,14 +411,13 @@ class TextReader:
         self._lines = IdleLines(out)
 
     def read(self, source: Source) -> list[Report]:
-        """Read a log and return its reports; cells are numbers where the whole column is."""
+        """Read a log and return its reports."""
         for number, line in self._lines.read(source):
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):
                 self._lines.others += 1
         self._lines.tell_others(text.OTHER_LINE, "lines outside of tables")
-        for report in self.reports:
-            _type_columns(report)
+        self._store.close()
         return self.reports
 
     def _take(self, number: int, line: bytes) -> bool:
@@ -322,11 +425,11 @@ class TextReader:
         if header is not None:
             self._columns = _columns_of(line, header.start())
             self._in_totals, self._settings, self._sums = False, None, None
-            self.reports.append(Report(number))
+            self.reports.append(self._report(number))
             return self._merged("table lines without values")
         if b"#OpName" in line and _SUMS_HEADER.search(line):
             self._columns = self._settings = None
-            self._sums = Report(number, in_order=False)
+            self._sums = self._report(number, in_order=False)
             self.reports.append(self._sums)
             return self._merged("table lines without values")
         if self._sums is not None and _sums_row(number, line, self._sums):
@@ -342,6 +445,9 @@ class TextReader:
         if self._settings is not None:
             return self._setting(stripped)
         return self._other() if self._columns is None else self._row(number, line, self._columns)
+
+    def _report(self, number: int, in_order: bool | None = None) -> Report:
+        return Report(number, self._store, in_order, signs=(Counter(), Counter()))
 
     def _other(self) -> bool:
         """Count a line outside of tables, which changes none."""
@@ -388,8 +494,8 @@ class TextReader:
             self._lines.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
             return True
         call = Call(number, {title: Cell("string", value) for title, value in cells.items()})
-        is_total = self._in_totals or (call.text(NAME) == "Total" and PERCENT not in call.cells)
-        (self.reports[-1].totals if is_total else self.reports[-1].calls).append(call)
+        call.is_total = self._in_totals or (call.text(NAME) == "Total" and PERCENT not in call.cells)
+        self.reports[-1].add(call)
         return True
 
 
@@ -405,9 +511,9 @@ def _sums_row(number: int, line: bytes, report: Report) -> bool:
             "Min (us)": "min",
             "Max (us)": "max",
         }
-        report.calls.append(Call(number, {title: Cell("string", row[key]) for title, key in cells.items()}))
+        report.add(Call(number, {title: Cell("string", row[key]) for title, key in cells.items()}))
     elif total is not None:
-        report.totals.append(Call(number, {NAME: Cell("string", b"Total"), DURATION: Cell("string", total["sum"])}))
+        report.add(Call(number, {NAME: Cell("string", b"Total"), DURATION: Cell("string", total["sum"])}, True))
     return row is not None or total is not None
 
 
@@ -450,29 +556,8 @@ def _collapsed(line: bytes) -> dict[str, bytes] | None:
     if match is None:
         return None
     names = {"name": NAME, "duration": DURATION, "percent": PERCENT, "device": DEVICE, "count": COUNT}
-    names |= {"shapes": "Argument Shapes", "rest": "other columns"}
+    names |= {"shapes": "Argument Shapes", "rest": _OTHERS}
     return {names[key]: value for key, value in match.groupdict().items() if value}
-
-
-def _type_columns(report: Report) -> None:
-    """Give the cells their kinds; the decimal sign of the locale is the one of Percent."""
-    rows = [*report.calls, *report.totals]
-    signs = Counter(_sign(call.text(PERCENT)) for call in rows if PERCENT in call.cells)
-    signs = signs or Counter(_sign(call.text(DURATION)) for call in rows)
-    decimal = signs.most_common(1)[0][0] if signs else "."
-    kinds = {DURATION: "microseconds", PERCENT: "percent", COUNT: "count"}
-    columns = dict.fromkeys(column for call in rows for column in call.cells)
-    for column in columns:
-        if column in _TEXTS or column == "other columns":
-            continue
-        numbers = {call.at: _number(call.text(column), decimal) for call in rows if column in call.cells}
-        if column not in kinds and not all(numbers.values()):
-            continue
-        for call in rows:
-            number = numbers.get(call.at)
-            if number is not None:
-                plain = "count" if _WHOLE.fullmatch(number) else "ratio"
-                call.cells[column] = Cell(kinds.get(column, plain), number)
 
 
 def _sign(number: str) -> str:

@@ -22,6 +22,8 @@ https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runti
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -31,7 +33,7 @@ from traceconv.families.registry import Match
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text
-from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
+from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, NO_LENGTH, PERCENT, Call, Cell, Report
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -72,28 +74,33 @@ class _Writer:
 
     def draw(self, report: Report) -> None:
         """Draw tracks for the devices of a report, its calls end to end."""
-        in_order = report.in_order if report.in_order is not None else _looks_in_order(report)
-        placed = _place(report.calls)
-        total_ns = sum(one.dur or 0 for one in placed)
-        outer = self._nest(placed, in_order) if _is_nested(report, total_ns) else None
+        found = report.measure()
+        in_order = report.in_order
+        if in_order is None:  # only the order of the rows tells whether it was printed with sort=False, aggregate=False
+            in_order = found.are_single and (len(found.durations) < 2 or not found.are_descending)
+        durations = found.durations
+        total_ns = _limit(durations)
+        outer = self._outer(durations, total_ns, in_order) if _is_nested(report, total_ns) else None
         config = "; ".join(f"{key}: {value}" for key, value in report.configuration.items())
         root = self._out.tracks.add("TVM profile", description=f"{_size(report, total_ns)}. {config}".rstrip(". "))
         self._roots.append(root)
         devices: dict[str, TrackId] = {}
         counters: dict[tuple[str, str], TrackId] = {}
-        for one in placed:
+        at = last = 0
+        for number, one in enumerate(_placed(report, durations)):
+            if number == outer:
+                one.ts = 0
+            at, last = one.call.at, max(last, one.ts + (one.dur or 0))
             device = one.call.text(DEVICE)
             if device not in devices:
                 devices[device] = self._out.tracks.add(
                     f"{device or 'calls'} (synthetic)", root, description=_help(in_order)
                 )
             self._call(one, devices[device])
-            if in_order and one.dur is not None and one is not outer:
+            if in_order and one.dur is not None and number != outer:
                 self._counters(one, device, devices[device], counters)
-        if placed:
-            last = max(one.ts + (one.dur or 0) for one in placed)
-            for track in counters.values():
-                self._out.counter(track, last, 0, placed[-1].call.at)
+        for track in counters.values():
+            self._out.counter(track, last, 0, at)
         self._totals(report, root, total_ns)
 
     def finish(self, reports: list[Report]) -> None:
@@ -137,41 +144,40 @@ class _Writer:
 
     def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
         """Draw Sum and Total, beside the timeline."""
-        if not report.totals:
+        if not report.total_rows:
             return
         track = self._out.tracks.totals("totals", root, description="Total is the time of the whole run on a device.")
-        for call in report.totals:
+        for call in report.totals():
             name = " ".join(filter(None, (call.text(NAME) or "Total", call.text(DEVICE))))
             self._out.totals(track, name, "total", _args(call, None), call.at)
             self._out.balance.written += 1
             sum_ns = tables.length_ns(call.cells[DURATION].value) if DURATION in call.cells else None
-            if call.text(NAME) == "Sum" and sum_ns is not None and _differs(sum_ns, total_ns, len(report.calls)):
+            if call.text(NAME) == "Sum" and sum_ns is not None and _differs(sum_ns, total_ns, report.count):
                 detail = f"Sum {format_us(sum_ns)} us, the calls add up to {format_us(total_ns)} us"
                 self._out.problem(text.SUM_DIFFERS, call.at, detail)
 
-    def _nest(self, placed: list[_Placed], in_order: bool) -> _Placed | None:
-        """Put calls that add up to more than the run took inside the last one, if that lasted as long as they.
+    def _outer(self, durations: array[int], total_ns: int, in_order: bool) -> int | None:
+        """Return the number of the call that is drawn around the others, whose sum is more than the run took.
 
-        Returns:
-            The call that is around the others now, if there is one.
+        It is the last one, if that lasted as long as they; None if none is.
         """
-        last = placed[-1]
-        around = in_order and last.dur is not None and last.dur >= last.ts
-        if around:
-            last.ts = 0
+        around = in_order and durations[-1] != NO_LENGTH and 2 * durations[-1] >= total_ns
         where = "drawn inside the last one, which lasted as long" if around else "drawn one after the other"
         self._out.note(
             "calls add up to more than Total: some contain others (functions in the Relax VM), but the report does "
             f"not state which: {where}"
         )
-        return last if around else None
+        return len(durations) - 1 if around else None
 
 
 def _is_nested(report: Report, total_ns: int) -> bool:
     """Return whether the calls last longer than the whole run on all devices."""
-    cells = [call.cells[DURATION] for call in report.totals if DURATION in call.cells and call.text(NAME) != "Sum"]
-    known = [tables.length_ns(cell.value) for cell in cells]
-    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + len(report.calls))
+    known = [
+        tables.length_ns(call.cells[DURATION].value)
+        for call in report.totals()
+        if DURATION in call.cells and call.text(NAME) != "Sum"
+    ]
+    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + report.count)
     return bool(known) and None not in known and total_ns > allowed
 
 
@@ -181,7 +187,7 @@ def _differs(printed_ns: int, found_ns: int, count: int) -> bool:
 
 
 def _size(report: Report, total_ns: int) -> str:
-    return f"{len(report.calls)} rows, their durations add up to {format_us(total_ns)} us"
+    return f"{report.count} rows, their durations add up to {format_us(total_ns)} us"
 
 
 def _help(in_order: bool) -> str:
@@ -193,25 +199,23 @@ def _help(in_order: bool) -> str:
     return f"Durations were measured, positions are synthetic: one after the other, {order}."
 
 
-def _looks_in_order(report: Report) -> bool:
-    """Return whether a table was printed with sort=False, aggregate=False. Only the order of its rows tells."""
-    durations = [tables.length_ns(call.cells[DURATION].value) or 0 for call in report.calls if DURATION in call.cells]
-    single = all(call.text(COUNT) in ("1", "") for call in report.calls)
-    return single and (len(durations) < 2 or durations != sorted(durations, reverse=True))
+def _limit(durations: array[int]) -> int:
+    """Return the sum of durations, without those beyond the last possible time, which become NO_LENGTH."""
+    total = 0
+    for number, dur in enumerate(durations):
+        if total + dur > LIMIT_NS:
+            durations[number] = NO_LENGTH
+        elif dur != NO_LENGTH:
+            total += dur
+    return total
 
 
-def _place(calls: list[Call]) -> list[_Placed]:
-    """Draw one after the other, from 0."""
-    placed = []
+def _placed(report: Report, durations: array[int]) -> Iterator[_Placed]:
+    """Yield the calls of a report one after the other, from 0."""
     ts = 0
-    for call in calls:
-        cell = call.cells.get(DURATION)
-        dur = tables.length_ns(cell.value) if cell is not None else None
-        if dur is not None and ts + dur > LIMIT_NS:
-            dur = None
-        placed.append(_Placed(call, ts, dur))
-        ts += dur or 0
-    return placed
+    for call, dur in zip(report.calls(), durations, strict=True):
+        yield _Placed(call, ts, None if dur == NO_LENGTH else dur)
+        ts += max(dur, 0)
 
 
 def _value(cell: Cell) -> float:
@@ -321,7 +325,7 @@ class TvmProfile:
         for report in parsed:
             writer.draw(report)
         writer.finish(parsed)
-        if not any(report.calls for report in parsed):
+        if not any(report.count for report in parsed):
             out.note("a report without calls: nothing ran, or its output was cut")
         else:
             out.note("durations were measured, but positions are synthetic: a report has no times")

@@ -1,0 +1,63 @@
+"""Rows that an importer keeps until it has seen all of them: encoded, and in a file when memory is short."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.io.spill import forget
+from traceconv.model.arg_bytes import Args
+from traceconv.model.builder import Builder
+from traceconv.model.columns import Column, kept_rows
+from traceconv.model.ordering import chunks
+
+T = TypeVar("T")
+
+
+class RowStore(Generic[T]):
+    """Rows of one type by number. All are added before the first one is read.
+
+    Args:
+        out: the builder whose args hold the rows.
+        row_type: the type of a row, which msgspec can encode.
+    """
+
+    def __init__(self, out: Builder, row_type: type[T]) -> None:
+        self._out = out
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._decode = msgspec.msgpack.Decoder(row_type).decode
+        self._at, self._length = Column(np.int64), Column(np.int32)
+        self._arrays: list[npt.NDArray[Any]] = []
+        self._mappings: tuple[mmap.mmap, ...] = ()
+        self._kept = Args()
+        out.tables.kept_columns = (self._at, self._length)
+
+    def add(self, row: T) -> int:
+        """Keep a row; return its number."""
+        at, length = self._out.tables.keep_args(self._encode(row))
+        self._at.append(at)
+        self._length.append(length)
+        self._out.tables.kept_rows(len(self._at))
+        return len(self._at) - 1
+
+    def close(self) -> None:
+        """End adding."""
+        if len(self._at):
+            self._arrays, self._mappings = kept_rows([self._at, self._length])
+            self._kept = self._out.tables.kept_args(bool(self._mappings))
+        self._out.tables.kept_columns = ()
+
+    def rows(self, numbers: range | npt.NDArray[np.int64]) -> Iterator[T]:
+        """Yield the rows with these numbers, a copy of each."""
+        for some in chunks(len(numbers)):
+            here = numbers[some]
+            place = slice(here.start, here.stop) if isinstance(here, range) else here
+            for at, length in zip(*(array[place].tolist() for array in self._arrays), strict=True):
+                yield self._decode(self._kept.view(at, length))
+            for mapping in self._mappings:
+                forget(mapping)
