@@ -81,10 +81,12 @@ class Decoder:
         unknown: whether a field was missing in the table; reset by the caller.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, table: str | None = None) -> None:
+        """Decode with a table; None for that of trace_fields.txt."""
         self.unknown = False
-        text = importlib.resources.files("traceconv.check").joinpath("trace_fields.txt").read_text("utf-8")
-        lines = (line.partition(" ") for line in text.splitlines())
+        if table is None:
+            table = importlib.resources.files("traceconv.check").joinpath("trace_fields.txt").read_text("utf-8")
+        lines = (line.partition(" ") for line in table.splitlines())
         self._lines = {name: words for name, _, words in lines if name != "#"}
         self._shapes: dict[str, dict[int, _Field]] = {}
         self._kept: dict[tuple[str, bytes], Fields] = {}
