@@ -633,7 +633,37 @@ def test_the_refusal_names_the_options_that_would_help() -> None:
         assert "monotonic" not in error.value.hint
     with pytest.raises(UnrelatedClocks) as error:
         align([perf(), trace("b", PRIVATE, [100 * S])])
-    assert "machine: --clock b=monotonic; " in error.value.hint
+    assert "machine: --clock b=monotonic@vm; " in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("stated", "helps", "shown"),
+    [
+        (["a=monotonic@h", "b=monotonic@g"], [], ("CLOCK_MONOTONIC of h", "CLOCK_MONOTONIC of g")),
+        (["a=monotonic@h"], ["b=monotonic@h"], ("CLOCK_MONOTONIC of h", "CLOCK_MONOTONIC of a tool (")),
+        (["b=monotonic@h"], ["a=monotonic@h"], ("private (monotonic)", "CLOCK_MONOTONIC of h")),
+        (["a=monotonic"], ["b=monotonic"], ("CLOCK_MONOTONIC of one machine", "CLOCK_MONOTONIC of a tool (")),
+        (["a=monotonic@h", "b=monotonic"], ["b=monotonic@h"], ("CLOCK_MONOTONIC of h", "of one machine")),
+        (["a=boottime@h"], [], ("CLOCK_BOOTTIME of h", "CLOCK_MONOTONIC of a tool (")),
+        (["a=boottime@h", "b=monotonic@h"], [], ("CLOCK_BOOTTIME of h", "CLOCK_MONOTONIC of h")),
+    ],
+)
+def test_the_refusal_knows_the_clocks_that_are_stated(
+    stated: list[str], helps: list[str], shown: tuple[str, str]
+) -> None:
+    """It names what is missing, and nothing that would not relate the two; the hint is typed as it stands."""
+    both = [trace("a", PRIVATE), trace("b", BOOT, [5 * S])]
+    with pytest.raises(UnrelatedClocks) as error:
+        align(both, constraints=parse_constraints(["a", "b"], clocks=stated))
+    one, other = error.value.reason.rpartition("(a: ")[2].split("; b: ")
+    assert shown[0] in one
+    assert shown[1] in other
+    wanted = " ".join(f"--clock {option}" for option in helps)
+    assert (f"monotonic clock of one machine: {wanted}; " in error.value.hint) == bool(helps)
+    assert ("monotonic" in error.value.hint) == bool(helps)
+    if helps:
+        kept = [option for option in stated if option.partition("=")[0] not in {one[0] for one in helps}]
+        align(both, constraints=parse_constraints(["a", "b"], clocks=[*kept, *helps]))
 
 
 def test_several_machines_need_a_name() -> None:

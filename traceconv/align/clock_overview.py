@@ -157,7 +157,7 @@ def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored:
         words += [
             Text.IF_MONOTONIC(file=side.name, option=Text.IS_MONOTONIC(file=side.name))
             for side in lost
-            if side.domain.zero is Zero.BOOT and not side.domain.machine
+            if side.counted.zero is Zero.BOOT and not side.counted.machine
         ]
     if Zero.BOOT in (one.domain.zero, other.domain.zero) and not anchored:
         words.append(Text.READ_CLOCKS())

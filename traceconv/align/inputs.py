@@ -15,12 +15,22 @@ from traceconv.align.constraints import Stated, moved_by_user, state
 from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
 from traceconv.align.input_warnings import repeated
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
-from traceconv.align.messages import Text
+from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.errors import UsageError
 from traceconv.model.clock_graph import ClockGraph
-from traceconv.model.clocks import REALTIME, SINCE_BOOT, ClockDomain, ClockMap, Provenance, Run, Step, Verdict
+from traceconv.model.clocks import (
+    REALTIME,
+    SINCE_BOOT,
+    ClockDomain,
+    ClockMap,
+    ClockSnapshot,
+    Provenance,
+    Run,
+    Step,
+    Verdict,
+)
 from traceconv.model.times import format_within
 from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
@@ -97,6 +107,21 @@ class ClockInput:
     def domain(self) -> ClockDomain:
         """The clock domain of its times."""
         return self.trace.clocks[self.clock]
+
+    @property
+    def by_user(self) -> ClockSnapshot | None:
+        """What --clock states of this clock: the clock that it is; None without that option."""
+        snapshots = (snap for snap in self.trace.snapshots if snap.clock == self.domain)
+        return next((snap for snap in snapshots if snap.provenance is Provenance.USER), None)
+
+    @property
+    def counted(self) -> ClockDomain:
+        """The clock that its times count: the one that --clock states, else the domain."""
+        return self.domain if self.by_user is None else self.by_user.other
+
+    def describe(self) -> Message | str:
+        """Return what its times count, by the user or else by the file, for messages."""
+        return self.domain.describe() if self.by_user is None else self.by_user.method
 
     @property
     def layer(self) -> Layer | None:

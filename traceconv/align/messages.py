@@ -313,6 +313,7 @@ class Text(enum.Enum):
     ZONE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
     ZONE_AND_DATE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
     IS_MONOTONIC = "--clock {file:file}=monotonic"
+    IS_MONOTONIC_OF = "--clock {file:file}=monotonic@{machine:file}"
     BOTH_MONOTONIC = "if both count the monotonic clock of one machine: {options: }"
     BOTH_OF_ONE_MACHINE = "if both are of one machine, and it was not restarted in between: --same-machine"
     TOTALS_ONLY = "{option}: {file} holds totals only, no times"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind
 from traceconv.align.domains import Key, Warnings, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, without_other_hosts
+from traceconv.align.machines import UNNAMED
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.clock_graph import ClockGraph
@@ -139,8 +140,9 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     lost = next((one for one in inputs.clocks if one.key not in placed.maps), None)
     if lost is None:
         return
-    clock, target = lost.domain.describe(), inputs.target.describe()
+    clock = lost.describe()
     other = next(one for one in inputs.clocks if one.key in placed.maps)
+    target = other.describe() if other.domain == inputs.target else inputs.target.describe()
     if other.index == lost.index:
         raise UnrelatedClocks(
             Text.TWO_CLOCKS_IN_ONE_FILE(file=lost.name, one=target, other=clock), hint=Text.SPLIT_IT()
@@ -182,16 +184,28 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
     """Return what the user can state if two inputs are of one machine; None if that would not relate them."""
     sides, domain, its = (one, other), one.domain, other.domain
     begin, end = (pick(side.span[at] for side in sides) for at, pick in ((0, max), (1, min)))
-    if begin <= end and all(map(_may_be_monotonic, sides)):
-        missing = [side for side in sides if not (side.domain.machine and side.domain.name == MONOTONIC.name)]
-        if missing:
-            return Text.BOTH_MONOTONIC(options=tuple(Text.IS_MONOTONIC(file=side.name) for side in missing))
-    elsewhere = domain.host and its.host and domain.host != its.host
-    same_boot = domain.zero in SINCE_BOOT and domain.zero is its.zero and not elsewhere
+    named = {side.counted.host for side in sides if side.counted.name == MONOTONIC.name} - {"", UNNAMED}
+    if begin <= end and len(named) < len(sides):
+        machine = next(iter(named), UNNAMED)
+        missing = [side for side in sides if (side.counted.name, side.counted.host) != (MONOTONIC.name, machine)]
+        if missing and all(_may_be_monotonic(side, machine) for side in missing):
+            return Text.BOTH_MONOTONIC(options=tuple(_monotonic_option(side, machine) for side in missing))
+    hosts = {side.counted.host for side in sides} - {""}
+    same_boot = domain.zero in SINCE_BOOT and domain.zero is its.zero and len(hosts) < len(sides)
     return Text.BOTH_OF_ONE_MACHINE() if same_boot else None
 
 
-def _may_be_monotonic(side: ClockInput) -> bool:
-    """Return whether a clock can be CLOCK_MONOTONIC, by what its file states."""
+def _monotonic_option(side: ClockInput, machine: str) -> Message:
+    """Return the --clock that states that a clock is CLOCK_MONOTONIC of a machine."""
+    if machine == UNNAMED:
+        return Text.IS_MONOTONIC(file=side.name)
+    return Text.IS_MONOTONIC_OF(file=side.name, machine=machine)
+
+
+def _may_be_monotonic(side: ClockInput, machine: str) -> bool:
+    """Return whether a clock can be CLOCK_MONOTONIC of a machine, by what its file and the user state."""
     may_be = side.domain.zero in (Zero.BOOT, Zero.UNKNOWN) and side.domain.run is not Run.WALL
-    return may_be and against_clock(side.trace, side.domain, side.span, ClockConstraint(ClockKind.MONOTONIC)) is None
+    if not may_be or (side.by_user is not None and side.counted.name != MONOTONIC.name):
+        return False
+    stated = ClockConstraint(ClockKind.MONOTONIC, "" if machine == UNNAMED else machine)
+    return against_clock(side.trace, side.domain, side.span, stated) is None
