@@ -224,11 +224,23 @@ def test_other_chrome_traces_are_not(change: tuple[str, str], tmp_path: Path) ->
 # -- rows that wait for the last one -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["graph-text", "graph-csv", "graph-json", "two-reports-prefix-collapsed"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "tvm-debugger/log-lines-only",
+        "tvm-debugger/means-with-log",
+        "tvm-debugger/start-and-end-times",
+        "tvm-debugger/two-ranks",
+        "tvm-profile/graph-csv",
+        "tvm-profile/graph-json",
+        "tvm-profile/graph-text",
+        "tvm-profile/two-reports-prefix-collapsed",
+    ],
+)
 def test_rows_in_a_file_are_drawn_like_those_in_memory(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = next((ROOT / "tvm-profile" / case).glob("input.*"))
+    source = next((ROOT / case).glob("input.*"))
     in_files: list[int] = []
 
     def spied(found: Any) -> Any:

@@ -275,7 +275,7 @@ def find_dump(
         UsageError: what the user named is not there.
     """
     misfits = []
-    for path in _graph_files(source, option):
+    for path in graph_files(source, option):
         graph = _read_graph(path, source, out)
         if graph is None:
             continue
@@ -298,7 +298,7 @@ def find_dump(
     return None
 
 
-def _graph_files(source: Source, option: str) -> list[Path]:
+def graph_files(source: Source, option: str) -> list[Path]:
     """Return where a graph may be, nearest first."""
     if option:
         path = Path(option)

@@ -9,16 +9,21 @@ Columns are two or more spaces apart; pastes often have fewer. See `tvm_debugger
 
 from __future__ import annotations
 
+import hashlib
 import re
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from traceconv.families.common.idle_lines import holds
+from traceconv.families.common.row_store import RowStore
 from traceconv.families.tvm import _text as text
 from traceconv.model.builder import Builder
 from traceconv.model.times import LIMIT_NS, US, S, parse_ns
+from traceconv.model.trace import I64
 
 HEADER = re.compile(
     rb"Node Name\s+(?P<ops>Ops)\s+Time\(us\)\s+Time\(%\)\s+(?P<clock>Start Time\s+End Time\s+)?Shape\s+Inputs\s+Outputs"
@@ -40,7 +45,7 @@ OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*(?:(?P<t
 _ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 
 
-class Row(msgspec.Struct, eq=False):
+class Row(msgspec.Struct, eq=False, array_like=True):
     """One node of a table, or one op of the measurement lines.
 
     Attributes:
@@ -63,14 +68,11 @@ class Row(msgspec.Struct, eq=False):
     inputs: int = -1
     outputs: int = -1
     measured: list[bytes] = msgspec.field(default_factory=list)
-    _dur: tuple[int | None] | None = None
 
     @property
     def dur(self) -> int | None:
-        """The mean time of the node in ns; None when that is not a length. Known once all lines are read."""
-        if self._dur is None:
-            self._dur = (length_ns(self.time) if self.time or not self.measured else self._mean(),)
-        return self._dur[0]
+        """The mean time of the node in ns; None when that is not a length. Of measurement lines, once all are read."""
+        return length_ns(self.time) if self.time or not self.measured else self._mean()
 
     def _mean(self) -> int | None:
         """Return the mean of the single measurements, rounded half up."""
@@ -113,35 +115,98 @@ class Table(msgspec.Struct, eq=False):
 
     Attributes:
         at: the number of its first line.
+        store: holds its rows.
         is_log: whether these are measurement lines.
         prefix: the text before the header on its line, without times: a rank, a logger.
+        numbers: of its rows in the store, all but the last one while lines are read.
+        last: the row that further lines may belong to.
+        further, further_of: measurements that came after their row: their numbers in the store, and the places of
+            their rows in the table.
+        repeats: the tables that repeat the rows of this one.
         total: Total_time in us as printed; only tables that are sorted by time have it.
+        sum_ns: the time of all nodes.
+        is_descending: whether no row is longer than the one before.
     """
 
     at: int
+    store: RowStore[Row]
     is_log: bool = False
     prefix: bytes = b""
     prefix_length: int = 0
     ops_column: int = 0
     has_clock: bool = False
     has_measurements: bool = False
-    rows: list[Row] = msgspec.field(default_factory=list)
+    numbers: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    last: Row | None = None
+    further: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    further_of: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    repeats: list[Table] = msgspec.field(default_factory=list)
     total: bytes = b""
+    sum_ns: int = 0
+    is_descending: bool = True
+    _shortest: int = LIMIT_NS
+
+    def __len__(self) -> int:
+        return len(self.numbers) + (self.last is not None)
 
     @property
     def is_sorted(self) -> bool:
         """Whether the rows are in order of time, largest first, and not in order of execution."""
-        durations = [row.dur or 0 for row in self.rows]
-        descending = durations == sorted(durations, reverse=True) and len(durations) > 1
-        return not self.is_log and (bool(self.total) or descending)
+        return not self.is_log and (bool(self.total) or (self.is_descending and len(self) > 1))
 
-    def names(self) -> tuple[str, ...]:
-        """Return the names of its nodes, in alphabetical order."""
-        return tuple(sorted(row.name for row in self.rows))
+    def add(self, row: Row) -> None:
+        """Add a row; no line can belong to the one before any more."""
+        self.keep_last()
+        self.last = row
 
-    def sum_ns(self) -> int:
-        """Return the time of all nodes."""
-        return sum(row.dur or 0 for row in self.rows)
+    def keep_last(self) -> None:
+        """Move the last row to the store."""
+        row, self.last = self.last, None
+        if row is None:
+            return
+        self.numbers.append(self.store.add(row))
+        if not self.is_log:
+            dur = row.dur or 0
+            self.sum_ns += dur
+            self.is_descending &= dur <= self._shortest
+            self._shortest = dur
+
+    def rows(self, order: I64 | None = None) -> Iterator[Row]:
+        """Yield the rows, in an order if one is given; all lines were read."""
+        numbers = np.array(self.numbers, np.int64)
+        places = np.arange(len(numbers)) if order is None else order
+        found = self.store.rows(numbers[places])
+        if len(self.further):
+            found = self._with_further(found, places)
+        if self.repeats:
+            repeated = [table.rows(order) for table in self.repeats]
+            for row, *again in zip(found, *repeated, strict=True):
+                row.percents += [percent for other in again for percent in other.percents]
+                yield row
+        else:
+            yield from found
+
+    def _with_further(self, rows: Iterator[Row], places: I64) -> Iterator[Row]:
+        """Yield rows with the measurements that came after them."""
+        of = np.array(self.further_of, np.int64)
+        by_place = np.argsort(of, kind="stable")
+        numbers, of = np.array(self.further, np.int64)[by_place], of[by_place]
+        starts, ends = (np.searchsorted(of, places, side) for side in ("left", "right"))
+        for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
+            for other in self.store.rows(numbers[start:end]):
+                row.measured += other.measured
+            yield row
+
+    def digest(self) -> bytes:
+        """Return what tables with equal rows have in common."""
+        digest = hashlib.blake2b()
+        for row in self.rows():
+            digest.update(msgspec.msgpack.encode(row.key))
+        return digest.digest()
+
+    def digest_of_names(self) -> bytes:
+        """Return what tables with nodes of the same names have in common."""
+        return hashlib.blake2b(msgspec.msgpack.encode(sorted(row.name for row in self.rows()))).digest()
 
 
 def as_json(number: bytes) -> msgspec.Raw | str:
@@ -185,8 +250,8 @@ def _row_of(match: re.Match[bytes], number: int) -> Row:
 class TableReader:
     """Collects the tables of a log, line by line."""
 
-    def __init__(self, out: Builder) -> None:
-        self._out = out
+    def __init__(self, out: Builder, store: RowStore[Row]) -> None:
+        self._out, self._store = out, store
         self.tables: list[Table] = []
         self._open: dict[bytes, Table] = {}  # by prefix, the last one at the end
         self._lengths: dict[int, None] = {}  # of their prefixes
@@ -209,9 +274,10 @@ class TableReader:
         total = _TOTAL.search(line) if b"Total_time" in line else None
         if total is not None:
             table.total = total["total"]
+            table.keep_last()
             del self._open[table.prefix]
             return self._merged("total rows kept as metadata")
-        if not table.rows and text.is_dashes(line):
+        if not len(table) and text.is_dashes(line):
             return self._merged("table lines without values")
         return self._row(number, line, table, ended)
 
@@ -233,9 +299,12 @@ class TableReader:
         prefix = line[: header.start()]
         key = text.prefix_key(prefix)
         has_clock, has_measurements = header["clock"] is not None, header["measured"] is not None
-        table = Table(number, False, key, len(prefix), header.start("ops") - len(prefix), has_clock, has_measurements)
+        ops_column = header.start("ops") - len(prefix)
+        table = Table(number, self._store, False, key, len(prefix), ops_column, has_clock, has_measurements)
         self.tables.append(table)
-        self._open.pop(key, None)
+        before = self._open.pop(key, None)
+        if before is not None:
+            before.keep_last()
         self._open[key] = table
         self._lengths[len(prefix)] = None
 
@@ -259,11 +328,11 @@ class TableReader:
         before = line[: match.start()].lstrip()
         if before and not table.prefix:  # the name of a node that holds spaces
             row.name = before.decode("utf-8", "replace") + row.name
-        last = table.rows[-1] if table.rows else None
+        last = table.last
         if last is not None and len(last.shapes) < last.outputs and last.key == row.key:
             last.shapes += row.shapes
             return self._merged("rows of further outputs of a node")
-        table.rows.append(row)
+        table.add(row)
         return True
 
     def _cut_row(self, number: int, line: bytes, table: Table, ended: bool) -> bool:
@@ -274,7 +343,7 @@ class TableReader:
         column = table.ops_column
         begun = line.strip()
         below = line[column - 1 : column].isspace() and not line[column : column + 1].isspace() and column < len(line)
-        in_name = not ended and begun == begun.split(b" ")[0] and bool(table.rows) and table.rows[-1].at == number - 1
+        in_name = not ended and begun == begun.split(b" ")[0] and table.last is not None and table.last.at == number - 1
         if not begun or not (below or in_name):
             return False
         self._out.skip(text.CUT_ROW, number, begun[:60].decode("utf-8", "replace"))
@@ -284,11 +353,12 @@ class TableReader:
 class LogReader:
     """Collects the measurement lines of a log, which stand on standard error, line by line."""
 
-    def __init__(self, out: Builder) -> None:
-        self._out = out
+    def __init__(self, out: Builder, store: RowStore[Row]) -> None:
+        self._out, self._store = out, store
         self.runs: list[Table] = []
-        self._numbers: dict[int, Row] = {}
-        self._last: tuple[int, Row] | None = None
+        self._places: dict[int, int] = {}  # of the ops of the last run by their number
+        self._names: list[str] = []
+        self._last: int | None = None  # the number of the op that lines with single measurements belong to
         self._iteration = 0
 
     def take(self, number: int, line: bytes) -> bool:
@@ -303,8 +373,10 @@ class LogReader:
         if iteration is None or (iteration["time"] and self._last is None):
             return False
         if iteration["time"]:
-            assert self._last is not None
-            return self._measured(self._last[1], iteration["time"])
+            row = self.runs[-1].last
+            assert row is not None
+            row.measured.append(iteration["time"])
+            return self._measured()
         self._iteration = int(iteration["number"])
         self._last = None
         if self._iteration == 0:
@@ -312,39 +384,60 @@ class LogReader:
         self._out.balance.merged["table lines without values"] += 1
         return True
 
-    def _measured(self, row: Row, value: bytes) -> bool:
-        row.measured.append(value)
+    def _measured(self) -> bool:
         self._out.balance.merged["single measurements joined to their op"] += 1
         return True
 
     def _new_run(self, number: int) -> None:
-        self.runs.append(Table(number, is_log=True))
-        self._numbers = {}
+        if self.runs:
+            self.runs[-1].keep_last()
+        self.runs.append(Table(number, self._store, is_log=True))
+        self._places, self._names = {}, []
 
     def _op(self, number: int, match: re.Match[bytes]) -> None:
-        place, name = int(match["number"]), match["name"].decode("utf-8", "replace")
-        before = self._numbers.get(place)
-        if before is not None and self._iteration and match["time"] and before.name == name:
-            self._measured(before, match["time"])
+        op, name = int(match["number"]), match["name"].decode("utf-8", "replace")
+        place = self._places.get(op)
+        if place is not None and self._iteration and match["time"] and self._names[place] == name:
+            run = self.runs[-1]
+            run.further.append(self._store.add(Row("", "", number, measured=[match["time"]])))
+            run.further_of.append(place)
+            self._measured()
             return
-        if not self.runs or (self._last is not None and place <= self._last[0]) or before is not None:
+        if not self.runs or (self._last is not None and op <= self._last) or place is not None:
             self._new_run(number)
-        row = Row(name, "", number, measured=[match["time"]] if match["time"] else [])
-        self.runs[-1].rows.append(row)
-        self._numbers[place] = row
-        self._last = (place, row)
+        run = self.runs[-1]
+        self._places[op] = len(run)
+        self._names.append(name)
+        run.add(Row(name, "", number, measured=[match["time"]] if match["time"] else []))
+        self._last = op
 
-    def join(self, tables: list[Table]) -> Iterator[tuple[Table, Table]]:
-        """Yield the tables with the run that each was made of, in order.
 
-        Both have the same nodes. Leaves the other runs.
-        """
-        waiting: dict[tuple[str, ...], list[Table]] = {}
-        for run in reversed(self.runs):
-            waiting.setdefault(run.names(), []).append(run)
-        for table in tables:
-            runs = waiting.get(table.names())
-            if runs and table.rows:
-                yield table, runs.pop()
-        left = {id(run) for runs in waiting.values() for run in runs}
-        self.runs = [run for run in self.runs if id(run) in left]
+def joined(tables: list[Table], runs: list[Table]) -> tuple[dict[int, tuple[Table, I64]], list[Table]]:
+    """Relate tables to the runs that they were made of, which have the same nodes; both in their order.
+
+    Returns:
+        By the line of a table its run, with the place there of each row; and the other runs.
+    """
+    waiting: dict[bytes, list[Table]] = {}
+    for run in reversed(runs):
+        waiting.setdefault(run.digest_of_names(), []).append(run)
+    found: dict[int, tuple[Table, I64]] = {}
+    for table in tables:
+        same = waiting.get(table.digest_of_names()) if runs and len(table) else None
+        if same:
+            run = same.pop()
+            found[table.at] = run, _places_in(run, table)
+    used = {run.at for run, _ in found.values()}
+    return found, [run for run in runs if run.at not in used]
+
+
+def _places_in(run: Table, table: Table) -> I64:
+    """Return the place in a run of each row of a table; of equal names the first is the first."""
+    known: dict[str, int] = {}
+    numbers = [
+        np.array([known.setdefault(row.name, len(known)) for row in one.rows()], np.int64) for one in (table, run)
+    ]
+    order, other_order = (np.argsort(one, kind="stable") for one in numbers)
+    places = np.empty(len(order), np.int64)
+    places[order] = other_order
+    return places

@@ -27,14 +27,17 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from msgspec import Struct
 
 from traceconv.errors import UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, zone_of
+from traceconv.families.common.row_store import RowStore
 from traceconv.families.registry import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _report as reports
@@ -48,7 +51,7 @@ from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalFo
 from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, format_us
-from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
+from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, SliceId, TrackId
 
 TIME_OF_DAY = ClockDomain(
     "local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000, local=LocalForm.TIME_OF_DAY
@@ -87,12 +90,25 @@ class _Drawing(Struct):
     Attributes:
         order: the rows in the order in which they are drawn.
         ordered_by: a description of that order.
+        run: the measurement lines of the same run, if the log has them, and the place there of each row.
     """
 
     table: Table
-    order: list[int]
+    order: I64
     ordered_by: str
     dump: Dump | None
+    run: tuple[Table, I64] | None
+
+    def rows(self) -> Iterator[tuple[int, Row]]:
+        """Yield the rows in order, each with its index, and with the measurements of the run if it has none."""
+        rows = self.table.rows(self.order)
+        if self.run is None:
+            yield from zip(self.order.tolist(), rows, strict=True)
+            return
+        run, places = self.run
+        for index, row, other in zip(self.order.tolist(), rows, run.rows(places[self.order]), strict=True):
+            row.measured = row.measured or other.measured
+            yield index, row
 
     @property
     def device(self) -> str:
@@ -111,10 +127,12 @@ class _Writer:
         self._has_clock = False
         self._roots: list[TrackId] = []
 
-    def draw(self, table: Table, run: Table | None) -> None:
+    def draw(self, table: Table, run: tuple[Table, I64] | None) -> None:
         """Draw a table, with the measurement lines of the same run if there are any."""
         if run is not None:
-            self._add_measurements(table, run)
+            self._out.balance.merged["measurement lines joined to the table"] += len(run[0])
+        if table.is_log:
+            table.sum_ns = sum(row.dur or 0 for row in table.rows())
         dump = self._find_dump(table)
         drawing = self._arranged(table, run, dump)
         root = self._root(table)
@@ -132,47 +150,37 @@ class _Writer:
 
     def _find_dump(self, table: Table) -> Dump | None:
         """Return the dump folder that fits the rows; looked for once for all runs of a graph."""
+        if not len(table) or not dumps.graph_files(self._source, self._dump):
+            return None
         trusted = not table.has_clock  # the shapes of 0.5 are of other nodes
         wanted = tuple(
-            dumps.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows
+            dumps.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows()
         )
         if wanted not in self._dumps:
-            self._dumps[wanted] = dumps.find_dump(self._source, self._out, self._dump, wanted) if wanted else None
+            self._dumps[wanted] = dumps.find_dump(self._source, self._out, self._dump, wanted)
         return self._dumps[wanted]
 
-    def _add_measurements(self, table: Table, run: Table) -> None:
-        """Add single measurements of a version whose table has none."""
-        waiting: dict[str, list[Row]] = {}
-        for row in reversed(run.rows):
-            waiting.setdefault(row.name, []).append(row)
-        for row in table.rows:
-            row.measured = row.measured or waiting[row.name].pop().measured
-        self._out.balance.merged["measurement lines joined to the table"] += len(run.rows)
-
-    def _arranged(self, table: Table, run: Table | None, dump: Dump | None) -> _Drawing:
-        count = range(len(table.rows))
+    def _arranged(self, table: Table, run: tuple[Table, I64] | None, dump: Dump | None) -> _Drawing:
+        order = np.arange(len(table))
         if table.has_clock:
-            return _Drawing(table, list(count), "their times", dump)
-        if dump is not None:
-            nodes = dump.nodes
-            return _Drawing(table, sorted(count, key=lambda index: nodes[index].index), "the graph", dump)
-        if run is not None:
-            places: dict[str, list[int]] = {}
-            for place, row in enumerate(run.rows):
-                places.setdefault(row.name, []).append(place)
-            order = sorted(count, key=[places[row.name].pop(0) for row in table.rows].__getitem__)
-            return _Drawing(table, order, "the measurement lines (order of execution)", dump)
-        if table.is_sorted:
-            return _Drawing(table, list(count), "the table, which is sorted by time", dump)
-        return _Drawing(table, list(count), "the lines (order of execution)", dump)
+            by = "their times"
+        elif dump is not None:
+            order, by = np.argsort([node.index for node in dump.nodes], kind="stable"), "the graph"
+        elif run is not None:
+            order, by = np.argsort(run[1], kind="stable"), "the measurement lines (order of execution)"
+        elif table.is_sorted:
+            by = "the table, which is sorted by time"
+        else:
+            by = "the lines (order of execution)"
+        return _Drawing(table, order, by, dump, run)
 
     # -- tracks -----------------------------------------------------------------------------------------------
 
     def _root(self, table: Table) -> TrackId:
         clock = self._clock_id((TIME_OF_DAY if table.has_clock else NO_CLOCK).owned_by(self._out.info.name))
-        total = table.sum_ns()
+        total = table.sum_ns
         mean = "" if table.has_clock else "mean "
-        description = f"{len(table.rows)} nodes, their {mean}times add up to {format_us(total)} us"
+        description = f"{len(table)} nodes, their {mean}times add up to {format_us(total)} us"
         if table.prefix:
             description += f"; lines with prefix {table.prefix.decode('utf-8', 'replace')}"
         return self._out.tracks.add("TVM debugger", NO_TRACK, description=description, clock=clock)
@@ -189,29 +197,32 @@ class _Writer:
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _mean_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Draw slices one after the other; return them by index of their row."""
+        """Draw slices one after the other; with a dump, return them by index of their row."""
         track = self._track(f"{drawing.device or 'nodes'} (synthetic)", root, _MEANS_HELP + drawing.ordered_by)
         slices = {}
         ts = 0
-        for index in drawing.order:
-            row = drawing.table.rows[index]
+        for index, row in drawing.rows():
             dur = row.dur
             args = self._args(row, drawing, index)
             self._out.balance.written += 1
             if dur is None or ts + dur > LIMIT_NS:
                 self._bad_duration(track, ts, row, args)
                 continue
-            slices[index] = self._out.slice(track, ts, dur, row.name, "node", args, row.at)
+            kept = self._out.slice(track, ts, dur, row.name, "node", args, row.at)
             ts += dur
+            if drawing.dump is not None:
+                slices[index] = kept
         return slices
 
     def _clock_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Draw slices where the table says; return them by row. A step back of more than half a day is midnight."""
+        """Draw slices where the table says; with a dump, return them by index of their row.
+
+        A step back of more than half a day is midnight.
+        """
         track = self._track(drawing.device or "nodes", root, _CLOCK_HELP)
         slices = {}
         midnight, last = 0, None
-        for index in drawing.order:
-            row = drawing.table.rows[index]
+        for index, row in drawing.rows():
             assert row.times is not None  # the table has the columns
             start, end = row.times
             if last is not None and last - start > _HALF_DAY_NS:
@@ -222,7 +233,9 @@ class _Writer:
             dur = end - start + (_DAY_NS if start - end > _HALF_DAY_NS else 0)
             args = self._args(row, drawing, index)
             self._out.balance.written += 1
-            slices[index] = self._out.slice(track, midnight + start, dur, row.name, "node", args, row.at)
+            kept = self._out.slice(track, midnight + start, dur, row.name, "node", args, row.at)
+            if drawing.dump is not None:
+                slices[index] = kept
         return slices
 
     def _bad_duration(self, track: TrackId, ts: int, row: Row, args: dict[str, Any]) -> None:
@@ -245,28 +258,33 @@ class _Writer:
         if not table.total:
             return
         total = tables.length_ns(table.total)
-        off = None if total is None else total - table.sum_ns()
-        if off is None or abs(off) > _ROUNDING_NS * (len(table.rows) + 1):
+        off = None if total is None else total - table.sum_ns
+        if off is None or abs(off) > _ROUNDING_NS * (len(table) + 1):
             self._out.problem(
                 text.SUM_DIFFERS,
                 table.at,
-                f"Total_time {table.total.decode()} us, the rows add up to {format_us(table.sum_ns())} us",
+                f"Total_time {table.total.decode()} us, the rows add up to {format_us(table.sum_ns)} us",
             )
 
 
 def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
     """Return the tables without those that only repeat the rows of one before; their percentages go to its rows."""
-    kept: dict[tuple[object, ...], Table] = {}
+    kept: list[Table] = []
+    firsts: dict[tuple[bytes, bytes], Table] = {}
+    alike = Counter((table.prefix, len(table)) for table in tables if table.has_clock and len(table))
     for table in tables:
-        key = (table.prefix, *(row.key for row in table.rows))
-        first = kept.setdefault(key if table.has_clock and table.rows else (table.prefix, table.at), table)
-        if first is table:
+        first = None
+        if table.has_clock and alike[table.prefix, len(table)] > 1:
+            key = table.prefix, table.digest()
+            first = firsts.get(key)
+            firsts.setdefault(key, table)
+        if first is None:
+            kept.append(table)
             continue
-        for row, again in zip(first.rows, table.rows, strict=True):
-            row.percents += again.percents
+        first.repeats.append(table)
         out.problem(REPEATED_TABLE, table.at)
-        out.balance.merged["rows that repeat those of the first run"] += len(table.rows)
-    return list(kept.values())
+        out.balance.merged["rows that repeat those of the first run"] += len(table)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -329,20 +347,24 @@ class TvmDebugger:
         midnight = self._midnight()
         out.info.unit = "line"
         out.balance.unit = "lines"
-        table_reader, log = tables.TableReader(out), tables.LogReader(out)
+        store = RowStore(out, Row)
+        table_reader, log = tables.TableReader(out, store), tables.LogReader(out, store)
         _read_lines(source, out, table_reader, log)
+        for table in (*table_reader.tables, *log.runs):
+            table.keep_last()
+        store.close()
         if not table_reader.tables and not log.runs:
             raise source.malformed(
                 "no table found, expected a header line with Node Name, Ops, Time(us)",
                 hint=f"record one with {self.record}",
             )
         joined = _join_repeated(table_reader.tables, out)
-        runs = {id(table): run for table, run in log.join(joined)}
+        run_of, others = tables.joined(joined, log.runs)
         writer = _Writer(source, out, self.dump)
-        for table in (*joined, *log.runs):
-            writer.draw(table, runs.get(id(table)))
+        for table in (*joined, *others):
+            writer.draw(table, run_of.get(table.at))
         writer.finish()
-        self._say(joined, log.runs, out)
+        self._say(joined, others, out)
         if midnight is not None and any(table.has_clock for table in joined):
             zone = zone_of(self.name, self.utc_offset)
             method = f"local time read as {zone}, from {self.date} on"
@@ -364,17 +386,17 @@ class TvmDebugger:
 
     def _say(self, tables: list[Table], runs: list[Table], out: Builder) -> None:
         """Add notes about what the times mean, and info of each table."""
-        info = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns())} for table in tables]
+        info = [{"line": table.at, "nodes": len(table), "sum_us": format_us(table.sum_ns)} for table in tables]
         for fact, table in zip(info, tables, strict=True):
             if table.total:
                 fact["total_time_us"] = table.total.decode()
         if info:
             out.metadata["tvm_tables"] = info
-        if any(not table.rows for table in tables):
+        if any(not len(table) for table in tables):
             out.note("a table has no rows: the run failed, or its output was cut")
         if any(table.is_sorted and not table.total and not table.has_clock for table in tables):
             out.note("a table that is sorted by time has no row Total_time: its end is missing")
-        if any(not table.has_clock and table.rows for table in (*tables, *runs)):
+        if any(not table.has_clock and len(table) for table in (*tables, *runs)):
             out.note("durations are means, measured node by node; positions are synthetic: the log has no times")
         has_clock = any(table.has_clock for table in tables)
         if self.date and not has_clock:
