@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 import mmap
 import re
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -258,47 +257,56 @@ class _Tree:
         self._arrays = dict(zip(_NODE, arrays, strict=True))
         self._out.tables.kept_columns = ()
 
-    def lengths(self) -> tuple[array[int], int]:
-        """Return how long each function is drawn, and the sum of those that no other one has called, ns.
+    def measure(self) -> int:
+        """Find out how long each function is drawn; return the sum of those that no other one has called, ns.
 
         A function is at least as long as its callees, whose sum may exceed its own rounded time.
         """
-        lengths = array("q", bytes(8 * len(self._arrays["line"])))  # of the callees, until it is the turn of a row
+        lengths, tables = Column(np.int64), self._out.tables
+        tables.kept_columns = (lengths,)
+        callees: dict[int, int] = {}  # how long they are together, of the functions whose turn is still to come
         whole = 0
         for row, total, own, parent in self._rows(-1, "total", "own", "parent"):
-            inner = lengths[row]
+            inner = callees.pop(row, 0)
             length = min(max(own + inner if total == _NO_TIME else total, inner, 0), LIMIT_NS + 1)
-            lengths[row] = length
+            lengths.append(length)
+            tables.kept_rows(len(lengths))
             if parent < 0:
                 whole += length
             else:
-                lengths[parent] = min(lengths[parent] + length, LIMIT_NS + 1)
-        return lengths, whole
+                callees[parent] = min(callees.get(parent, 0) + length, LIMIT_NS + 1)
+        (backwards,), mappings = kept_rows([lengths])
+        tables.kept_columns = ()
+        self._arrays["length"] = backwards[::-1]
+        self._mappings += mappings
+        return whole
 
-    def check_shares(self, lengths: array[int], whole: int) -> None:
+    def check_shares(self, whole: int) -> None:
         """Report contradictions between shares and lengths."""
         texts = self._out.tables.strings()
-        for row, share, line, name in self._rows(1, "share", "line", "name"):
-            computed = lengths[row] * _ALL / whole
+        for _, share, line, name, length in self._rows(1, "share", "line", "name", "length"):
+            computed = length * _ALL / whole
             if abs(share - computed) > _FAR:
                 shown = f"{texts[name]:.60}: {share:g} %, its rows have {computed:.3f} %"
                 self._out.problem(ROWS_MISSING, line, shown)
 
-    def draw(self, track: TrackId, lengths: array[int]) -> None:
+    def draw(self, track: TrackId) -> None:
         """Draw each function, and inside it those that it called, one after the other from its start on."""
         tables = self._out.tables
         category = tables.string("function")
-        free = array("q", bytes(8 * len(lengths)))  # where the next callee starts
-        next_root = 0
-        for row, parent, name, line, *args in self._rows(1, "parent", "name", "line", "args_at", "args_len"):
-            start = next_root if parent < 0 else free[parent]
-            free[row], end = start, start + lengths[row]
-            if parent < 0:
-                next_root = end
-            else:
-                free[parent] = end
-            tables.put_slice(start, lengths[row], track, name, category, (args[0], args[1]), line)
-        self._out.balance.written += len(lengths)
+        path, free = [-1], [0]  # the function and its callers, and where the next callee of each starts
+        for row, parent, name, line, length, *args in self._rows(
+            1, "parent", "name", "line", "length", "args_at", "args_len"
+        ):
+            while path[-1] != parent:
+                path.pop()
+                free.pop()
+            start = free[-1]
+            free[-1] += length
+            path.append(row)
+            free.append(start)
+            tables.put_slice(start, length, track, name, category, (args[0], args[1]), line)
+        self._out.balance.written += len(self._arrays["line"])
 
     def _rows(self, step: int, *names: str) -> Iterator[tuple[Any, ...]]:
         """Yield the number and some columns of each row; from the last one on if the step is -1."""
@@ -492,12 +500,12 @@ class _Reader:
         out.clocks.set_default(clock)
         tree = self._nodes(report)
         tree.close()
-        lengths, whole = tree.lengths()
+        whole = tree.measure()
         if whole > LIMIT_NS:
             raise self._source.malformed("the times sum up to more than 146 years")
         if report.has_shares and whole:
-            tree.check_shares(lengths, whole)
-        tree.draw(out.tracks.add("Call tree (synthetic)", description=_TREE_HELP), lengths)
+            tree.check_shares(whole)
+        tree.draw(out.tracks.add("Call tree (synthetic)", description=_TREE_HELP))
         out.note("sums of a call tree, drawn as nested slices of real lengths; the file does not state when they ran")
 
     def _nodes(self, report: Report) -> _Tree:
