@@ -35,10 +35,11 @@ from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlign
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import Trace
 
-US, MS = 10**3, 10**6
+US, MS, S = 10**3, 10**6, 10**9
 BASE = 1_790_857_026_000_000_000
 GLOO = [ROOT / "pytorch-kineto" / f"gloo-rank{rank}" / "input.json" for rank in (0, 1)]
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+WAITS = ("gloo:all_reduce", "gloo:all_gather", "gloo:barrier")
 Json = dict[str, Any]
 
 
@@ -49,6 +50,13 @@ def run(*arguments: object) -> Result:
 def refusal(result: Result) -> TraceconvError:
     assert isinstance(result.exception, TraceconvError)
     return result.exception
+
+
+def options_of(hint: str) -> list[str]:
+    """The options that a hint says to type so that all is possible, as words."""
+    said = re.match(r"with ((--offset \S+ )+)all these collectives are possible; ", hint)
+    assert said, hint
+    return said[1].split()
 
 
 def gloo(folder: Path, ahead: int, host: str = "vm") -> list[Path]:
@@ -102,8 +110,7 @@ def test_what_places_hosts_is_checked(host: str, lacks: Sequence[int], count: in
     """Also where the second rank lacks its first ones, or one in between: then those of another kind tell."""
     paths = gloo(tmp_path, 3_700_000 * (host == "node8"), host)
     document = json.loads(paths[1].read_text())
-    waits = ("gloo:all_reduce", "gloo:all_gather", "gloo:barrier")
-    its = sorted((one for one in document["traceEvents"] if one["name"] in waits), key=lambda one: one["ts"])
+    its = sorted((one for one in document["traceEvents"] if one["name"] in WAITS), key=lambda one: one["ts"])
     lost = [id(its[number]) for number in lacks]
     document["traceEvents"] = [one for one in document["traceEvents"] if id(one) not in lost]
     paths[1].write_text(json.dumps(document))
@@ -137,27 +144,54 @@ def test_collectives_that_cannot_have_happened_are_refused(
     assert "'gloo:" in found.message
     assert found.message.startswith("rank1.json: ")
     assert "rank0.json" in found.message.partition(" collectives are impossible")[0]
-    option = found.hint.split(" makes those of rank0.json and rank1.json possible")[0]
-    again = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *option.split())
+    again = run("merge", *gloo(tmp_path, ahead, host), "-o", tmp_path / "out.json", *options_of(found.hint))
     assert again.exit_code == 0
     assert "all are possible with these offsets" in again.stderr
     moved = alignment_of(tmp_path / "out.json")[1]["offset_ns"]
     assert abs(moved - BASE) < 400 * US  # the truth; their collectives leave it open by some hundred us
 
 
-def test_the_hint_is_about_the_two_that_it_names(tmp_path: Path) -> None:
-    """Two of three clocks are wrong: to move one of them leaves the other one wrong."""
+@pytest.mark.parametrize("ahead", [{1: 7 * MS, 2: -8 * MS}, {0: 7 * MS}, {1: 3600 * S, 2: 3600 * S}, {2: -8 * MS}])
+def test_the_hint_names_all_offsets(ahead: dict[int, int], tmp_path: Path) -> None:
+    """Several of three clocks are wrong: one hint is enough. Clocks that agree with most others stay."""
     of = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2]"}
     ranks = {rank: steps(20, lambda n: of | {"Seq": n}) for rank in range(3)}
-    job(tmp_path, ranks, world=3, ahead={1: 7 * MS, 2: -8 * MS})
-    paths, options = [tmp_path / f"rank{rank}.json" for rank in range(3)], list[str]()
-    for _ in range(2):
-        found = refusal(run("merge", *paths, "-o", tmp_path / "out.json", *options))
-        said = re.match(r"(--offset) ((rank\d\.json)=\S+) makes those of (rank\d\.json) and \3 possible; ", found.hint)
-        assert said
-        assert said[4] != said[3]
-        options += [said[1], said[2]]
-    assert run("merge", *paths, "-o", tmp_path / "out.json", *options).exit_code == 0
+    job(tmp_path, ranks, world=3, ahead=ahead)
+    paths = [tmp_path / f"rank{rank}.json" for rank in range(3)]
+    options = options_of(refusal(run("merge", *paths, "-o", tmp_path / "out.json")).hint)
+    assert len(options) == 2 * (1 if len(set(ahead.values()) | {0}) == 2 else 2)
+    result = run("merge", *paths, "-o", tmp_path / "out.json", *options)
+    assert result.exit_code == 0
+    assert "all are possible with these offsets" in result.stderr
+
+
+def test_the_hint_names_all_files_of_a_host(tmp_path: Path) -> None:
+    """The wall clocks of two of three hosts are hours off; the ranks of each host agree."""
+    whole = {**SIZES, **GROUP, "Process_Group_Ranks": "[0, 1, 2, 3, 4]"}
+    ranks = {rank: steps(20, lambda n: whole | {"Seq": n}) for rank in range(5)}
+    job(tmp_path, ranks, world=5, ahead={2: 3600 * S, 3: 3600 * S, 4: -7200 * S})
+    paths = [tmp_path / f"rank{rank}.json" for rank in range(5)]
+    for path, host in zip(paths, ("node7", "node7", "node8", "node8", "node9"), strict=True):
+        path.write_text(path.read_text().replace("node7", host))
+    options = options_of(refusal(run("merge", *paths, "-o", tmp_path / "out.json")).hint)
+    assert options[1::2] == ["rank2.json=-3600s", "rank3.json=-3600s", "rank4.json=+7200s"]
+    result = run("merge", *paths, "-o", tmp_path / "out.json", *options)
+    assert result.exit_code == 0
+    assert "all are possible with these offsets" in result.stderr
+
+
+def test_an_offset_that_helps_is_named_also_if_some_remain_impossible(tmp_path: Path) -> None:
+    """The numbers of the second rank are wrong: no offset makes all possible, but its wall clock is an hour off."""
+    paths = gloo(tmp_path, 3600 * S, "node8")
+    for path, wrong in zip(paths, (0, 1), strict=True):
+        document = json.loads(path.read_text())
+        its = sorted((one for one in document["traceEvents"] if one["name"] in WAITS), key=lambda one: one["ts"])
+        for number, event in enumerate(its):
+            event["args"]["Seq"] = number ^ wrong  # in the second file, each two are exchanged
+        path.write_text(json.dumps(document))
+    hint = refusal(run("merge", *paths, "-o", tmp_path / "out.json")).hint
+    assert re.search(r"^with --offset rank1.json=-3600\S*s \d+ of \d+ collectives remain impossible, by up to \d", hint)
+    assert " instead of 3600 s; " in hint
 
 
 @pytest.mark.parametrize(

@@ -515,7 +515,12 @@ class Text(enum.Enum):
     NO_OFFSET_EXPLAINS = "no offset makes all of them possible: a clock was set in between, or records are missing"
     ONE_CLOCK_WAS_SET = "one clock was set in between, by about {by:short}, or records are missing"
     LEAVE_IT = "--offset {name:file}=0ns keeps its clock, and --on-ambiguous best keeps all clocks"
-    MOVE_IT_OR_LEAVE_IT = "--offset {name:file}={move:option} makes those of {other} and {name} possible; {leave}"
+    MOVED_BY = "--offset {name:file}={move:option}"
+    ALL_POSSIBLE_WITH = "with {options: } all these collectives are possible; {leave}"
+    FEWER_IMPOSSIBLE_WITH = (
+        "with {options: } {count} of {all} collectives remain impossible, by up to {worst:short} instead of "
+        "{now:short}; {leave}"
+    )
     PLACED_BY_COLLECTIVES = (
         "{count:collective s} of {groups:group s}; its wall clock and that of {other} are {apart:short} apart"
     )

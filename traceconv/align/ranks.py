@@ -16,7 +16,7 @@ from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import NO_BOUND_NS, Verdict
 from traceconv.model.stated_collectives import Side
-from traceconv.model.trace import Trace
+from traceconv.model.trace import I64, Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
@@ -26,6 +26,8 @@ _MOST_STEPS = 20
 #: Of two inputs that contradict each other, the wrong one is found by comparison with at most this many others. Not
 #: tuned.
 _MOST_ASKED = 16
+#: An offset that leaves collectives impossible is proposed if what remains is this many times less. Not tuned.
+_HELPS = 10
 
 
 def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Matched) -> list[Check]:
@@ -74,6 +76,7 @@ class Hosts:
     Attributes:
         of: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
         users: for each input whether the user placed it.
+        moved: for each input by how much it is drawn later than its file states, ns; None if that is not known.
     """
 
     def __init__(self, alignment: Alignment) -> None:
@@ -83,6 +86,9 @@ class Hosts:
         )
         numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
         self._host = np.array([numbers[host] for host in self.of], np.int64)
+        lines = iter(alignment.receipt)
+        moved = [[next(lines).moved_ns for _ in maps_of] for maps_of in alignment.maps]
+        self.moved = [of_clocks[0] if of_clocks else None for of_clocks in moved]
 
     def impossible(self, records: Occurrences) -> list[Impossible]:
         """Return the impossible collectives within each host, then those between hosts; empty sets are left out."""
@@ -93,6 +99,20 @@ class Hosts:
         between = between.where(host[between.early] != host[between.late])
         return [one for one in (*within, between) if one.count]
 
+    def units(self, impossible: Sequence[Impossible]) -> I64:
+        """Return for each input a number, equal for those that move together: of a host without contradictions."""
+        units, hosts = np.arange(len(self._host)), self._host
+        torn = {hosts[wrong.of.input[wrong.early[0]]] for wrong in impossible if self._is_within(wrong)}
+        for host in np.unique(hosts).tolist():
+            if host not in torn:
+                units[hosts == host] = np.flatnonzero(hosts == host)[0]
+        return units
+
+    def _is_within(self, wrong: Impossible) -> bool:
+        """Return whether the worst collective is impossible within a host."""
+        one, other = (self._host[wrong.of.input[rows[0]]] for rows in (wrong.early, wrong.late))
+        return bool(one == other)
+
     def are_apart(self, one: int, other: int) -> bool:
         """Return whether two inputs have wall clocks of different hosts."""
         return self.of[one] != self.of[other]
@@ -102,17 +122,20 @@ def _contradictions(traces: Sequence[Trace], related: Hosts, records: Occurrence
     """Yield the contradictions from impossible collectives: against clocks of one host, of two hosts, or of the user.
 
     Clocks of one host, and clocks that are related within a bound, are wrong then. For two hosts, the assumption is
-    wrong that they agree.
+    wrong that they agree. All have the same hint.
     """
-    for wrong in related.impossible(records.where(~related.users[records.input])):
-        first, second = _inputs(wrong, records)
+    free = records.where(~related.users[records.input])
+    impossible = related.impossible(free)
+    hint = _hint(traces, related, free, impossible) if impossible else None
+    for wrong in impossible:
+        first, second = _inputs(wrong, free)
         if related.are_apart(first, second):
             doubted = {related.of[index] for index in (first, second)} - {""}
             last = second if related.of[second] else first
             inputs = [index for index, host in enumerate(related.of) if host in doubted and index != last]
-            yield _contradiction(traces, wrong, records, Verdict.UNVERIFIED, (*inputs, last), hosts=True)
+            yield _contradiction(traces, wrong, records, Verdict.UNVERIFIED, (*inputs, last), hint, hosts=True)
         else:
-            yield _contradiction(traces, wrong, records, Verdict.INCONSISTENT, (first, second))
+            yield _contradiction(traces, wrong, records, Verdict.INCONSISTENT, (first, second), hint)
     for wrong in related.impossible(records):
         placed = tuple(index for index in _inputs(wrong, records) if related.users[index])
         if placed:
@@ -131,19 +154,25 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     why = Text.NO_OFFSET_EXPLAINS() if set_by is None else Text.ONE_CLOCK_WAS_SET(by=set_by)
     doubted = set_by is not None or related.are_apart(*pair)
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
-    contradiction = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair)
+    hint = _hint(traces, related, odd.wrong.of, [odd.wrong])
+    contradiction = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair, hint)
     return structs.replace(contradiction, text=Text.BECAUSE(text=contradiction.text, why=why))
 
 
 def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
     """Return the two inputs that contradict each other most; the one that also contradicts more others comes last."""
     first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
-    others = np.setdiff1d(records.input, (first, second))[:_MOST_ASKED].tolist()
+    return _by_blame(records, first, second)
+
+
+def _by_blame(records: Occurrences, one: int, other: int) -> tuple[int, int]:
+    """Return two inputs, the one that contradicts more of the others last; else as they are."""
+    others = np.setdiff1d(records.input, (one, other))[:_MOST_ASKED].tolist()
     against = [
-        sum(records.where(np.isin(records.input, (one, other))).impossible().count > 0 for other in others)
-        for one in (first, second)
+        sum(records.where(np.isin(records.input, (side, third))).impossible().count > 0 for third in others)
+        for side in (one, other)
     ]
-    return (second, first) if against[0] > against[1] else (first, second)
+    return (other, one) if against[0] > against[1] else (one, other)
 
 
 def _contradiction(
@@ -152,10 +181,11 @@ def _contradiction(
     records: Occurrences,
     verdict: Verdict,
     inputs: tuple[int, ...],
+    hint: Message | None = None,
     *,
     hosts: bool = False,
 ) -> Contradiction:
-    """Return the contradiction, which names the last of `inputs`, with a hint.
+    """Return the contradiction, which names the last of `inputs`.
 
     Args:
         traces: the inputs.
@@ -163,6 +193,7 @@ def _contradiction(
         records: all compared records.
         verdict: the verdict on the clocks of `inputs`.
         inputs: the last one is one of the two that contradict each other most.
+        hint: what the user can do; by default, to leave the clock as it is.
         hosts: whether it is about the wall clocks of two hosts.
     """
     first, second = _inputs(wrong, records)
@@ -171,27 +202,101 @@ def _contradiction(
     clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
     place, worst = _place(traces, wrong), wrong.worst_ns
     text = Text.COLLECTIVES_CONTRADICT(clocks=clocks, count=wrong.count, all=wrong.of.count, worst=worst, place=place)
-    return Contradiction(verdict, inputs, names[inputs[-1]], text, _hint(wrong.of, first, second, names))
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or Text.LEAVE_IT(name=names[second]))
 
 
-def _hint(records: Occurrences, first: int, second: int, names: Sequence[str]) -> Message:
-    """Return the hint for two inputs that contradict each other.
+# -- offsets that would help ------------------------------------------------------------------------------------------
 
-    It proposes an offset of the second one that makes all of their collectives possible, if there is one. It says
-    nothing of third inputs, which may contradict both.
+
+def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> Message:
+    """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help.
+
+    Args:
+        traces: the inputs.
+        related: their hosts.
+        records: all compared records.
+        impossible: the impossible collectives, not empty.
     """
-    stay = Text.LEAVE_IT(name=names[second])
-    pair = records.where(np.isin(records.input, (first, second)))
-    both = np.bincount(pair.number)[pair.number] == 2 if len(pair.number) else np.zeros(0, bool)
-    pair = pair.where(both)
-    one, other = pair.where(pair.input == first), pair.where(pair.input == second)
-    behind = (one.side != Side.END) & (other.side != Side.START)
-    ahead = (one.side != Side.START) & (other.side != Side.END)
-    least = int(np.max((one.start - other.end)[behind], initial=-NO_BOUND_NS))
-    most = int(np.min((one.end - other.start)[ahead], initial=NO_BOUND_NS))
-    if least > most or least == -NO_BOUND_NS or most == NO_BOUND_NS:
-        return stay
-    return Text.MOVE_IT_OR_LEAVE_IT(name=names[second], other=names[first], move=_short(least, most), leave=stay)
+    worst = max(impossible, key=lambda one: one.worst_ns)
+    pair = _inputs(worst, records)
+    first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
+    leave = Text.LEAVE_IT(name=traces[pair[1]].sources[0].name)
+    unit = related.units(impossible)
+    records = replace(records, bound=records.bound // 2)
+    moves = _moves(records, unit, int(unit[first]))
+    options = [
+        Text.MOVED_BY(name=traces[index].sources[0].name, move=moves[number] + moved)
+        for index, number in enumerate(unit.tolist())
+        if number in moves and (moved := related.moved[index]) is not None
+    ]
+    if not options:
+        return leave
+    by = np.array([moves.get(number, 0) for number in unit.tolist()], np.int64)[records.input]
+    rest = replace(records, start=records.start + by, end=records.end + by).impossible()
+    if not rest.count:
+        return Text.ALL_POSSIBLE_WITH(options=options, leave=leave)
+    return Text.FEWER_IMPOSSIBLE_WITH(
+        options=options, count=rest.count, all=records.count, worst=rest.worst_ns, now=worst.worst_ns, leave=leave
+    )
+
+
+def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, int]:
+    """Return by how much to move units of inputs so that their collectives become possible, ns.
+
+    Args:
+        records: the collectives.
+        unit: the number of the unit of each input.
+        first: the unit that stays.
+    """
+    of = unit[records.input]
+    placed = _Placed(int(np.max(records.number)) + 1)
+    placed.add(records.where(of == first), 0)
+    moves: dict[int, int] = {}
+    rest = [number for number in np.unique(of).tolist() if number != first]
+    for may_move in (False, True):  # first those that can stay
+        before: list[int] = []
+        while rest != before:  # one that has its place may relate others
+            before, rest = rest, []
+            for number in before:
+                its = records.where(of == number)
+                move = placed.move_of(its)
+                if move is None or (move and not may_move):
+                    rest.append(number)
+                    continue
+                placed.add(its, move)
+                if move:
+                    moves[number] = move
+    return moves
+
+
+class _Placed:
+    """The units of inputs that have their place, by what their collectives allow others.
+
+    Attributes:
+        entered, left: the last entry and the first exit, by collective, ns.
+    """
+
+    def __init__(self, collectives: int) -> None:
+        self.entered = np.full(collectives, -NO_BOUND_NS)
+        self.left = np.full(collectives, NO_BOUND_NS)
+
+    def add(self, records: Occurrences, move: int) -> None:
+        """Add the records of a unit that is moved by so many ns."""
+        enters, leaves = records.side != Side.END, records.side != Side.START
+        np.maximum.at(self.entered, records.number[enters], (records.start - records.bound)[enters] + move)
+        np.minimum.at(self.left, records.number[leaves], (records.end + records.bound)[leaves] + move)
+
+    def move_of(self, records: Occurrences) -> int | None:
+        """Return by how much to move the records of a unit, ns; None if nothing tells, or no move helps much."""
+        enters, leaves = records.side != Side.END, records.side != Side.START
+        after = (self.entered[records.number] - records.end - records.bound)[leaves]
+        before = (self.left[records.number] - records.start + records.bound)[enters]
+        least, most = int(np.max(after, initial=-NO_BOUND_NS)), int(np.min(before, initial=NO_BOUND_NS))
+        ends = least > -NO_BOUND_NS // 2, most < NO_BOUND_NS // 2
+        if least <= 0 <= most:
+            return 0 if any(ends) else None
+        helps = (least - most) * _HELPS < max(least, -most)
+        return _short(*sorted((least, most))) if all(ends) and helps else None
 
 
 def _short(least: int, most: int) -> int:
