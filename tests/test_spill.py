@@ -91,6 +91,45 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
     assert os.listdir(temporary) == []
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        "furiosa-table/csv",
+        "furiosa-table/csv-odd-rows",
+        "furiosa-table/printed",
+        "tvm-debugger/log-lines-only",
+        "tvm-debugger/means-with-log",
+        "tvm-debugger/start-and-end-times",
+        "tvm-debugger/two-ranks",
+        "tvm-profile/graph-csv",
+        "tvm-profile/graph-json",
+        "tvm-profile/graph-text",
+        "tvm-profile/two-reports-prefix-collapsed",
+        "vtune/call_tree",
+    ],
+)
+@pytest.mark.usefixtures("few_rows_too")
+def test_same_bytes_if_rows_wait_in_files(
+    case: str, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source,) = (ROOT / case).glob("input.*")
+    in_files: list[int] = []
+
+    def spied(found: Any) -> Any:
+        in_files.append(len(found))
+        return in_one_file(found)
+
+    monkeypatch.setattr(columns, "in_one_file", spied)
+    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 2)
+    outputs = []
+    for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
+        api.convert(source, tmp_path / name, memory=budget)
+        outputs.append((tmp_path / name).read_bytes())
+    assert outputs[0] == outputs[1]
+    assert len(in_files) >= 2  # the rows that the importer keeps, and those of the trace
+    assert os.listdir(temporary) == []
+
+
 @pytest.mark.usefixtures("few_rows_too")
 def test_same_bytes_of_a_merge(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_files: list[int] = []

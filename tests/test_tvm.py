@@ -13,8 +13,6 @@ from traceconv import api
 from traceconv.errors import UsageError
 from traceconv.families.registry import Certainty, answers, identify
 from traceconv.io.source import Source
-from traceconv.model import columns, tables
-from traceconv.model.columns import in_one_file
 from traceconv.model.trace import Trace
 
 GRAPH = "dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json"
@@ -219,40 +217,3 @@ def test_other_chrome_traces_are_not(change: tuple[str, str], tmp_path: Path) ->
     assert identify(Source(path))[0].name == "tvm-execution-trace"
     path.write_text(text.replace(*change, 1) + "]}")
     assert identify(Source(path))[0].name == "chrome-trace"
-
-
-# -- rows that wait for the last one -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        "tvm-debugger/log-lines-only",
-        "tvm-debugger/means-with-log",
-        "tvm-debugger/start-and-end-times",
-        "tvm-debugger/two-ranks",
-        "tvm-profile/graph-csv",
-        "tvm-profile/graph-json",
-        "tvm-profile/graph-text",
-        "tvm-profile/two-reports-prefix-collapsed",
-    ],
-)
-def test_rows_in_a_file_are_drawn_like_those_in_memory(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = next((ROOT / case).glob("input.*"))
-    in_files: list[int] = []
-
-    def spied(found: Any) -> Any:
-        in_files.append(len(found[0]))
-        return in_one_file(found)
-
-    monkeypatch.setattr(columns, "in_one_file", spied)
-    monkeypatch.setattr(tables, "_WORTH_A_FILE", 1)
-    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 2)
-    outputs = []
-    for name, memory in (("kept.pftrace", None), ("spilled.pftrace", 1)):
-        api.convert(source, tmp_path / name, memory=memory)
-        outputs.append((tmp_path / name).read_bytes())
-    assert outputs[0] == outputs[1]
-    assert in_files[0] > 2  # the rows that wait, before those of the trace

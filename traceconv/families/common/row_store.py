@@ -35,7 +35,7 @@ class RowStore(Generic[T]):
         self._arrays: list[npt.NDArray[Any]] = []
         self._mappings: tuple[mmap.mmap, ...] = ()
         self._kept = Args()
-        out.tables.kept_columns = (self._at, self._length)
+        out.tables.kept_columns = [*out.tables.kept_columns, self._at, self._length]
 
     def add(self, row: T) -> int:
         """Keep a row; return its number."""
@@ -47,10 +47,11 @@ class RowStore(Generic[T]):
 
     def close(self) -> None:
         """End adding."""
+        own, tables = [self._at, self._length], self._out.tables
+        tables.kept_columns = [column for column in tables.kept_columns if column not in own]
         if len(self._at):
-            self._arrays, self._mappings = kept_rows([self._at, self._length])
-            self._kept = self._out.tables.kept_args(bool(self._mappings))
-        self._out.tables.kept_columns = ()
+            self._arrays, self._mappings = kept_rows(own)
+            self._kept = tables.kept_args(bool(self._mappings))
 
     def rows(self, numbers: range | npt.NDArray[np.int64]) -> Iterator[T]:
         """Yield the rows with these numbers, a copy of each."""

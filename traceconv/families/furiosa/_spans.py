@@ -11,15 +11,19 @@ Source: the SDK's documentation and Python sources (0.5 to 0.10); runs without a
 
 from __future__ import annotations
 
-from array import array
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from traceconv.io.spill import forget
+from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
+from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import Code, absent, noted, repaired
+from traceconv.model.ordering import chunks, like_next, stable_order
 from traceconv.model.trace import I64, NO_TRACK, TrackId
 
 WRAPPED = repaired(
@@ -42,7 +46,13 @@ TRANSFERS = (EXECUTION, "Load", "Store")
 _SENT_NAMES = ("Task", EXECUTION)
 #: The kind of a span: of the host; of an NPU: sent by the host, a transfer, a computation.
 _HOST, _SENT, _TRANSFER, _WORK = range(4)
-_WIDTH = 8
+#: The columns of a span; and of an execution, which waits for its operators: `number` is that of its span.
+_SPAN = {
+    **dict.fromkeys(("trace", "span", "parent", "row", "dur", "at"), np.int64),
+    "track": np.int32,
+    "kind": np.uint8,
+}
+_EXECUTION = {**dict.fromkeys(("number", "start", "args_at"), np.int64), "args_len": np.int32}
 _SHORTENED = ("…", "...")  # a printed id whose end is missing stands for several traces
 NO_PARENT = 0
 #: Numbers of a span that the outputs print as text, or as floats with .0 behind them.
@@ -170,13 +180,14 @@ class Spans:
 
     def __init__(self, out: Builder) -> None:
         self._out = out
-        self._fields = array("q")  # _WIDTH of them for each span
         self._traces: dict[str, int] = {"": 0}
-        self._executions: list[tuple[int, TrackId, Span, int]] = []
-        self._at = np.zeros(0, np.int64)
+        self._spans = {name: Column(dtype) for name, dtype in _SPAN.items()}
+        self._executions = {name: Column(dtype) for name, dtype in _EXECUTION.items()}
+        self._count = 0
+        out.tables.kept_columns = [*out.tables.kept_columns, *self._spans.values(), *self._executions.values()]
 
     def __len__(self) -> int:
-        return len(self._fields) // _WIDTH
+        return self._count
 
     def add(self, span: Span, track: TrackId) -> None:
         """Write a span on its track; executions wait for their operators."""
@@ -187,7 +198,8 @@ class Spans:
         span.args.update({key: text for key, text in _ids(span) if text})
         row = -1
         if span.is_npu and span.name == EXECUTION and span.span:
-            self._executions.append((len(self), track, span, dur))
+            args_at, args_len = self._out.tables.keep_args(span.args)
+            _append(self._executions, (self._count, span.start, args_at, args_len))
         else:
             row = self._out.slice(track, span.start, dur, span.name, span.category, span.args, span.at)
         trace = self._traces.setdefault(span.trace, len(self._traces))
@@ -195,50 +207,91 @@ class Spans:
         kind = _HOST
         if span.is_npu:
             kind = _SENT if span.name in _SENT_NAMES else _TRANSFER if span.name in TRANSFERS else _WORK
-        self._fields.extend((trace, unwrapped(own), unwrapped(parent), track, row, dur, kind, span.at))
+        _append(self._spans, (trace, unwrapped(own), unwrapped(parent), row, dur, span.at, track, kind))
+        self._count += 1
+        self._out.tables.kept_rows(self._count)
         self._out.balance.written += 1
 
     def finish(self) -> None:
         """Connect the spans by their ids, after all of them were added."""
-        if not len(self):
+        tables = self._out.tables
+        own = [*self._spans.values(), *self._executions.values()]
+        tables.kept_columns = [column for column in tables.kept_columns if column not in own]
+        if not self._count:
             return
-        fields = np.array(self._fields, np.int64).reshape(-1, _WIDTH).T
-        trace, span, named, track, row, dur, kind, self._at = fields
-        parent = self._parents(trace, span, named)
-        self._write_executions(row, parent, dur, kind)
+        arrays, mappings = kept_rows(own)
+        if mappings:
+            tables.kept_args(in_file=True)
+        spans = dict(zip(_SPAN, arrays, strict=False))
+        executions = dict(zip(_EXECUTION, arrays[len(_SPAN) :], strict=True))
+        kind, track, row = (spans[name] for name in ("kind", "track", "row"))
+
+        def drop_pages() -> None:
+            for mapping in mappings:
+                forget(mapping)
+
+        parent = self._parents(spans, drop_pages)
+        self._write_executions(spans, executions, parent)
+        drop_pages()
         called = np.flatnonzero((parent >= 0) & (track != track[parent]))
-        roots, launched = self._launches(trace, (named == NO_PARENT) & (kind == _HOST), (parent < 0) & (kind == _SENT))
+        begins = (spans["parent"] == NO_PARENT) & (kind == _HOST)
+        roots, launched = self._launches(spans["trace"], begins, (parent < 0) & (kind == _SENT))
+        drop_pages()
         self._draw(row[np.concatenate([parent[called], roots])], row[np.concatenate([called, launched])])
 
-    def _parents(self, trace: I64, span: I64, parent: I64) -> I64:
+    def _parents(self, spans: dict[str, npt.NDArray[Any]], drop_pages: Callable[[], None]) -> I64:
         """Return the number of the parent of each span, or -1."""
-        known, place = np.unique(span, return_inverse=True)
-        keys, first = np.unique(trace * len(known) + place, return_index=True)
-        named = np.flatnonzero(span != NO_PARENT)
-        repeated = np.setdiff1d(named, first)
-        self._report(SAME_ID, repeated)
-        at = np.minimum(np.searchsorted(known, parent), len(known) - 1)
-        wanted = trace * len(known) + at
-        positions = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        is_there = (parent != NO_PARENT) & (known[at] == parent) & (keys[positions] == wanted)
-        self._report(LOST_PARENT, np.flatnonzero((parent != NO_PARENT) & ~is_there))
-        return np.where(is_there & (first[positions] != np.arange(len(trace))), first[positions], -1)
+        trace, span, parent = (spans[name] for name in ("trace", "span", "parent"))
+        order = stable_order((span, trace), drop_pages)
+        first = order[np.append(True, ~like_next(order, trace, span))]
+        is_first = np.zeros(len(order), bool)
+        is_first[first] = True
+        del order
+        self._report(SAME_ID, spans["at"], np.flatnonzero(~is_first & (span != NO_PARENT)))
+        known = np.unique(span[first])
+        keys = trace[first] * len(known) + np.searchsorted(known, span[first])  # ascending
+        drop_pages()
+        found = np.full(len(trace), -1)
+        for rows in chunks(len(trace)):
+            wanted = parent[rows]
+            at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            key = trace[rows] * len(known) + at
+            place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            is_there = (wanted != NO_PARENT) & (known[at] == wanted) & (keys[place] == key)
+            self._report(LOST_PARENT, spans["at"], rows.start + np.flatnonzero((wanted != NO_PARENT) & ~is_there))
+            is_other = first[place] != np.arange(rows.start, rows.stop)
+            found[rows] = np.where(is_there & is_other, first[place], -1)
+            drop_pages()
+        return found
 
-    def _report(self, code: Code, spans: npt.NDArray[np.intp]) -> None:
+    def _report(self, code: Code, at: I64, spans: npt.NDArray[np.intp]) -> None:
         for number in spans.tolist():
-            self._out.problem(code, int(self._at[number]))
+            self._out.problem(code, int(at[number]))
 
-    def _write_executions(self, row: I64, parent: I64, dur: I64, kind: I64) -> None:
+    def _write_executions(
+        self, spans: dict[str, npt.NDArray[Any]], executions: dict[str, npt.NDArray[Any]], parent: I64
+    ) -> None:
         """Draw executions with run time (of their operators) and wait time (the rest)."""
-        work = np.flatnonzero((kind == _WORK) & (parent >= 0))
+        numbers = executions["number"]
+        if not len(numbers):
+            return
+        row, dur = spans["row"], spans["dur"]
+        work = np.flatnonzero((spans["kind"] == _WORK) & (parent >= 0))
         run = np.zeros(len(parent), np.int64)
         np.add.at(run, parent[work], np.maximum(dur[work], 0))
         operators = np.bincount(parent[work], minlength=len(parent))
-        for number, track, span, total in self._executions:
-            if operators[number]:
-                ran = int(run[number])
-                span.args |= {"npu_total_ns": total, "npu_run_ns": ran, "npu_iowait_ns": total - ran}
-            row[number] = self._out.slice(track, span.start, total, span.name, span.category, span.args, span.at)
+        kept = self._out.tables.kept_args()
+        for rows in chunks(len(numbers)):
+            of = numbers[rows]
+            columns = (of, *(spans[name][of] for name in ("track", "dur", "at")), run[of], operators[of])
+            own = (executions[name][rows] for name in ("start", "args_at", "args_len"))
+            for number, track, total, at, ran, count, start, args_at, args_len in zip(
+                *(column.tolist() for column in (*columns, *own)), strict=True
+            ):
+                args = kept.get(args_at, args_len)
+                if count:
+                    args = join_args(args, {"npu_total_ns": total, "npu_run_ns": ran, "npu_iowait_ns": total - ran})
+                row[number] = self._out.slice(track, start, total, EXECUTION, NPU, args, at)
 
     def _launches(
         self, trace: I64, begins: npt.NDArray[np.bool_], sent: npt.NDArray[np.bool_]
@@ -253,10 +306,15 @@ class Spans:
         return root_of[trace[launched]], launched
 
     def _draw(self, sources: I64, targets: I64) -> None:
-        count = len(sources)
-        origins = self._out.tables.slice_columns("origin")[0][targets].tolist()
-        name, category = [self._out.tables.string("")] * count, [self._out.tables.string("furiosa")] * count
-        self._out.bulk.flows(sources.tolist(), targets.tolist(), name, category, origins)
+        tables = self._out.tables
+        name, category = (np.full(len(sources), tables.string(text), np.int32) for text in ("", "furiosa"))
+        origins = tables.slice_columns("origin")[0][targets]
+        self._out.bulk.flows(sources, targets, name, category, origins)
+
+
+def _append(columns: dict[str, Column], values: Sequence[int]) -> None:
+    for column, value in zip(columns.values(), values, strict=True):
+        column.append(value)
 
 
 def _ids(span: Span) -> tuple[tuple[str, str], ...]:

@@ -31,11 +31,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from traceconv.errors import InputError
 from traceconv.families.common.idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.numbers import number_of
+from traceconv.families.common.row_store import RowStore
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.families.furiosa._spans import (
     EXECUTION,
@@ -62,6 +63,7 @@ from traceconv.families.furiosa._tables import (
 )
 from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
+from traceconv.model.args import as_bytes
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
 from traceconv.model.diagnostics import Code, noted, skipped
@@ -139,6 +141,16 @@ def _integer(value: object) -> int | None:
         return None if number is None or abs(number) >= 2**64 else int(number)
 
 
+class _Total(NamedTuple):
+    """A row without a time, of a numbered table with a title; `args` are a JSON object."""
+
+    title: str
+    table: int
+    name: str
+    args: bytes
+    at: int
+
+
 class _Rows:
     """Turns rows of tables into spans, or into totals if they have no time."""
 
@@ -147,7 +159,8 @@ class _Rows:
         self._pid = pid
         self._lines = Tracks(out)
         self.spans = Spans(out)
-        self.totals: list[tuple[str, int, str, dict[str, Any], int]] = []
+        self._totals = RowStore(out, _Total)
+        self.total_count = 0
         self.has_floats = False
 
     def add(self, cells: dict[str, Any], at: int, table: int) -> bool:
@@ -249,13 +262,14 @@ class _Rows:
 
     def totals_row(self, title: str, table: int, name: str, args: dict[str, Any], at: int) -> None:
         """Add a row of a table of that title."""
-        self.totals.append((title, table, name, args, at))
+        self.total_count = 1 + self._totals.add(_Total(title, table, name, as_bytes(args), at))
 
     def write_totals(self) -> None:
         """Write the rows without times; each table in the log has a track of its own."""
         tracks: dict[tuple[str, int], TrackId] = {}
         kinds: Counter[str] = Counter()
-        for title, table, name, args, at in self.totals:
+        self._totals.close()
+        for title, table, name, args, at in self._totals.rows(range(self.total_count)):
             if (title, table) not in tracks:
                 kinds[title] += 1
                 shown = f"{title}, table {kinds[title]}" if kinds[title] > 1 else title
@@ -489,7 +503,7 @@ class FuriosaTable:
             out.balance.unit, out.info.unit = "lines", "line"
             _Log(out, rows).read(source)
         rows.spans.finish()
-        if not len(rows.spans) and not rows.totals:
+        if not len(rows.spans) and not rows.total_count:
             raise source.malformed(
                 "no row of a table of the Furiosa profiler found, expected columns such as trace_id, span_id, dur",
                 hint=f"record them: {self.record}",
