@@ -126,8 +126,8 @@ class Report(msgspec.Struct):
         first, end: the numbers of its rows.
         total_rows: those that are totals.
         configuration: the settings that TVM prints.
-        signs: how often each character stands where a percentage, and a duration, may have its decimal sign; None if
-            the form states the kinds of its cells.
+        signs: how often each character stands where a percentage, or without percentages a duration, may have its
+            decimal sign; None if the form states the kinds of its cells.
         decimal: the decimal sign, once it is known.
         texts: the columns in which not all cells are numbers, as far as they were read.
     """
@@ -151,9 +151,11 @@ class Report(msgspec.Struct):
     def add(self, row: Call) -> None:
         """Add a row; until the next report begins, the store takes no others."""
         if self.signs is not None:
-            for column, signs in zip((PERCENT, DURATION), self.signs, strict=True):
-                if column in row.cells:
-                    signs[_sign(row.text(column))] += 1
+            percents, durations = self.signs
+            if PERCENT in row.cells:
+                percents[_sign(row.text(PERCENT))] += 1
+            elif DURATION in row.cells and not percents:
+                durations[_sign(row.text(DURATION))] += 1
         number = self.store.add(row)
         self.first, self.end = (self.first if self.end else number), number + 1
         if row.is_total:
@@ -567,6 +569,8 @@ def _sign(number: str) -> str:
 
 def _number(printed: str, decimal: str) -> bytes | None:
     """Return a number without the separators of a locale; None if it is none."""
+    if decimal == "." and _NUMBER.fullmatch(printed):  # nearly all
+        return printed.encode()
     plain = "".join(char for char in printed if char == decimal or char not in _GROUPING)
     plain = plain.replace(decimal, ".")
     return plain.encode() if _NUMBER.fullmatch(plain) else None
