@@ -695,8 +695,8 @@ def test_the_clock_of_perf() -> None:
     found = align(both, constraints=clock(1, "perf"))
     assert mapped(found, 1, 6 * S) - mapped(found, 0, 5 * S) == S
     with_monotonic = align([perf(), trace("q", own, [100 * S])], constraints=clock(1, "monotonic"))
-    assert with_monotonic.receipt[1].bound_ns == 10 * MS + 5000 + 1  # it is not quite the same
-    reason = "--clock states CLOCK_MONOTONIC (perf's clock stays within 10 ms of it), then "
+    assert with_monotonic.receipt[1].bound_ns == 61 * MS + 5000 + 1  # 10 ms at boot, and 500 ppm of the last time
+    reason = "--clock states CLOCK_MONOTONIC (perf's clock may be 61 ms away from it at this uptime), then "
     assert with_monotonic.receipt[1].method.startswith(reason)
 
 

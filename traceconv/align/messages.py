@@ -216,7 +216,7 @@ class Text(enum.Enum):
     CLOCK_IS = "--clock states {clock}"
     CLOCK_IS_OF = "--clock states {clock} of {machine}"
     CLOCK_IS_OF_ONE_MACHINE = "--clock states {clock} of one machine"
-    CLOCK_OF_PERF_IS = "--clock states {clock} (perf's clock stays within {within:time} of it)"
+    CLOCK_OF_PERF_IS = "--clock states {clock} (perf's clock may be {within:time} away from it at this uptime)"
     RECORDED_BY_PERF = "--clock: recorded by perf"
     MACHINE_OF_NO_INPUT = "--clock names the machine {machine}, but inputs name {named:list} only: is the name right?"
     SEVERAL_MACHINES = "--clock: the inputs name several machines, and {file} may be from any of them"
