@@ -23,8 +23,12 @@ from tests.golden import ROOT
 from traceconv import Questions
 from traceconv.answers import totals
 from traceconv.answers.page import page
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.render import RENDERERS
+from traceconv.answers.section import Section
+from traceconv.answers.tables import Rows, SliceTable
+from traceconv.errors import UsageError
 from traceconv.model.marks import TotalsMarks
+from traceconv.model.trace import Trace
 
 OWN = Path(__file__).parent.parent / "data" / "own_tables"
 CUDA = OWN / "torch_cuda.json.gz"
@@ -275,7 +279,7 @@ def test_rows_about_one_call_are_added_up() -> None:
 
 def test_rows_inside_others_and_rows_without_times_are_left_out() -> None:
     stated = traceconv.report([ROOT / "nvprof-text" / "unified-and-nvtx" / "input.log"], Questions(["operations"]))[1]
-    assert any("repeat a part of another one: left out" in note for note in stated.notes)
+    assert any("about a part of another one: left out" in note for note in stated.notes)
     stated = traceconv.report([ROOT / "mxnet-table" / "v1.9-text" / "input.txt"], Questions(["operations"]))[1]
     assert any(note.endswith("without a time or a share: left out") for note in stated.notes)
     assert not any(row["name"].startswith("Memory") for row in stated.records())
@@ -297,6 +301,118 @@ def test_the_largest_total_is_first_unless_another_column_is_asked_for() -> None
     assert [row["total_ns"] for row in by_total] == sorted((row["total_ns"] for row in by_total), reverse=True)
     assert [row["count"] for row in by_count] == sorted((row["count"] for row in by_count), reverse=True)
     assert by_total != by_count
+
+
+def stated_of(*paths: Path, **asked: Any) -> tuple[Section, Section]:
+    """Return the operations, and the rows of tables of sums."""
+    operations, stated = traceconv.report(list(paths), Questions(["operations"], **asked))
+    return operations, stated
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "too_large"),
+    [
+        ("vtune.csv", "Function,CPU Time,Module\na,1e305,m\nb,2,m\nc,99999999999,m\n", 2),
+        (
+            "rocprof.csv",
+            '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
+            '"a",99999999999999999999,1e308,99999999999999999999,1e308\n"b",3,525,175,38.5\n',
+            4,
+        ),
+        (
+            "mxnet.json",
+            '{"Time": {"operator": {"a": {"Count": 1, "Total": 1e305, "Min": 1.0, "Max": 1.0, "Avg": 1.0}}}, '
+            '"Unit": {"Time": "ms"}}',
+            1,
+        ),
+    ],
+)
+def test_numbers_that_no_time_can_have_are_not_stated(name: str, text: str, too_large: int, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    operations, stated = stated_of(path)
+    number = "1 number" if too_large == 1 else f"{too_large} numbers"
+    assert f"{name}: {number} of its sums too large: taken as not stated" in operations.notes
+    assert stated.rows
+    assert stated.to_arrow().num_rows == len(stated.rows)
+    assert max(map(len, RENDERERS["text"]([stated], 0).splitlines())) < 200
+
+
+def test_a_sum_of_single_calls_that_is_too_large_is_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "furiosa.txt"
+    rows = [("", "trace_id", "span_id", "thread.id", "dur")]
+    rows += [(str(at), f"{at + 1:032x}", f"{at + 1:016x}", "1", str(4 * 10**18)) for at in range(3)]
+    path.write_text(
+        "".join(f"{at:2}{trace:>34}{span:>18}{thread:>11}{dur:>21}\n" for at, trace, span, thread, dur in rows)
+    )
+    _, stated = stated_of(path)
+    (row,) = stated.records()
+    assert (row["count"], row["total_ns"], row["max_ns"]) == (3, None, 4 * 10**18)
+    assert stated.to_arrow().num_rows == 1
+
+
+def test_a_share_has_the_digits_that_the_tool_printed(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"a",3,525,175,16.33\n')
+    assert 16.33 / 100 != 0.1633
+    assert stated_of(path)[1].records()[0]["stated_share"] == 0.1633
+
+
+def test_stacks_of_a_function_are_parts_of_it(tmp_path: Path) -> None:
+    """VTune prints a function once, then the time of the calls from each stack; rows with both have no such sum."""
+    _, stated = stated_of(ROOT / "vtune" / "callstacks_text" / "input.txt")
+    assert [(row["name"], row["self_ns"]) for row in stated.records()] == [
+        ("intersect", 5_436_000_000),
+        ("fill", 2_500_000_000),
+    ]
+    assert "2 rows about a part of another one: left out" in stated.notes
+    path = tmp_path / "a.csv"
+    path.write_text("Function,Function Stack,CPU Time,Module\nf,,5,m\n,g,3,m\nf,h,2,m\nk,a,4,m\nk,b,1,m\n")
+    _, stated = stated_of(path)
+    assert [(row["name"], row["self_ns"] // 10**9) for row in stated.records()] == [("f", 5), ("k", 4), ("k", 1)]
+
+
+def test_columns_that_only_tables_have_sort_them() -> None:
+    path = ROOT / "nvprof-text" / "summary" / "input.log"
+    _, stated = stated_of(path, sort="min")
+    shortest = [row["min_ns"] for row in stated.records() if row["min_ns"] is not None]
+    assert shortest == sorted(shortest, reverse=True)
+    operations, _ = stated_of(OWN / "mxnet.json", OWN / "torch.table.txt", sort="device total")
+    assert "sorted by self: only stated_totals has the column device total" in operations.notes
+    for sections in (["operations"], []):
+        with pytest.raises(UsageError, match="there is no column 'min'"):
+            traceconv.report([OWN / "mxnet.json"], Questions(sections, sort="min"))
+
+
+def test_several_tables_name_their_inputs(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for path in paths:
+        path.write_bytes((OWN / "torch.table.txt").read_bytes())
+    _, stated = stated_of(*paths, by=("category",))
+    assert "as 2 inputs state them, not computed from events; empty: not stated" in stated.notes
+    assert "--by category does not apply to this table: its sums cannot be divided" in stated.notes
+    lines = RENDERERS["text"]([stated], 0).splitlines()
+    assert {line.split()[-1] for line in lines if " aten::addmm " in line} == {"a.txt", "b.txt"}
+    _, alone = stated_of(paths[0])
+    assert "a.txt" not in RENDERERS["text"]([alone], 0).replace("as a.txt states them", "")
+    assert not any("--by" in note for note in alone.notes)
+
+
+def test_the_rows_of_all_tables_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / f"table{number}.txt" for number in range(5)]
+    for path in paths:
+        path.write_bytes((OWN / "torch.table.txt").read_bytes())
+    read: list[int] = []
+    rows_of = totals._rows
+
+    def counting(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[totals._Row]:
+        read.append(len(rows))
+        return rows_of(trace, rows, marks)
+
+    monkeypatch.setattr(totals, "_rows", counting)
+    _, stated = stated_of(*paths)
+    assert read == [100]
+    assert Counter(row["input"] for row in stated.records()) == {path.name: 20 for path in paths}
 
 
 def test_a_page_shows_the_columns_that_a_tool_states() -> None:

@@ -22,7 +22,7 @@ from traceconv.answers.section import Section
 from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
-from traceconv.answers.totals import with_totals
+from traceconv.answers.totals import is_column, with_totals
 from traceconv.answers.where import holds, parse
 from traceconv.errors import UsageError
 from traceconv.io import progress
@@ -38,7 +38,8 @@ class Questions:
         by: the keys that operations are grouped by.
         step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
         dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
-        sort: the column that operations are sorted by, and layers if `sections` names them; "" for the default.
+        sort: the column that operations and tables of sums are sorted by, and layers if `sections` names them; "" for
+            the default.
         where: a condition for the slices that are counted; "" for all.
         between: the window of time, by names or times; "" for all of it.
         stacks: the layer whose call tree is added; "" for none.
@@ -60,7 +61,7 @@ class Questions:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
         for key in self.by:
             check_key(key)
-        if self.sort and "layers" not in self.sections:
+        if self.sort and "layers" not in self.sections and not is_column(self.sort):
             sorted_by(self.sort, columns_of(self.by))
         if self.where:
             parse(self.where)
@@ -68,11 +69,23 @@ class Questions:
         check_pattern(self.step_name)
 
 
+def _operations(table: SliceTable, asked: Questions) -> list[Section]:
+    """Return the operations, and the rows of tables of sums. Raises UsageError if neither has the column to sort by."""
+    columns = columns_of(asked.by)
+    of_totals = is_column(asked.sort) and not any(asked.sort in (one.name, one.title) for one in columns)
+    section = operations(table, asked.by, asked.sort if asked.sort and not of_totals else "self_ns")
+    result = with_totals(section, table, asked.sort, asked.by)
+    if of_totals:
+        if len(result) == 1:
+            sorted_by(asked.sort, columns)
+        if section.rows:
+            section.notes.append(f"sorted by self: only stated_totals has the column {asked.sort}")
+    return result
+
+
 _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] = {
     "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
-    "operations": lambda table, _, asked: with_totals(
-        operations(table, asked.by, asked.sort or "self_ns"), table, asked.sort
-    ),
+    "operations": lambda table, _, asked: _operations(table, asked),
     "steps": lambda table, _, asked: [steps(table, asked.step_name)],
     "device": lambda table, _, asked: device(table, asked.dispatch_limit, asked.step_name),
     "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),

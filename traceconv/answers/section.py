@@ -47,7 +47,7 @@ class Column:
             also shown without empty ones.
         spare: whether it is left out, with a note, if the terminal is too narrow.
         within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell.
-        whole: whether its texts are not cut where lines have no limit.
+        whole: whether its texts are printed in full if no width is set.
         bound: the name of the column with the bound of its times: people see as many digits as that leaves certain.
         below: whether its texts get lines of their own if the terminal is too narrow.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,8 @@ from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import TOTALS_ENDING
 from traceconv.model.marks import TotalsMarks
 from traceconv.model.ordering import like_next, stable_order
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import Trace
 
 #: The relative tolerance: tools print four digits or more.
 _CLOSE = 5e-4
@@ -37,6 +41,7 @@ class _Row(NamedTuple):
         numbers: by the names of `TotalsMarks`; times in ns.
         single: whether the row is about one call.
         nested: whether the row repeats a part of another one.
+        too_large: how many of its numbers are not among `numbers`, since no time or count is so large.
     """
 
     name: str
@@ -45,6 +50,7 @@ class _Row(NamedTuple):
     numbers: dict[str, float | None]
     single: bool
     nested: bool
+    too_large: int
 
     @property
     def calls(self) -> float | None:
@@ -64,7 +70,7 @@ class _Calls(NamedTuple):
     keys: list[_Key]
 
 
-def with_totals(section: Section, table: SliceTable, sort: str = "") -> list[Section]:
+def with_totals(section: Section, table: SliceTable, sort: str = "", by: Sequence[str] = ("name",)) -> list[Section]:
     """Return the operations and, if an input is a table of sums, its rows; add notes to the operations.
 
     The rows of a table are left out if its run is among the inputs, since the operations have them, and if a part of
@@ -74,24 +80,38 @@ def with_totals(section: Section, table: SliceTable, sort: str = "") -> list[Sec
         section: the operations.
         table: the slices.
         sort: the name or title of a column; without such a column, the largest total is first, then the largest self.
+        by: the keys that operations are grouped by; rows of a table are not.
     """
     inputs = [one for source in table.trace.sources for one in (source.stated or (source,))]
     if not any(one.marks.totals for one in inputs):
         return [section]
     table = by_stated_inputs(table)
     numbers = [number for number, source in enumerate(table.trace.sources) if source.marks.totals]
-    rows = {number: list(_printed(table, number)) for number in numbers}
+    rows = _printed(table, numbers)
     if table.chosen is not None or table.window is not None:
         names = [table.trace.sources[number].name for number in numbers if any(map(_states_time, rows[number]))]
         section.notes += [f"{name}: its sums cannot be divided: they are left out" for name in names]
         return [section]
+    for number in numbers:
+        too_large = sum(row.too_large for row in rows[number])
+        if too_large:
+            name = table.trace.sources[number].name
+            section.notes.append(f"{name}: {quantity(too_large, 'numbers')} of its sums too large: taken as not stated")
     sentences = compared(table, rows)
     section.notes += sentences.values()
     alone = [number for number in numbers if number not in sentences and any(map(_states_time, rows[number]))]
     if not alone:
         return [section]
     section.notes.append("what tools summed up themselves is in the table stated_totals")
-    return [section, _listed(table, {number: rows[number] for number in alone}, sort)]
+    listed = _listed(table, {number: rows[number] for number in alone}, sort)
+    if tuple(by) != ("name",):
+        listed.notes.append(f"--by {','.join(by)} does not apply to this table: its sums cannot be divided")
+    return [section, listed]
+
+
+def is_column(sort: str) -> bool:
+    """Return whether the rows of tables of sums have a column of this name or title."""
+    return any(sort in (one.name, one.title) for one in _COLUMNS)
 
 
 _COLUMNS = (
@@ -121,7 +141,9 @@ def _states_time(row: _Row) -> bool:
 
 def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Section:
     """Return the rows of tables of sums; rows that are about one call each are added up by name."""
-    section = Section("stated_totals", _COLUMNS)
+    several_inputs = len(rows_of) > 1
+    columns = tuple(replace(one, detail=False) if several_inputs and one.name == "input" else one for one in _COLUMNS)
+    section = Section("stated_totals", columns)
     without = nested = several = 0
     for number, rows in rows_of.items():
         name = table.trace.sources[number].name
@@ -134,20 +156,22 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
                 single.setdefault((row.name, row.category, row.track), []).append(row.numbers["total"] or 0)
             else:
                 cells = [_whole(row.numbers[key]) for key in _NUMBERS[:-1]]
-                percent = row.numbers["percent"]
-                share = None if percent is None else percent / 100
+                share = _share(row.numbers["percent"])
                 section.rows.append((row.name, _title(table, row.track), *cells, share, row.category, name))
         for (text, category, track), times in single.items():
             several += len(times) > 1
-            mean, least, most = (_whole(one) for one in (sum(times) / len(times), min(times), max(times)))
-            numbers = (len(times), _whole(sum(times)), None, mean, least, most, None, None, None)
+            whole, mean, least, most = map(_whole, (sum(times), sum(times) / len(times), min(times), max(times)))
+            if whole is not None and abs(whole) > LIMIT_NS:
+                whole = None
+            numbers = (len(times), whole, None, mean, least, most, None, None, None)
             section.rows.append((text, _title(table, track), *numbers, category, name))
     asked = [one.name for one in _COLUMNS if sort in (one.name, one.title)]
     places = [section.place(name) for name in (*asked, *_SORTED_BY)]
     section.rows.sort(key=lambda row: (*(_falling(row[at]) for at in places), str(row[0])))
-    names = ", ".join(table.trace.sources[number].name for number in rows_of)
-    section.notes.append(f"as {names} states them, not computed from events; empty: not stated")
-    section.notes += [f"{quantity(nested, 'rows')} repeat a part of another one: left out"] if nested else []
+    names = [table.trace.sources[number].name for number in rows_of]
+    stated = f"{len(names)} inputs state" if several_inputs else f"{names[0]} states"
+    section.notes.append(f"as {stated} them, not computed from events; empty: not stated")
+    section.notes += [f"{quantity(nested, 'rows')} about a part of another one: left out"] if nested else []
     section.notes += [f"{quantity(without, 'rows')} without a time or a share: left out"] if without else []
     section.notes += ["rows about a single call were added up by name"] if several else []
     return section
@@ -160,6 +184,11 @@ def _falling(cell: Cell) -> tuple[bool, float, str]:
 
 def _whole(number: float | None) -> int | None:
     return None if number is None else round(number)
+
+
+def _share(percent: float | None) -> float | None:
+    """Return a percentage as a share with the same digits."""
+    return None if percent is None else float(Decimal(repr(percent)).scaleb(-2))
 
 
 def _title(table: SliceTable, track: int) -> str:
@@ -253,29 +282,45 @@ def _named(row: _Row, calls: _Calls) -> list[Rows]:
     return groups
 
 
-def _printed(table: SliceTable, number: int) -> Iterator[_Row]:
-    """Yield the rows of an input that is a table of sums."""
-    trace, marks = table.trace, table.trace.sources[number].marks.totals
-    assert marks is not None
-    of_input = np.array([track.source == number for track in trace.tracks], bool)
-    rows = np.flatnonzero(of_input[trace.instants.track])
+def _printed(table: SliceTable, inputs: Sequence[int]) -> dict[int, list[_Row]]:
+    """Return the rows of each of the inputs, all of which are tables of sums."""
+    trace = table.trace
+    source_of = np.array([track.source for track in trace.tracks], np.int64)
+    rows = np.flatnonzero(np.isin(source_of, inputs)[trace.instants.track])
+    input_of = source_of[trace.instants.track[rows]]
+    marks_of = {number: trace.sources[number].marks.totals for number in inputs}
+    printed: dict[int, list[_Row]] = {number: [] for number in inputs}
+    for marks in dict.fromkeys(marks_of.values()):
+        assert marks is not None
+        some = np.isin(input_of, [number for number, of in marks_of.items() if of == marks])
+        for number, row in zip(input_of[some].tolist(), _rows(trace, rows[some], marks), strict=True):
+            printed[number].append(row)
+    return printed
+
+
+def _rows(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[_Row]:
+    """Yield rows of tables with these marks. A number is not stated if it is not finite, or beyond LIMIT_NS."""
+    instants = trace.instants
     kinds = {kind: getattr(marks, kind) for kind in (*_NUMBERS, "single", "nested")}
     keys = list(dict.fromkeys(key for some in kinds.values() for key in some))
-    instants = trace.instants
     numbers, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], keys)
     for row, at in zip(rows.tolist(), numbers.tolist(), strict=True):
         args = dict(zip(keys, values[at], strict=True))
-        first: dict[str, float | None] = {
-            kind: next((args[key] for key in some if _is_number(args[key])), None) for kind, some in kinds.items()
-        }
-        for kind in kinds.keys() - {"calls", "percent"}:
-            time = first[kind]
-            first[kind] = None if time is None else time * marks.unit_ns
+        first: dict[str, float | None] = {}
+        too_large = 0
+        for kind, some in kinds.items():
+            number = next((args[key] for key in some if _is_number(args[key])), None)
+            if number is not None and kind not in ("calls", "percent"):
+                number *= marks.unit_ns
+            if number is not None and not abs(number) <= LIMIT_NS:
+                number, too_large = None, too_large + 1
+            first[kind] = number
         single, nested = first.pop("single"), first.pop("nested")
         if single is not None:
             first |= {"calls": 1, "total": single}
         name, category = trace.strings[instants.name[row]], trace.strings[instants.category[row]]
-        yield _Row(name, category, int(instants.track[row]), first, single is not None, nested is not None)
+        track = int(instants.track[row])
+        yield _Row(name, category, track, first, single is not None, nested is not None, too_large)
 
 
 def _is_number(value: Any) -> bool:

@@ -537,13 +537,20 @@ class _Reader:
         title = f"VTune {report.kind}" if report.kind == "summary" else f"VTune by {report.columns[0]}"
         track = out.tracks.totals(title)
         path: list[str] = []
-        above = ""  # the function whose stacks follow, in a report of call stacks
+        stack_at = report.columns.index("Function Stack") if "Function Stack" in report.columns else 0
+        above = ""  # the function of the row above, in a report of call stacks
+        whole = ""  # the function whose row sums up the stacks that follow
         for number, indent, fields in self._rows(report):
             if report.kind == "summary":
                 name, args = self._fact(path, fields)
             else:
                 name, args = fields[0].strip() or above, self._args(report, fields)
-                above = name if "Function Stack" in report.columns else ""
+                if stack_at:
+                    stack, above = fields[stack_at].strip(), name
+                    if whole and name == whole and (stack or not fields[0].strip()):
+                        indent = indent or 1
+                    else:
+                        whole = "" if stack else name
                 if indent:
                     args = {"level": indent, **args}
             out.totals(track, name or "[unknown]", "vtune", args, number)
