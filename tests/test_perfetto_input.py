@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import zlib
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.golden import ROOT, Case, cases, written
 from tests.make_perfetto import BASE, Packets, snapshot
 from tests.make_perfetto import CASES as MADE
 from traceconv.align import align
-from traceconv.api import identify, read
+from traceconv.api import Output, convert, identify, read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
@@ -815,3 +816,63 @@ def test_a_trace_beside_one_of_traceconv_hides_the_inputs_of_both(before: bool, 
         assert "perfetto.joined" in {entry.code.name for entry in found.sources[0].diagnostics}
         assert found.clocks[0].name == "CLOCK_REALTIME"
         assert not [key for key in found.metadata if key.startswith("traceconv.") and key != "traceconv.clock"]
+
+
+def own_trace(folder: Path, *times_us: int) -> bytes:
+    """Return a trace of traceconv with slices at these times; the writer moves all of them if one is negative."""
+    source, output = folder / "own.json", folder / "own.pftrace"
+    events = [{"ph": "X", "pid": 1, "tid": 1, "ts": ts, "dur": 5, "name": f"{ts} us"} for ts in times_us]
+    source.write_text(json.dumps({"traceEvents": events}))
+    convert(source, Output(output, force=True))
+    return output.read_bytes()
+
+
+def test_times_of_joined_traces_are_each_moved_back(tmp_path: Path) -> None:
+    early, late = own_trace(tmp_path, -500, 20), own_trace(tmp_path, 10)
+    earlier = own_trace(tmp_path, -700, 30)
+    packets = Packets()
+    packets.descriptor(5, "events")
+    packets.slice(60_000, 10, "other")
+    other = packets.bytes()
+    for data in ([early, late, earlier, other], [other, late, early, earlier], [earlier, other, early, late]):
+        trace = read_bytes(tmp_path, b"".join(data))
+        assert [(ts, name) for ts, _, name in sorted(slices(trace))] == [
+            (-700_000, "-700 us"),
+            (-500_000, "-500 us"),
+            (10_000, "10 us"),
+            (20_000, "20 us"),
+            (30_000, "30 us"),
+            (60_000, "other"),
+        ]
+        assert trace.clocks[0].name == "Chrome trace time"
+        assert codes(trace) == {"joined": 1}
+
+
+def test_a_joined_trace_whose_end_is_missing_is_not_moved_back(tmp_path: Path) -> None:
+    """Where the moved times end is not known, so neither is the clock."""
+    early, late = own_trace(tmp_path, -500, 20), own_trace(tmp_path, 10)
+    for data in (ended(early) + late, late + ended(early)):
+        trace = read_bytes(tmp_path, data)
+        assert sorted(trace.slices.ts.tolist()) == [0, 10_000, 520_000]
+        assert trace.clocks[0].describe() == "clocks of several traces (unknown clock)"
+        assert codes(trace) == {"joined": 1, "shift_without_end": 1}
+
+
+def ended(trace: bytes) -> bytes:
+    """Return a trace of traceconv without its last packet."""
+    packets = pb.Trace.FromString(trace)
+    del packets.packet[-1]
+    data: bytes = packets.SerializeToString()
+    return data
+
+
+def test_attributes_beside_a_trace_of_traceconv_are_kept(tmp_path: Path) -> None:
+    names = ["inputs", "inputs per second", "alignment", "alignment-mode"]
+    packets = Packets()
+    packets.slice(60_000, 10, "other")
+    for name in names:
+        packets.add().trace_attributes.attribute.add(key=name, string_value="x")
+    own = own_trace(tmp_path, 10)
+    for data in (own + packets.bytes(), packets.bytes() + own):
+        metadata = read_bytes(tmp_path, data).metadata
+        assert [key for key in metadata if key != "traceconv.clock"] == names

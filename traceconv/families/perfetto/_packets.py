@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 from traceconv import kernel
@@ -25,7 +26,6 @@ from traceconv.families.common.wire_reader import (
 )
 from traceconv.families.perfetto._about import (
     ABOUT,
-    CLOCK,
     PACKET_KINDS,
     SIZE,
     SOURCES,
@@ -104,6 +104,21 @@ _PHASES |= {**dict.fromkeys("iIRn", Kind.INSTANT), **dict.fromkeys("stf", Kind.S
 _DIRECTIONS = {1: "f", 2: "s", 3: "t"}
 
 
+@dataclass(slots=True)
+class OwnTrace:
+    """A trace of traceconv in the file. All its events come after its attributes.
+
+    Attributes:
+        begin: the number of the packet with its attributes.
+        attributes: these, by name.
+        end: the number of its last packet; None if the file does not say where it ends.
+    """
+
+    begin: int
+    attributes: dict[str, Any]
+    end: int | None = None
+
+
 class PacketReader:
     """Reads all packets of one trace.
 
@@ -114,7 +129,7 @@ class PacketReader:
     Attributes:
         rows, clocks, tracks: the events, clocks and tracks read so far.
         metadata: metadata of the recording.
-        clocks_stated: the clocks that the traces of traceconv in the file state.
+        own: the traces of traceconv in the file.
     """
 
     def __init__(self, out: Builder, unpacked: Unpacked) -> None:
@@ -130,10 +145,7 @@ class PacketReader:
         self._series: dict[tuple[int, int], int] = {}
         self._typed: Counter[int] = Counter()
         self._touched: list[Sequence] = []  # by the current packet
-        # The packets with the inputs and the end of traces of traceconv.
-        self._sources_at: list[int] = []
-        self.clocks_stated: set[Any] = set()
-        self._end_at = 0
+        self.own: list[OwnTrace] = []
         module = kernel.module("packets")
         self._plain = (
             PlainPackets(module, self.rows, self.clocks, self.tracks, self._default_track, self._series_of)
@@ -144,8 +156,8 @@ class PacketReader:
     @property
     def is_joined(self) -> bool:
         """Whether the file has a trace of traceconv and another one, before or after it."""
-        at = self._sources_at
-        return bool(at) and (len(at) > 1 or at[0] > TO_SOURCES or 0 < self._end_at < self._number)
+        own = self.own
+        return bool(own) and (len(own) > 1 or own[0].begin > TO_SOURCES or (own[0].end or self._number) < self._number)
 
     def read(self, stream: Any) -> None:
         """Read all packets of a plain stream."""
@@ -272,11 +284,11 @@ class PacketReader:
         elif _ATTRIBUTES in fields:
             attributes = attributes_of(Message(fields[_ATTRIBUTES]))
             if SOURCES in attributes:
-                self._sources_at.append(self._number)
-                self.clocks_stated.add(attributes.get(CLOCK))
-            if SIZE in attributes:
-                self._end_at = self._number
-            self.metadata.update(attributes)
+                self.own.append(OwnTrace(self._number, attributes))
+            else:
+                self.metadata.update(attributes)
+            if SIZE in attributes and self.own:
+                self.own[-1].end = self._number
         elif _SYSTEM in fields:
             self.metadata.update(system_of(Message(fields[_SYSTEM])))
         elif _UUID in fields:

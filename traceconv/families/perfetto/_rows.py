@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
@@ -89,6 +89,14 @@ class Row(NamedTuple):
     args: bytes
     at: int
     counts: int
+
+
+class Shift(NamedTuple):
+    """An offset that a writer added to the times of some packets: `begin` <= number < `end`; `by` in ns."""
+
+    begin: int
+    end: int
+    by: int
 
 
 class Rows:
@@ -199,14 +207,14 @@ class Emission:
         self._strings = out.tables.strings()
         self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
 
-    def run(self, shift: int) -> None:
+    def run(self, shifts: Iterable[Shift]) -> None:
         """Add times, tracks, events, flows.
 
         Args:
-            shift: ns to subtract from all times.
+            shifts: the offsets to subtract from times.
         """
         rows = self._rows
-        kept = self._to_trace_time(shift)
+        kept = self._to_trace_time(shifts)
         threads = self._tracks.sampled_threads(dict.fromkeys(sample.thread for sample in rows.samples.values()))
         for place, sample in rows.samples.items():
             rows.track[place] = threads[sample.thread]
@@ -229,7 +237,7 @@ class Emission:
         self._flows()
         self._old_flows(kept)
 
-    def _to_trace_time(self, shift: int) -> npt.NDArray[np.bool_]:
+    def _to_trace_time(self, shifts: Iterable[Shift]) -> npt.NDArray[np.bool_]:
         """Convert all times to the clock of the trace; return a mask of the rows with a known time."""
         rows = self._rows
         self._ts = np.array(rows.ts, np.int64)
@@ -244,7 +252,11 @@ class Emission:
                 lost = int(counts[here].sum())
                 self._out.skip(UNKNOWN_CLOCK, rows.at[int(here[0])], self._clocks.describe(number), count=lost)
             else:
-                self._ts[here] = moved(times, -shift) if shift else times
+                self._ts[here] = times
+        packets = np.frombuffer(rows.at, np.int64)  # in ascending order
+        for shift in shifts:
+            some = slice(*np.searchsorted(packets, (shift.begin, shift.end)).tolist())
+            self._ts[some] = moved(self._ts[some], -shift.by)
         return kept
 
     def _each(self, indices: _Indices) -> Iterator[Row]:

@@ -29,7 +29,7 @@ from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import CLOCK, PACKET_KINDS, SIZE, SOURCES
 from traceconv.families.perfetto._inputs import INPUTS, restore, stated_groups, stated_inputs
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
-from traceconv.families.perfetto._rows import Emission
+from traceconv.families.perfetto._rows import Emission, Shift
 from traceconv.families.perfetto.view import VIEW
 from traceconv.families.registry import Match, importer_class
 from traceconv.io.packets import PACKET_TAG, frame_at
@@ -45,6 +45,11 @@ BAD_SHIFT = lost(
     "the file says that its times were moved, but not by how many ns: they were not moved back",
 )
 
+SHIFT_WITHOUT_END = lost(
+    "perfetto.shift_without_end",
+    "the times of one of several traces in a file were moved, but where it ends is not known: they were not moved back",
+)
+
 JOINED = declare(
     "perfetto.joined",
     ProblemKind.NOTED,
@@ -57,8 +62,9 @@ _NUMBERS |= {98: VARINT, 88: VARINT}
 #: Fields that distinguish packets from other messages with the same start.
 _TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
 _LARGEST_FIELD = 1000
-#: The starts of the names of the attributes that traceconv writes; those that it writes as JSON.
-_OWN = ("traceconv.", "alignment", "inputs")
+#: The attributes of traceconv with other names than "traceconv.*"; those that it writes as JSON.
+_OWN = ("alignment", "inputs")
+_OWN_NAMES = "traceconv."
 _OWN_JSON = (SOURCES, "alignment", "inputs", "traceconv.time_shift_ns", INPUTS)
 _SHIFT = "traceconv.time_shift_ns"
 _SEVERAL_CLOCKS = "clocks of several traces (unknown clock)"
@@ -107,6 +113,8 @@ class Perfetto:
         "Packets are not read if they are compressed by zstd, or compressed more than 4 times over; of one "
         "compressed packet, at most 256 MiB are read.",
         "Flow ids of the end of a slice are left out; they are counted.",
+        "If a trace of traceconv and others are joined in one file, the inputs of events are not known. Each keeps its "
+        "times: those that traceconv moved are moved back, if the last packet of its trace is there.",
     )
 
     def sniff(self, head: Head) -> Match:
@@ -125,15 +133,11 @@ class Perfetto:
                 hint="`traceconv identify` says what the file is",
                 where="byte 0",
             )
-        info = {key: _fact(key, value) for key, value in reader.metadata.items()}
-        if reader.is_joined:
-            out.problem(JOINED, SOURCES)
-            clock = reader.clocks_stated.pop() if len(reader.clocks_stated) == 1 else _SEVERAL_CLOCKS
-            info = {key: value for key, value in info.items() if not key.startswith(_OWN)} | {CLOCK: clock}
+        info, shifts = _joined(reader, out) if reader.is_joined else _single(reader, out)
         stated = stated_inputs(info.get(SOURCES), info.get(INPUTS), info.get("alignment"))
         if stated:
             reader.tracks.leave_out(stated_groups(info.get(INPUTS)))
-        Emission(reader.rows, reader.clocks, reader.tracks, out).run(_shift(info.get(_SHIFT, 0), out))
+        Emission(reader.rows, reader.clocks, reader.tracks, out).run(shifts)
         self._set_clock(reader, info, out)
         out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS, SIZE)})
         out.info.marks = _own_marks([one.format for one in stated])
@@ -149,6 +153,40 @@ class Perfetto:
         out.clocks.set_default(domain)
         for snapshot in reader.clocks.snapshots(domain):
             out.clocks.snapshot(snapshot)
+
+
+def _single(reader: PacketReader, out: Builder) -> tuple[dict[str, Any], list[Shift]]:
+    """Return the attributes of the only trace in a file, and the offsets in its times."""
+    info = _decoded(reader.metadata)
+    for own in reader.own:
+        info |= _decoded(own.attributes)
+    by = _shift(info, out)
+    return info, [Shift(0, LIMIT_NS, by)] if by else []
+
+
+def _joined(reader: PacketReader, out: Builder) -> tuple[dict[str, Any], list[Shift]]:
+    """Return the attributes that hold for all traces in a file, and the offsets in the times of those of traceconv."""
+    out.problem(JOINED, SOURCES)
+    info: dict[str, Any] = {}
+    shifts, clocks = [], set()
+    for own in reader.own:
+        stated = _decoded(own.attributes)
+        clocks.add(str(stated.get(CLOCK, "")))
+        by = _shift(stated, out)
+        if by and own.end is not None:
+            shifts.append(Shift(own.begin, own.end, by))
+        elif by:
+            out.problem(SHIFT_WITHOUT_END, own.begin, f"{by} ns")
+        if by is None or (by and own.end is None):
+            clocks.add(_SEVERAL_CLOCKS)
+        info |= {key: value for key, value in stated.items() if key not in _OWN}
+    info = {key: value for key, value in (info | _decoded(reader.metadata)).items() if not key.startswith(_OWN_NAMES)}
+    return info | {CLOCK: clocks.pop() if len(clocks) == 1 else _SEVERAL_CLOCKS}, shifts
+
+
+def _decoded(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return trace attributes; those that traceconv wrote as JSON text are decoded."""
+    return {key: _fact(key, value) for key, value in attributes.items()}
 
 
 def _own_marks(formats: Collection[str]) -> FormatMarks:
@@ -203,12 +241,13 @@ def _fact(key: str, value: Any) -> Any:
     return value
 
 
-def _shift(value: object, out: Builder) -> int:
-    """Return the offset that, as the file states, was added to its times, ns."""
+def _shift(stated: dict[str, Any], out: Builder) -> int | None:
+    """Return the offset that, as the attributes state, was added to all times, ns; None for one that is wrong."""
+    value = stated.get(_SHIFT, 0)
     if type(value) is int and -LIMIT_NS <= value <= LIMIT_NS:
         return value
     out.problem(BAD_SHIFT, _SHIFT, f"{value!r:.40}")
-    return 0
+    return None
 
 
 def _own_domain(words: object) -> ClockDomain | None:
