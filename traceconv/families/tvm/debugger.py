@@ -271,10 +271,10 @@ def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
     """Return the tables without those that only repeat the rows of one before; their percentages go to its rows."""
     kept: list[Table] = []
     firsts: dict[tuple[bytes, bytes], Table] = {}
-    alike = Counter((table.prefix, len(table)) for table in tables if table.has_clock and len(table))
+    similar = Counter((table.prefix, len(table)) for table in tables if table.has_clock and len(table))
     for table in tables:
         first = None
-        if table.has_clock and alike[table.prefix, len(table)] > 1:
+        if table.has_clock and similar[table.prefix, len(table)] > 1:
             key = table.prefix, table.digest()
             first = firsts.get(key)
             firsts.setdefault(key, table)
