@@ -17,8 +17,9 @@ from traceconv.answers.trim import OUTSIDE
 from traceconv.api import read
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.families.chrome.reader import ChromeTrace
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
-from traceconv.families.registry import Certainty, Importer, Match, configure, identify, importers, skipped_by_design
+from traceconv.families.registry import Certainty, configure, identify, importers, skipped_by_design
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import ProblemKind, declared_codes

@@ -16,9 +16,9 @@ import traceconv
 from tests.answers import compare_runtimes
 from traceconv import cli
 from traceconv import errors as errors_
+from traceconv.families.outputs import writers
 from traceconv.families.registry import checked_against, importers, skipped_by_design
 from traceconv.model.trace import TABLES, column_types
-from traceconv.writers import writers
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -115,4 +115,4 @@ def test_an_importer_that_cannot_fit_is_not_loaded() -> None:
     ).stdout.splitlines()
     assert name == "onednn-verbose"
     families = {one.split(".")[2] for one in modules.split() if one.startswith("traceconv.families.")}
-    assert families <= {"common", "index", "onednn", "plugins", "registry"}
+    assert families <= {"common", "importer", "index", "onednn", "plugins", "registry"}

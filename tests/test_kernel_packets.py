@@ -18,12 +18,12 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests import golden, make_perfetto
 from tests.kernels import using, variants
 from traceconv.errors import TraceconvError
+from traceconv.families.outputs import writer_named
 from traceconv.families.perfetto import _plain as plain
 from traceconv.families.perfetto.reader import Perfetto
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.trace import TABLES, SourceInfo, Trace
-from traceconv.writers import writer_named
 
 KERNELS = variants("packets")
 RECORDINGS = [case.input.read_bytes() for case in golden.cases() if case.format == "perfetto"]

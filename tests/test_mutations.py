@@ -31,10 +31,10 @@ from traceconv import kernel
 from traceconv.align import align
 from traceconv.api import identify, read
 from traceconv.errors import TraceconvError, UnrelatedClocks
+from traceconv.families.outputs import writer_named
 from traceconv.io.sqlite import MAGIC, quoted
 from traceconv.merging.traces import merge_traces
 from traceconv.model.validate import validate
-from traceconv.writers import writer_named
 
 CASES = [case for case in cases() if case.format != "merge"]
 MERGES = [case for case in cases() if case.format == "merge"]

@@ -12,8 +12,9 @@ import pytest
 
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
 from traceconv.families import registry
+from traceconv.families.importer import Match
 from traceconv.families.index import FORMATS
-from traceconv.families.registry import Certainty, Match, configure, identify, importer_class, importers
+from traceconv.families.registry import Certainty, configure, identify, importer_class, importers
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME

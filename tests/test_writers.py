@@ -19,13 +19,14 @@ from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
 from traceconv.api import Output, write
 from traceconv.errors import UsageError
+from traceconv.families.outputs import writer_for_path, writer_named
 from traceconv.families.perfetto import _wire as wire
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import NO_CPU, Level, SourceInfo, Trace, TrackId
-from traceconv.writers import WriteCounts, Writer, writer_for_path, writer_named
+from traceconv.writers import WriteCounts, Writer
 from traceconv.writers import order as _order
 
 T = 1_795_245_457_236_000_123

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from traceconv.expanding import Expanded, Recording, expand
-    from traceconv.families.registry import Importer, Match
+    from traceconv.families.importer import Importer, Match
     from traceconv.inputs import Input
     from traceconv.io.limits import Limits
     from traceconv.io.source import Head, Source
@@ -135,7 +135,7 @@ _HOMES = (
     "answers.frames",
     "answers.section",
     "align.clock_overview",
-    "families.registry",
+    "families.importer",
     "model.arg_bytes",
     "model.builder",
     "model.collectives",

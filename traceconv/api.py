@@ -19,7 +19,9 @@ from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned
 from traceconv.errors import AlignmentError, LostData, UsageError
 from traceconv.expanding import expand
-from traceconv.families.registry import Importer, OptionValue, importers
+from traceconv.families.importer import Importer
+from traceconv.families.outputs import is_compressed, writer_for_path, writer_named
+from traceconv.families.registry import OptionValue, importers
 from traceconv.inputs import Input, Inputs, Opened, Settings, opened, read_all
 from traceconv.io import progress
 from traceconv.io.folders import AnyPath, shown
@@ -31,7 +33,7 @@ from traceconv.model.diagnostics import ProblemKind
 from traceconv.model.tabular import Tabular
 from traceconv.model.trace import Events, Trace
 from traceconv.model.validate import validate
-from traceconv.writers import Writer, is_compressed, writer_for_path, writer_named
+from traceconv.writers import Writer
 
 if TYPE_CHECKING:
     from traceconv.align.clock_overview import Survey

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, InputError, TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.families.outputs import writers
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests, present
 from traceconv.io.source import Source
 from traceconv.reading import Recognised, read_start, recognise
-from traceconv.writers import writers
 from traceconv.writers.metadata import names_of_sources
 
 #: The errors for files of a folder that are not recordings.

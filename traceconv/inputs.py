@@ -14,7 +14,8 @@ from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
 from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, UnrecognizedInput, UsageError
 from traceconv.expanding import Expanded, expand
-from traceconv.families.registry import Importer, OptionValue, option_names, option_texts
+from traceconv.families.importer import Importer
+from traceconv.families.registry import OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests, fingerprint

@@ -16,16 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, NothingRead, TraceconvError, UnrecognizedFormat
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import Certainty
-from traceconv.families.registry import (
-    Importer,
-    Match,
-    answer_of,
-    configure,
-    formats_called,
-    identify,
-    importer_class,
-)
+from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
 from traceconv.io import progress
 from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source

@@ -16,8 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from traceconv.errors import ImporterFailed, TraceconvError
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import Certainty
-from traceconv.families.registry import Importer, Match, option_texts
+from traceconv.families.registry import option_texts
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import ProblemKind

@@ -15,7 +15,8 @@ from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.inputs import gathered
-from traceconv.align.placement import Placed, place
+from traceconv.align.placed import Placed
+from traceconv.align.placement import place
 from traceconv.errors import InconsistentClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (

@@ -31,7 +31,8 @@ from traceconv.align.input_warnings import (
 )
 from traceconv.align.inputs import Inputs, Policy, gathered
 from traceconv.align.messages import Message
-from traceconv.align.placement import Placed, place, related_maps
+from traceconv.align.placed import Placed, related_maps
+from traceconv.align.placement import place
 from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_line
 from traceconv.model.clocks import ClockMap
 from traceconv.model.trace import Trace

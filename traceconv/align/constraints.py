@@ -26,7 +26,8 @@ from traceconv.align.domains import (
 from traceconv.align.machines import UNNAMED, Machine
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UsageError
-from traceconv.families.registry import Importer, importer_class, option_names
+from traceconv.families.importer import Importer
+from traceconv.families.registry import importer_class, option_names
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,

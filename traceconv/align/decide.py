@@ -17,7 +17,7 @@ from traceconv.align.inputs import ClockInput, Inputs, Policy
 from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
-from traceconv.align.placement import Placed, beside, not_aligned, related_maps, taken_as_best
+from traceconv.align.placed import Placed, beside, not_aligned, related_maps, taken_as_best
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import ClockDomain, ClockMap, Verdict

@@ -22,7 +22,7 @@ from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, o
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
-from traceconv.align.placement import Placed, beside, is_related, not_aligned, taken_as_best
+from traceconv.align.placed import Placed, beside, is_related, not_aligned, taken_as_best
 from traceconv.model.clocks import ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.trace import Trace
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind
-from traceconv.align.domains import Key, Warnings, against_clock, zone_option
-from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, without_other_hosts
+from traceconv.align.domains import Key, against_clock, zone_option
+from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy
 from traceconv.align.machines import UNNAMED
 from traceconv.align.messages import Message, Text
+from traceconv.align.placed import Placed, is_related
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
-from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     MONOTONIC,
@@ -26,55 +24,6 @@ from traceconv.model.clocks import (
     Zero,
 )
 from traceconv.model.times import LIMIT_NS
-
-if TYPE_CHECKING:
-    from traceconv.align.duration_layout import Placement
-    from traceconv.align.pairs import PairEstimate
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """The clocks on trace time.
-
-    Attributes:
-        maps: the map to trace time of each clock that is related to it.
-        pairs: the estimates, each with whether it is used.
-        warnings: warnings, each with its clock.
-        placements: for each input without times that was laid into slices of another one: its position there.
-    """
-
-    maps: Maps
-    pairs: Sequence[PairEstimate] = ()
-    warnings: Warnings = ()
-    placements: Mapping[int, Placement] = field(default_factory=dict)
-
-
-def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
-    """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
-    related = graph.maps_to(inputs.target)
-    maps: dict[Key, ClockMap] = {}
-    for one in inputs.clocks:
-        known = related
-        if one.offset is not None:
-            known = without_other_hosts(related, graph, inputs.target, one.wall)
-        if one.domain in known:
-            maps[one.key] = one.correction.then(known[one.domain])
-    return maps
-
-
-def beside(offset: int) -> ClockMap:
-    """Return the map, by its offset in ns, of a clock that nothing relates and that is drawn beside the others."""
-    return ClockMap(offset, None, (Step(Text.BESIDE_OTHERS(), Provenance.ASSUMED),), Verdict.SEPARATE)
-
-
-def taken_as_best(pair: PairEstimate, moved: ClockInput) -> Message:
-    """Return the warning for a clock, one of the pair, that is placed by its best offset though that is not certain."""
-    return Text.TAKEN_AS_BEST(verdict=pair.estimate.verdict, why=pair.why_refused(moved))
-
-
-def not_aligned(tried: Sequence[PairEstimate]) -> Message:
-    """Return the warning for a clock that is drawn beside the others, given its estimates."""
-    return Text.NOT_ALIGNED_BECAUSE(reason=tried[0].estimate.reason) if tried else Text.NOT_ALIGNED()
 
 
 def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
@@ -103,12 +52,6 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
     _refuse_unrelated(inputs, placed, policy)
     _refuse_far(inputs, placed.maps)
     return placed
-
-
-def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
-    """Return whether any clock of an input with events has a map; True for an input without events."""
-    clocks = inputs.of(index)
-    return not clocks or any(one.key in maps for one in clocks)
 
 
 def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:

@@ -20,13 +20,13 @@ from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say, width_of
+from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath
 from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
 from traceconv.model.trace import SourceInfo, Trace
-from traceconv.writers import writer_named
 
 #: Endings of packed files, which have another ending before.
 _PACKED = (".gz", ".zip")

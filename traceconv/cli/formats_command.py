@@ -11,7 +11,8 @@ from traceconv import api
 from traceconv.cli import _complete
 from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._terminal import say
-from traceconv.families.registry import Importer, formats_called, importer_class, options_of, skipped_by_design
+from traceconv.families.importer import Importer
+from traceconv.families.registry import formats_called, importer_class, options_of, skipped_by_design
 
 
 @click.command("formats")

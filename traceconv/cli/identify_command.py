@@ -10,7 +10,8 @@ from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError
-from traceconv.families.registry import Match, answers
+from traceconv.families.importer import Match
+from traceconv.families.registry import answers
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 from traceconv.io.source import Source

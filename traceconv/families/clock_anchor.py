@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import msgspec
 
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (

@@ -14,12 +14,11 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING
 
+from traceconv.families.importer import Importer
 from traceconv.families.index import FORMATS
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from traceconv.families.registry import Importer
 
 GROUP = "traceconv.formats"
 
@@ -61,8 +60,6 @@ def _load(point: EntryPoint) -> type[Importer]:
 
     Raises ValueError if an attribute of importers is missing, and any error of the import.
     """
-    from traceconv.families.registry import Importer
-
     cls: type[Importer] = point.load()
     if not isinstance(cls, type):
         raise ValueError(f"{point.value} is not a class")

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero

@@ -10,7 +10,7 @@ import msgspec
 from traceconv.families.chrome.event import decode_json, event_of
 from traceconv.families.chrome.events import ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time

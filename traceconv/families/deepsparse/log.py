@@ -23,7 +23,7 @@ from typing import ClassVar
 from traceconv.families.deepsparse import _lines as lines
 from traceconv.families.deepsparse import _reports as reports
 from traceconv.families.deepsparse._runs import NO_CLOCK, LogReader
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain

@@ -61,7 +61,7 @@ from traceconv.families.furiosa._tables import (
     TextTables,
     describes_tables,
 )
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.args import as_bytes
 from traceconv.model.builder import Builder

@@ -39,7 +39,7 @@ from traceconv.families.furiosa._spans import (
     unwrapped,
     whole_number,
 )
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero

@@ -32,12 +32,12 @@ import msgspec
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, zone_of
+from traceconv.families.importer import Match
 from traceconv.families.logs import _json as timed_json
 from traceconv.families.logs import log_times
 from traceconv.families.logs._fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
 from traceconv.families.logs._json import TimeField
 from traceconv.families.logs.log_times import Form, Kind, TimeReader
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (

@@ -32,7 +32,7 @@ from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but, literal
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain

@@ -21,13 +21,13 @@ from typing import Any, ClassVar
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
+from traceconv.families.importer import Match
 from traceconv.families.nsight import _schema as schema
 from traceconv.families.nsight._device import CORRELATION, DeviceWork, Memory
 from traceconv.families.nsight._export import DAMAGED, Export, Tracks
 from traceconv.families.nsight._nvtx import Nvtx
 from traceconv.families.nsight._sampled import Sampled
 from traceconv.families.nsight._slices import Described, Shape, Slices, Timeline
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder

@@ -25,13 +25,13 @@ from msgspec import structs
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.cupti import KERNEL
+from traceconv.families.importer import Match
 from traceconv.families.nvprof._calls import Calls, ProcessLaunches
 from traceconv.families.nvprof._device import DeviceWork
 from traceconv.families.nvprof._marks import Marks
 from traceconv.families.nvprof._other import Others
 from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder

@@ -25,11 +25,11 @@ import msgspec
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines
+from traceconv.families.importer import Match
 from traceconv.families.nvprof import _lines as lines
 from traceconv.families.nvprof._lines import Header
 from traceconv.families.nvprof._text_launches import Pairs, Row, TextLaunches
 from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks, others_within
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance

@@ -25,11 +25,11 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
+from traceconv.families.importer import Match
 from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
 from traceconv.families.onednn._repeated import Fields, RepeatedLines, Rows
 from traceconv.families.onednn._runs import BOOT_CLOCK, NO_CLOCK, SYNTHETIC_HELP, WALL_CLOCK, Layout, LogRun, Runs
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain

@@ -27,8 +27,8 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
+from traceconv.families.importer import Match
 from traceconv.families.openvino import _json as as_json
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero

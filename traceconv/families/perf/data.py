@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar
 
+from traceconv.families.importer import Match
 from traceconv.families.perf._file import ANCIENT, MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
 from traceconv.families.perf._records import UNREAD_HEADER, RecordReader
 from traceconv.families.perf._tracks import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair
 from traceconv.families.perf._tracks import Header as TextHeader
-from traceconv.families.registry import Match
 from traceconv.io import progress
 from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source

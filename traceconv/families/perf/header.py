@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from traceconv.families.common.idle_lines import IdleLines
+from traceconv.families.importer import Match
 from traceconv.families.perf._text import add_header_line, begins_header
 from traceconv.families.perf._tracks import PERF_CLOCK, Header
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain

@@ -25,6 +25,7 @@ from typing import IO, Any, ClassVar
 
 import msgspec
 
+from traceconv.families.importer import Match
 from traceconv.families.perf._tracks import (
     NO_STACK,
     PERF_CLOCK,
@@ -35,7 +36,6 @@ from traceconv.families.perf._tracks import (
     is_possible_pair,
     latest_ns,
 )
-from traceconv.families.registry import Match
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain

@@ -22,9 +22,9 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, lines_but
+from traceconv.families.importer import Match
 from traceconv.families.perf._text import add_header_line
 from traceconv.families.perf._tracks import Header
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain

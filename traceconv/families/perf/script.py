@@ -23,6 +23,7 @@ import numpy as np
 from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
+from traceconv.families.importer import Match
 from traceconv.families.perf import _text as text
 from traceconv.families.perf._repeated import RepeatedSamples
 from traceconv.families.perf._tracks import (
@@ -38,7 +39,6 @@ from traceconv.families.perf._tracks import (
     checked_clock,
 )
 from traceconv.families.perf.header import header_beside
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero

@@ -29,9 +29,9 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.local_time import local_time, seconds_since_1970, zone_of
+from traceconv.families.importer import Match
 from traceconv.families.perf import _stat_lines as lines
 from traceconv.families.perf._stat_lines import NOT_SUPPORTED, Row
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero

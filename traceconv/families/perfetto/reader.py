@@ -25,13 +25,14 @@ from typing import Any
 import msgspec
 
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
+from traceconv.families.importer import Match
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import CLOCK, PACKET_KINDS, SIZE, SOURCES
 from traceconv.families.perfetto._inputs import INPUTS, restore, stated_groups, stated_inputs
 from traceconv.families.perfetto._packets import ABOUT_ITSELF, PacketReader
 from traceconv.families.perfetto._rows import Emission, Shift
 from traceconv.families.perfetto.view import VIEW
-from traceconv.families.registry import Match, importer_class
+from traceconv.families.registry import importer_class
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -37,8 +37,8 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.chrome.rows import Rows
+from traceconv.families.importer import Match
 from traceconv.families.pytorch._collectives import declare_collectives
-from traceconv.families.registry import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero

@@ -26,7 +26,7 @@ import msgspec
 
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain

@@ -30,7 +30,7 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.cupti import KERNEL
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.rocprof._sdk import read_sdk
 from traceconv.families.rocprof._table import FOREIGN_LINE, Table
 from traceconv.io.source import Head, Source

@@ -27,7 +27,7 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.tensorflow._xprof import HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

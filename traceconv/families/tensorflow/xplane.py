@@ -38,7 +38,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, STEP_ARGS, Timeline
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source

@@ -38,7 +38,7 @@ from traceconv.errors import UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, zone_of
 from traceconv.families.common.row_store import RowStore
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables

@@ -26,7 +26,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

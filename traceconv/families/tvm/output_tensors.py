@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _tensors as tensors
 from traceconv.io.source import Head, Source

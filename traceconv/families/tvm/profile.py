@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.families.registry import Match
+from traceconv.families.importer import Match
 from traceconv.families.vtune import _external as external
 from traceconv.families.vtune import _reports as reports
 from traceconv.io.source import Head, Source

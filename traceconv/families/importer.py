@@ -1,0 +1,85 @@
+"""The interface of importers: what they state about their format, and their answer to the head of an input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from traceconv.families.index import Certainty
+from traceconv.io.source import Head, Source
+from traceconv.model.clocks import ClockDomain
+
+if TYPE_CHECKING:
+    from traceconv.model.builder import Builder
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The answer of an importer to the head of an input, with a short reason for people."""
+
+    certainty: Certainty
+    reason: str
+
+    @classmethod
+    def yes(cls, reason: str) -> Match:
+        """Return the answer that it is this format and no other."""
+        return cls(Certainty.YES, reason)
+
+    @classmethod
+    def maybe(cls, reason: str) -> Match:
+        """Return the answer that it can be read as this format, unless a more specific one claims it."""
+        return cls(Certainty.MAYBE, reason)
+
+    @classmethod
+    def fallback(cls, reason: str) -> Match:
+        """Return the answer that it can be read by its general form, if no other format claims it."""
+        return cls(Certainty.FALLBACK, reason)
+
+    @classmethod
+    def no(cls, reason: str) -> Match:
+        """Return the answer that it is not this format."""
+        return cls(Certainty.NO, reason)
+
+
+class Importer(Protocol):
+    """An input format: a frozen dataclass whose fields are its options (texts, booleans or integers).
+
+    Attributes:
+        name: lowercase, unique and stable, such as "onednn-verbose".
+        title: one line for `traceconv formats`.
+        url: where the format is described.
+        versions: the supported versions, for the table of formats.
+        clock: the clock domain of its timestamps.
+        record: the command, or commands one in a line, that record a file which can be merged with others.
+        line_up: how to align such a file with others: options of the recording and of the import.
+        becomes: pairs of a part of the input and what it becomes in the trace.
+        lost: sentences about data that such files lack, or that are not read.
+        skips: optional; the codes of data that is skipped by design. Their help states the reason.
+        with_perf: optional; lines of commands and comments (#) that record it for `report --section layers`.
+        layer: optional; the layer of software that its slices are recorded in, if it is the same for all of them.
+        marks: optional; the meaning of its slices and flows, such as launches of device work.
+        form: optional; for tools that convert their recordings: 0 for the recording, higher for other forms. Of several
+            forms of a recording in a folder, the lowest is read.
+        only_named: optional; whether the format is so general that files of folders are read only if named.
+        checked: optional; rows of tool and version, source, and what was compared with the importer.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    url: ClassVar[str]
+    versions: ClassVar[str]
+    clock: ClassVar[ClockDomain]
+    record: ClassVar[str]
+    line_up: ClassVar[str]
+    becomes: ClassVar[tuple[tuple[str, str], ...]]
+    lost: ClassVar[tuple[str, ...]]
+
+    def sniff(self, head: Head) -> Match:
+        """Return whether the input is of this format, by its head (and tail) alone; without side effects.
+
+        It must not raise. If it does, the answer counts as NO, with a warning, so that another importer can still read
+        the input; in tests the warning is an error.
+        """
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read the whole input into the builder."""
