@@ -16,6 +16,8 @@ from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
 from traceconv.model.ordering import chunks
 
+_PART_BYTES = 4 << 20
+
 T = TypeVar("T")
 
 
@@ -23,7 +25,7 @@ class RowStore(Generic[T]):
     """Rows of one type by number. All are added before the first one is read.
 
     Args:
-        out: the builder whose args hold the rows.
+        out: the builder of the input; the rows count in its memory until it is finished.
         row_type: the type of a row, which msgspec can encode.
     """
 
@@ -34,14 +36,20 @@ class RowStore(Generic[T]):
         self._at, self._length = Column(np.int64), Column(np.int32)
         self._arrays: list[npt.NDArray[Any]] = []
         self._mappings: tuple[mmap.mmap, ...] = ()
+        self._parts = out.tables.temporary_parts()
+        self._encoded = bytearray()  # since the last part
+        self._before = 0  # bytes in the parts
         self._kept = Args()
         out.tables.kept_columns = [*out.tables.kept_columns, self._at, self._length]
 
     def add(self, row: T) -> int:
         """Keep a row; return its number."""
-        at, length = self._out.tables.keep_args(self._encode(row))
-        self._at.append(at)
-        self._length.append(length)
+        encoded = self._encode(row)
+        self._at.append(self._before + len(self._encoded))
+        self._length.append(len(encoded))
+        self._encoded += encoded
+        if len(self._encoded) >= _PART_BYTES:
+            self._part()
         self._out.tables.kept_rows(len(self._at))
         return len(self._at) - 1
 
@@ -50,8 +58,17 @@ class RowStore(Generic[T]):
         own, tables = [self._at, self._length], self._out.tables
         tables.kept_columns = [column for column in tables.kept_columns if column not in own]
         if len(self._at):
+            self._part()
             self._arrays, self._mappings = kept_rows(own)
-            self._kept = tables.kept_args(bool(self._mappings))
+            if self._mappings:
+                self._parts.spill()
+            self._kept = Args(self._parts.take())
+
+    def _part(self) -> None:
+        """Move the rows since the last part to the parts."""
+        self._parts.append(self._encoded)
+        self._before += len(self._encoded)
+        self._encoded = bytearray()
 
     def rows(self, numbers: range | npt.NDArray[np.int64]) -> Iterator[T]:
         """Yield the rows with these numbers, a copy of each."""
