@@ -28,6 +28,7 @@ from traceconv.answers import frames as frames_module
 from traceconv.answers.frames import TABLE_NAMES, Frames
 from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.overview import overview
+from traceconv.answers.tables import SliceTable
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
 from traceconv.model.arg_bytes import Args
@@ -46,8 +47,8 @@ READ = [case for case in cases() if (case.folder / "expect.txt").exists()]
 EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}
 
 
-def _input_on(track: Track, table: str) -> int:
-    return dict(track.carries).get(table, track.source)
+def _input_on(track: Track, table: str, ts: int) -> int:
+    return [source for since, source in track.inputs_over_time(table) if since <= ts][-1]
 
 
 @pytest.mark.parametrize("case", READ, ids=[case.name for case in READ])
@@ -70,7 +71,8 @@ def test_the_tables_are_those_of_the_trace(case: Case, tmp_path: Path) -> None:
             if hasattr(rows, "ts"):
                 assert table["start_ns"].to_pylist() == (rows.ts - start).tolist()
                 assert table["input"].to_pylist() == [
-                    trace.sources[_input_on(trace.tracks[track], name)].name for track in rows.track
+                    trace.sources[_input_on(trace.tracks[track], name, ts)].name
+                    for track, ts in zip(rows.track, rows.ts.tolist(), strict=True)
                 ]
             if hasattr(rows, "args_at"):
                 texts = [bytes(trace.args.view(*at)) for at in zip(rows.args_at, rows.args_len, strict=True)]
@@ -433,7 +435,7 @@ def test_events_on_a_thread_of_several_inputs_are_of_their_own_input() -> None:
     trace = traceconv.merge(paths, constraints=traceconv.Constraints(same_machine=True)).trace
     assert trace is not None
     shared = [track for track in trace.tracks if track.carries]
-    assert {(name, trace.sources[number].name) for track in shared for name, number in track.carries} >= {
+    assert {(name, trace.sources[number].name) for track in shared for name, number, _ in track.carries} >= {
         ("samples", "perf.data.gz")
     }
     assert {trace.sources[number].name for number in inputs_of(trace, "samples").tolist()} == {"perf.data.gz"}
@@ -445,3 +447,51 @@ def test_events_on_a_thread_of_several_inputs_are_of_their_own_input() -> None:
         assert span is not None
         assert abs(row["span_ns"] - (span[1] - span[0])) < 1_000_000, "the drift of a clock changes it a little"
         assert row["slices"] == len(own.slices.ts)
+
+
+def _cycle(path: Path, begin: int, steps: tuple[int, ...]) -> Path:
+    """Write a profile of a cycle of a schedule, as Kineto writes it; all are of one thread. Times are in µs."""
+    events = [
+        {"ph": "X", "name": f"ProfilerStep#{step}", "cat": "user_annotation", "pid": 7, "tid": 7, "ts": ts, "dur": 10}
+        for step, ts in zip(steps, range(begin, begin + 20 * len(steps), 20), strict=True)
+    ]
+    base = {"schemaVersion": 1, "deviceProperties": [], "host_name": "h", "baseTimeNanoseconds": 1790857026000000000}
+    path.write_text(json.dumps(base | {"traceEvents": events}))
+    return path
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_slices_of_two_recordings_of_one_thread_are_of_their_own_input(tmp_path: Path, in_time: bool) -> None:
+    paths = [_cycle(tmp_path / "a.json", 0, (1, 2)), _cycle(tmp_path / "b.json", 10_000, (5, 6, 7))]
+    files = paths if in_time else paths[::-1]
+    trace = traceconv.merge(files).trace
+    assert trace is not None
+    assert len({*trace.slices.track.tolist()}) == 1, "they share the thread"
+    of_slices = [trace.sources[number].name for number in inputs_of(trace, "slices").tolist()]
+    assert of_slices == ["a.json"] * 2 + ["b.json"] * 3
+    [section] = traceconv.report(files, traceconv.Questions(sections=("overview",)))
+    assert {row["input"]: (row["slices"], row["span_ns"]) for row in section.records()} == {
+        "a.json": (2, 30_000),
+        "b.json": (3, 50_000),
+    }
+    [chosen] = traceconv.report(files, traceconv.Questions(sections=("operations",), where="input=b.json"))
+    assert {row["name"] for row in chosen.records()} == {"ProfilerStep#5", "ProfilerStep#6", "ProfilerStep#7"}
+    table = SliceTable(trace)
+    for number, source in enumerate(trace.sources):
+        rows = table.rows_of(number)
+        assert [of_slices[row] for row in rows.tolist()] == [source.name] * len(rows)
+        assert table.of_source(number).nonzero()[0].tolist() == rows.tolist()
+    [steps] = traceconv.report(files, traceconv.Questions(sections=("steps",)))
+    until_next = [row["interval_ns"] for row in steps.records()]
+    assert until_next == [20_000, None, 20_000, 20_000, None], "time between recordings is no time of a step"
+
+
+def test_the_time_of_steps_that_were_not_recorded_is_no_time_of_a_step(tmp_path: Path) -> None:
+    files = [_cycle(tmp_path / "a.json", 0, (1, 2, 5, 6, 1))]
+
+    def until_next(step_name: str) -> list[int | None]:
+        [steps] = traceconv.report(files, traceconv.Questions(sections=("steps",), step_name=step_name))
+        return [row["interval_ns"] for row in steps.records()]
+
+    assert until_next("") == [20_000, None, 20_000, 20_000, None]
+    assert until_next("ProfilerStep.*") == [20_000, 20_000, 20_000, 20_000, None], "numbers may be those of anything"

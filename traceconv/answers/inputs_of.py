@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.model.trace import Trace
+from traceconv.model.trace import I64, Trace
 
 Numbers = npt.NDArray[np.int32]
 
@@ -13,21 +13,38 @@ Numbers = npt.NDArray[np.int32]
 class Inputs:
     """The inputs of the rows of a table, as indices into Trace.sources; a flow is of the input where it starts.
 
-    If slices of several inputs are on one thread, all are counted for the first of them.
+    If several inputs have such rows on one track, and those of one are not all before those of the other, they count
+    for the first of them, but samples with the names of another input for that one.
     """
 
     def __init__(self, trace: Trace, name: str) -> None:
         self._trace, self._name = trace, name
         table = "slices" if name == "flows" else name
-        self._of_track = np.array([dict(track.carries).get(table, track.source) for track in trace.tracks], np.int32)
+        table = "slices" if name == "flows" else name
+        over_time = [track.inputs_over_time(table) for track in trace.tracks if track.carries]
+        carrying = [number for number, track in enumerate(trace.tracks) if track.carries]
+        self._of_track = np.array([track.source for track in trace.tracks], np.int32)
+        self._shared: dict[int, tuple[I64, Numbers]] = {}
+        for number, inputs in zip(carrying, over_time, strict=True):
+            if len(inputs) > 1:
+                since, sources = zip(*inputs, strict=True)
+                self._shared[number] = np.array(since, np.int64), np.array(sources, np.int32)
 
     def of(self, rows: slice) -> Numbers:
         """Return the input of each of some rows."""
         trace, table = self._trace, getattr(self._trace, self._name)
-        track = trace.slices.track[table.from_slice[rows]] if self._name == "flows" else table.track[rows]
+        timed, at = (trace.slices, table.from_slice[rows]) if self._name == "flows" else (table, rows)
+        track = timed.track[at]
         if not len(track):
             return np.empty(0, np.int32)
         found: Numbers = self._of_track[track]
+        if self._shared:
+            shared = np.flatnonzero(np.isin(track, list(self._shared)))
+            on, times = track[shared], timed.ts[at][shared]
+            for number in np.unique(on).tolist():
+                since, sources = self._shared[number]
+                mine = on == number
+                found[shared[mine]] = sources[np.searchsorted(since, times[mine], "right") - 1]
         return _of_samples(trace, table.name[rows], found) if self._name == "samples" else found
 
 

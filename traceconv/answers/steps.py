@@ -9,6 +9,7 @@ from collections.abc import Collection
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
@@ -29,6 +30,8 @@ _COLUMNS = (
 #: of the median.
 _FAR, _AT_LEAST = 5, 0.1
 _FEW = 4
+#: A name that ends with a number, in ASCII digits.
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 #: The number in place of a name for the self time of a step, since numbered steps have names of their own.
 _ITSELF = -1
 
@@ -58,6 +61,14 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
+    inputs = inputs_of(trace, "slices")
+
+    def is_apart(row: int, follows: int) -> bool:
+        """Return whether steps between two of them were not recorded."""
+        if inputs[row] != inputs[follows]:
+            return True
+        return not pattern and _leaves_out(*(trace.strings[slices.name[one]] for one in (row, follows)))
+
     of_steps: list[tuple[int, tuple[Cell, ...]]] = []
     for track, own in by_track.items():
         durations = {row: int(slices.dur[row]) for row in own if timed[row]}
@@ -71,7 +82,8 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
             if row not in shown:
                 continue
             start, duration = int(slices.ts[row]), durations.get(row)
-            interval = int(slices.ts[own[number + 1]]) - start if number + 1 < len(own) else None
+            follows = own[number + 1] if number + 1 < len(own) else row
+            interval = int(slices.ts[follows]) - start if follows != row and not is_apart(row, follows) else None
             why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else ""
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
@@ -112,6 +124,14 @@ def marked(table: SliceTable) -> npt.NDArray[np.bool_]:
                 is_step[rows] = table.named(info.marks.steps, rows)
             is_step[rows] |= having_any(slices.args_at[rows], slices.args_len[rows], trace.args, info.marks.step_args)
     return is_step
+
+
+def _leaves_out(step: str, follows: str) -> bool:
+    """Return whether two steps whose names end with numbers skip one: "ProfilerStep#3", "ProfilerStep#6"."""
+    parts = [_NUMBERED.fullmatch(name) for name in (step, follows)]
+    if not parts[0] or not parts[1] or parts[0][1] != parts[1][1]:
+        return False
+    return int(parts[1][2]) > int(parts[0][2]) + 1
 
 
 def _summary(track: str, durations: list[int], of: int) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,24 +144,30 @@ class SliceTable:
 
     def rows_of(self, number: int) -> Rows:
         """Return the rows of the slices of an input."""
-        starts, tracks = self._tracks_with_slices
-        return np.concatenate(
-            [np.empty(0, np.intp), *(np.arange(*starts[at : at + 2]) for at in tracks.get(number, ()))]
-        )
+        parts = self._parts_of_inputs.get(number, ())
+        return np.concatenate([np.empty(0, np.intp), *(np.arange(start, end) for start, end in parts)])
 
     @cached_property
-    def _tracks_with_slices(self) -> tuple[Rows, dict[int, list[int]]]:
-        """Return where the slices of each track start, in order of the tracks, and the tracks with slices by input."""
-        count = len(self.trace.tracks)
-        starts = np.searchsorted(self.trace.slices.track, np.arange(count + 1))
-        tracks: dict[int, list[int]] = {}
-        for track in np.flatnonzero(np.diff(starts)).tolist():
-            tracks.setdefault(self.trace.tracks[track].source, []).append(track)
-        return starts, tracks
+    def _parts_of_inputs(self) -> dict[int, list[tuple[int, int]]]:
+        """Return the first row and the row after the last of each part of the slices that is of one input, by input."""
+        slices, tracks = self.trace.slices, self.trace.tracks
+        starts = np.searchsorted(slices.track, np.arange(len(tracks) + 1))
+        parts: dict[int, list[tuple[int, int]]] = {}
+        for number in np.flatnonzero(np.diff(starts)).tolist():
+            start, end = starts[number : number + 2].tolist()
+            inputs = tracks[number].inputs_over_time("slices")
+            later = np.searchsorted(slices.ts[start:end], [since for since, _ in inputs[1:]]) + start
+            for (_, source), (first, stop) in zip(inputs, pairwise([start, *later.tolist(), end]), strict=True):
+                if first < stop:
+                    parts.setdefault(source, []).append((first, stop))
+        return parts
 
     def of_source(self, number: int) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices of an input."""
-        return np.array([track.source == number for track in self.trace.tracks], bool)[self.trace.slices.track]
+        mask = np.zeros(len(self.trace.slices.ts), bool)
+        for start, end in self._parts_of_inputs.get(number, ()):
+            mask[start:end] = True
+        return mask
 
     def busy(self, rows: Rows) -> Intervals:
         """Return the times at which at least one of the slices runs."""

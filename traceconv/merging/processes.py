@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackId, TrackKind
+from traceconv.model.trace import EVER, NO_TRACK, Trace, Track, TrackId, TrackKind
 
 SAME_PID = declare(
     "merge.same_pid",
@@ -94,19 +95,28 @@ class _Moves:
         tables: dict[str, Any] = {}
         for name, table in self._trace.timed_tables():
             goes_to = np.array(self._on_thread_to if name in _CROSS_NOTHING else self._events_to, np.int32)
-            self._carry(name, table.track, goes_to)
+            self._carry(name, goes_to)
             tables[name] = replace(table, track=goes_to[table.track])
         return self._trace.with_tables(tracks=self._tracks, **tables)
 
-    def _carry(self, name: str, on: npt.NDArray[np.int32], goes_to: npt.NDArray[np.int32]) -> None:
-        """Note at the tracks of a table whose rows are all of another input. `on`: the tracks of its rows before."""
-        inputs: dict[int, set[int]] = {}
-        for number in np.unique(on).tolist():
-            inputs.setdefault(int(goes_to[number]), set()).add(self._tracks[number].source)
-        for number, (source, *others) in inputs.items():
+    def _carry(self, name: str, goes_to: npt.NDArray[np.int32]) -> None:
+        """Note at the tracks which rows of a table are of which input.
+
+        Of inputs whose rows are not one after the other in time, none is noted: all count for the input of the track.
+        """
+        spans: dict[int, list[tuple[int, int, int]]] = {}
+        for number, (first, last) in self._trace.extents((name,)).items():
+            spans.setdefault(int(goes_to[number]), []).append((first, last, self._tracks[number].source))
+        for number, parts in spans.items():
             track = self._tracks[number]
-            if not others and track.source != source:
-                self._tracks[number] = replace(track, carries=(*track.carries, (name, source)))
+            parts.sort()
+            if any(last > first for (_, last, _), (first, *_) in pairwise(parts)):
+                continue
+            inputs = [(name, source, first if at else EVER) for at, (first, _, source) in enumerate(parts)]
+            if parts[0][2] == track.source:
+                inputs = inputs[1:]
+            if inputs:
+                self._tracks[number] = replace(track, carries=(*track.carries, *inputs))
 
     def _late(self) -> set[int]:
         """Return the tracks that move below another one, and their descendants."""

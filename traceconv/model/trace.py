@@ -42,6 +42,8 @@ SliceId = NewType("SliceId", int)
 ClockId = NewType("ClockId", int)
 StackId = NewType("StackId", int)
 NO_TRACK = TrackId(-1)
+#: The time that is before all others, ns.
+EVER = -(2**63)
 NO_CPU = -1
 
 
@@ -85,8 +87,9 @@ class Track:
         labels: PROCESS only: short remarks beside the name.
         clock: the domain of the times on it, an index into Trace.clocks.
         source: the input that it comes from, an index into Trace.sources.
-        carries: tables whose rows on this track are all of another input, each with that input: in a merge, a thread
-            that several inputs record is one track.
+        carries: in a merge, where a thread that several inputs record is one track: a table, an input, and the time
+            (ns) from which the rows of that table on this track are of that input, in order of time; before, and in
+            other tables, rows are of `source`.
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
         shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
             overlap it in time (used for asynchronous operations, which have a track for each id).
@@ -107,7 +110,7 @@ class Track:
     labels: tuple[str, ...] = ()
     clock: ClockId = ClockId(0)
     source: int = 0
-    carries: tuple[tuple[str, int], ...] = ()
+    carries: tuple[tuple[str, int, int], ...] = ()
     lane_of: TrackId = NO_TRACK
     shares_lanes: bool = False
     unknown: bool = False
@@ -117,8 +120,12 @@ class Track:
 
     @property
     def source_of_slices(self) -> int:
-        """The input that the slices on it come from."""
-        return dict(self.carries).get("slices", self.source)
+        """The input that the slices on it come from; of several the first one."""
+        return next((source for name, source, since in self.carries if name == "slices" and since == EVER), self.source)
+
+    def inputs_over_time(self, table: str) -> list[tuple[int, int]]:
+        """Return the inputs of the rows of a table on it, each with the time (ns) from which rows are of it."""
+        return [(EVER, self.source), *((since, source) for name, source, since in self.carries if name == table)]
 
 
 def processes(tracks: Sequence[Track]) -> I64:
