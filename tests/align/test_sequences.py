@@ -22,6 +22,7 @@ from traceconv.align.matching import Matcher, Pairs
 from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
+from traceconv.align.sequence_candidates import _counted, _transformed
 from traceconv.align.sequences import LEAST_MARGIN, align_sequences
 from traceconv.model.clocks import Verdict
 
@@ -149,6 +150,38 @@ def test_speed() -> None:
     assert len(a) == 100_000
     assert found.verdict is Verdict.OK
     assert np.abs(found.chain.map(made.start) + b.zero_ns - truth.map(made.start)).max() < 5 * US
+
+
+def test_runs_that_are_days_apart_cost_as_much_as_their_events() -> None:
+    """A file may hold several runs; what lies between them costs nothing, and the search is as fine as ever."""
+    rng = np.random.default_rng(505)
+    one, other = (run(rng, Shape(iterations=9)) for _ in range(2))
+    days = 46 * 3600 * S
+    a, again = outer(one), outer(other)
+    start = np.concatenate((a.start, again.start + days))
+    joined = replace(
+        a, start=start, dur=np.concatenate((a.dur, again.dur)), kind=np.concatenate((a.kind, again.kind)), label=None
+    )
+    b, _ = inner(rng, one, Truth(S, 10e-6))
+    before = time.process_time()
+    found = align_sequences(joined, b, Prior())
+    assert time.process_time() - before < 3
+    assert found.verdict is Verdict.OK
+    assert np.abs(found.chain.map(one.start) + b.zero_ns - Truth(S, 10e-6).map(one.start)).max() < 5 * US
+
+
+def test_counted_and_transformed_offsets_agree() -> None:
+    rng = np.random.default_rng(506)
+    made = run(rng, Shape(iterations=5))
+    a, (b, _) = outer(made), inner(rng, made, Truth(S, 0.0))
+    counted, transformed = (
+        dict(zip(lags.tolist(), np.round(heights).astype(int).tolist(), strict=True))
+        for lags, heights in (_counted(a, b, 100 * US), _transformed(a, b, 100 * US))
+    )
+    assert {lag: height for lag, height in transformed.items() if height} == {
+        lag: height for lag, height in counted.items() if height
+    }
+    assert {min(transformed), max(transformed)} <= counted.keys() <= transformed.keys()
 
 
 def test_mxnet_and_dnnl(tmp_path: Path) -> None:

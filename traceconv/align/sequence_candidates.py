@@ -28,6 +28,11 @@ _US = 1e3
 
 #: The most bins of the search. Not tuned: limits memory, to 128 MiB for each spectrum.
 _MOST_BINS = 1 << 23
+#: With more bins than this, only those near a pair of events are computed if these are fewer. Not tuned: limits time,
+#: since recordings may be days apart.
+_MANY_BINS = 1 << 20
+#: A peak is higher than all within this many bins. Not tuned: the flanks of a peak are a bin or two.
+_PEAK_BINS = 3
 #: The duration of the chunk that is searched first, ns (simulated: drifts of 50 ppm do not smear it beyond a bin).
 _CHUNK_NS = 1.5e9
 #: With fewer events the chunk may be longer (simulated: enough to distinguish iterations).
@@ -201,13 +206,59 @@ class Chunk:
 
 
 def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
-    """Return how many events of a kind coincide at each offset within the prior, in steps of a bin."""
+    """Return how many events of a kind coincide at each offset within the prior, in steps of a bin.
+
+    Far from every peak, offsets at which no events coincide may be left out.
+    """
     a, b = _within(chunk, prior)
     if not len(a) or not len(b):
         return np.empty(0), np.empty(0)
     first_a, last_a, first_b, last_b = (float(side.start[at]) for side in (a, b) for at in (0, -1))
-    width = max(chunk.bin, (last_a - first_a + last_b - first_b) / _MOST_BINS)
-    bins_a, bins_b = ((a.start - first_a) / width).astype(np.int64), ((b.start - first_b) / width).astype(np.int64)
+    bins = (last_a - first_a + last_b - first_b) / chunk.bin
+    few = bins > _MANY_BINS and _pairs_of_a_kind(a, b) * (2 * _PEAK_BINS + 1) < min(bins, _MOST_BINS)
+    width = chunk.bin if few else max(chunk.bin, chunk.bin * bins / _MOST_BINS)
+    lags, heights = (_counted if few else _transformed)(a, b, width)
+    offsets: F64 = np.asarray(lags * width + (first_b - first_a), np.float64)
+    if prior.known:
+        allowed = (offsets >= prior.low - 2 * width) & (offsets <= prior.high + 2 * width)
+        offsets, heights = offsets[allowed], heights[allowed]
+    return offsets, heights
+
+
+def _pairs_of_a_kind(a: Events, b: Events) -> int:
+    """Return how many pairs of an event of a and one of b are of one kind."""
+    (kinds_a, counts_a), (kinds_b, counts_b) = (np.unique(side.kind, return_counts=True) for side in (a, b))
+    _, at_a, at_b = np.intersect1d(kinds_a, kinds_b, assume_unique=True, return_indices=True)
+    return int((counts_a[at_a] * counts_b[at_b]).sum())
+
+
+def _bins(events: Events, width: float) -> Array:
+    """Return the bin of each event; the first event is in bin 0."""
+    bins: Array = ((events.start - events.start[0]) / width).astype(np.int64)
+    return bins
+
+
+def _counted(a: Events, b: Events, width: float) -> tuple[Array, F64]:
+    """Return the lags at which events of a kind coincide and those around them, in bins, and how many coincide.
+
+    The first and last possible lags are among them. It costs as much as there are pairs, however far they are apart.
+    """
+    bins_a, bins_b = _bins(a, width), _bins(b, width)
+    kinds = np.intersect1d(a.kind, b.kind).tolist()
+    coincide = [np.subtract.outer(bins_b[b.kind == kind], bins_a[a.kind == kind]).ravel() for kind in kinds]
+    found, counts = np.unique(np.concatenate([np.empty(0, np.int64), *coincide]), return_counts=True)
+    low, high = -int(bins_a[-1]), int(bins_b[-1])
+    lags = np.unique(np.concatenate((found, (low, high))))
+    lags = np.unique(np.concatenate([lags + shift for shift in range(-_PEAK_BINS, _PEAK_BINS + 1)]))
+    lags = lags[(lags >= low) & (lags <= high)]
+    heights = np.zeros(len(lags))
+    heights[np.searchsorted(lags, found)] = counts
+    return lags, heights
+
+
+def _transformed(a: Events, b: Events, width: float) -> tuple[Array, F64]:
+    """Return all possible lags, in bins, and how many events of a kind coincide at each, by Fourier transforms."""
+    bins_a, bins_b = _bins(a, width), _bins(b, width)
     size_a, size_b = int(bins_a[-1]) + 1, int(bins_b[-1]) + 1
     size = 1 << (size_a + size_b).bit_length()
     total = np.zeros(size // 2 + 1, np.complex128)
@@ -216,14 +267,8 @@ def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
         if len(of_a) and len(of_b):
             spectrum_a = np.fft.rfft(np.bincount(of_a, minlength=size))
             total += np.fft.rfft(np.bincount(of_b, minlength=size)) * np.conj(spectrum_a)
-    heights = np.fft.irfft(total, size)
     lags = np.arange(-size_a + 1, size_b)
-    heights = heights[lags]
-    offsets: F64 = np.asarray(lags * width + (first_b - first_a), np.float64)
-    if prior.known:
-        allowed = (offsets >= prior.low - 2 * width) & (offsets <= prior.high + 2 * width)
-        offsets, heights = offsets[allowed], heights[allowed]
-    return offsets, heights
+    return lags, np.fft.irfft(total, size)[lags]
 
 
 def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
@@ -239,10 +284,10 @@ def _within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:
 
 
 def _peaks(offsets: F64, heights: F64) -> F64:
-    """Return the offsets of the highest peaks; each is higher than all within three bins of it."""
-    around = np.pad(heights, 3, constant_values=-np.inf)
+    """Return the offsets of the highest peaks; each is higher than all within `_PEAK_BINS` of it."""
+    around = np.pad(heights, _PEAK_BINS, constant_values=-np.inf)
     within = heights
-    for shift in range(7):
+    for shift in range(2 * _PEAK_BINS + 1):
         within = np.maximum(within, around[shift : shift + len(heights)])
     tops = np.flatnonzero((heights >= within) & (heights > 0.5))
     tops = tops[np.argsort(-heights[tops], kind="stable")]
