@@ -28,7 +28,7 @@ from tests.benchmarks.nvprof import NVPROF
 from tests.benchmarks.onednn import ONEDNN
 from tests.benchmarks.perf_script import PERF_SCRIPT
 from tests.benchmarks.record import Result, Row
-from tests.benchmarks.report import ANSWERS, ANSWERS_SPILL
+from tests.benchmarks.report import ANSWERS, ANSWERS_LAUNCHES, ANSWERS_SPILL
 from tests.benchmarks.result import RESULT
 from tests.benchmarks.start import START
 from tests.benchmarks.to_json import FROM_JSON, FROM_PFTRACE
@@ -38,7 +38,7 @@ from traceconv.kernel import COMPILED
 WORKS: tuple[Work, ...] = (
     *(CONVERT, LARGE, SPILL, GROWTH),
     *(FROM_JSON, FROM_PFTRACE),
-    *(ANSWERS, ANSWERS_SPILL),
+    *(ANSWERS, ANSWERS_LAUNCHES, ANSWERS_SPILL),
     MERGE,
     *(ONEDNN, PERF_SCRIPT, NVPROF),
     *(START, RESULT),

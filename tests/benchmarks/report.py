@@ -26,6 +26,34 @@ def _prepare(folder: Path, events: int) -> Race:
     return replace(race, verify=partial(_verify, race, folder))
 
 
+def _prepare_launches(folder: Path, events: int) -> Race:
+    """One trace of operators that each launch a kernel, in equal parts."""
+    source, output = folder / "trace.json", folder / "traceconv.pftrace"
+    operators = events // 3
+    with source.open("w", encoding="utf-8") as file:
+        file.write('{"schemaVersion":1,"deviceProperties":[{"id":0,"name":"Generated GPU"}],"traceEvents":[')
+        for number in range(operators):
+            start = 10 * number
+            file.write(",\n" if number else "\n")
+            file.write(
+                f'{{"ph":"X","cat":"cpu_op","name":"aten::op{number % 60}","pid":1,"tid":1,"ts":{start},"dur":8,'
+                f'"args":{{"External id":{number + 1}}}}},\n'
+                f'{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{start + 1},"dur":3,'
+                f'"args":{{"correlation":{number + 1}}}}},\n'
+                f'{{"ph":"X","cat":"kernel","name":"kernel_{number % 80}","pid":0,"tid":7,"ts":{start + 6},"dur":7,'
+                f'"args":{{"correlation":{number + 1},"device":0,"stream":7}}}}'
+            )
+        file.write("]}\n")
+    contestants = {
+        OURS: Contestant(traceconv("convert", source, "-o", output), output),
+        REPORT: _report(folder),
+    }
+    size = source.stat().st_size
+    info = {"input_bytes": float(size), "slices": float(3 * operators)}
+    race = Race(contestants, f"{3 * operators:,} slices, {size / 1e6:.1f} MB", info, verify=list)
+    return replace(race, verify=partial(_verify, race, folder))
+
+
 def _prepare_spill(folder: Path, events: int) -> Race:
     """One trace that is larger than the memory that may be used."""
     has_room(folder, events)
@@ -58,6 +86,14 @@ ANSWERS = Work(
     events=500_000,
     small=200_000,
     prepare=_prepare,
+)
+ANSWERS_LAUNCHES = Work(
+    name="report-launches",
+    title="A report of launches and kernels",
+    goals=ANSWERS.goals,
+    events=500_000,
+    small=200_000,
+    prepare=_prepare_launches,
 )
 ANSWERS_SPILL = Work(
     name="report-spill",

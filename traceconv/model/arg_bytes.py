@@ -65,6 +65,17 @@ class Args:
         self.forget()
         return result
 
+    def by_part(
+        self, at: npt.NDArray[np.int64], length: npt.NDArray[np.int32]
+    ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
+        """Yield, for each part with JSON objects, which these are, where they start in it, and its bytes."""
+        some = np.flatnonzero(length > 0)
+        part_of = np.searchsorted(self._starts, at[some], "right") - 1
+        for number in occurring(part_of):
+            rows = some[part_of == number]
+            yield rows, at[rows] - self._starts[number], np.frombuffer(self.parts[number], np.uint8)
+            self.forget()
+
     def places(self, text: bytes) -> Iterator[int]:
         """Yield the positions at which a text occurs in the bytes of all args."""
         for start, part in zip(self._starts, self.parts, strict=False):
