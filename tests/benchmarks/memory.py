@@ -98,6 +98,13 @@ SHAPES: dict[str, Shape] = {
     "samples": Shape("in.txt", lambda n: f"a {n % 97} {n // 1000}.{n % 1000:06}: a:\n"),
     "threads-of-samples": Shape("in.txt", lambda n: f"a {n} {n // 1000}.{n % 1000:06}: a:\n"),
     "counters-of-kernels": Shape("in.csv", lambda n: f"k,c,{n % 9},{n},1,{n + 1},{n + 9}\n", _COUNTERS),
+    "tvm-json": Shape(
+        "in.json",
+        lambda n: f'{{"Name":{{"string":"a"}},"Duration (us)":{{"microseconds":{n % 97}.5}}}},\n',
+        '{"calls":[\n',
+        '{"Name":{"string":"a"}}],"device_metrics":{}}',
+        ("--from", "tvm-profile"),
+    ),
     "csv": Shape("in.csv", lambda n: f"H,a,1,1,1,{n},{n + 9}\n", _ROCPROF),
 }
 

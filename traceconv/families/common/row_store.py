@@ -14,7 +14,9 @@ from traceconv.io.spill import forget
 from traceconv.model.arg_bytes import Args
 from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
-from traceconv.model.ordering import chunks
+
+#: The rows that are read at a time.
+_BLOCK = 1 << 13
 
 _PART_BYTES = 4 << 20
 
@@ -72,8 +74,8 @@ class RowStore(Generic[T]):
 
     def rows(self, numbers: range | npt.NDArray[np.int64]) -> Iterator[T]:
         """Yield the rows with these numbers, a copy of each."""
-        for some in chunks(len(numbers)):
-            here = numbers[some]
+        for start in range(0, len(numbers), _BLOCK):
+            here = numbers[start : start + _BLOCK]
             place = slice(here.start, here.stop) if isinstance(here, range) else here
             for at, length in zip(*(array[place].tolist() for array in self._arrays), strict=True):
                 yield self._decode(self._kept.view(at, length))

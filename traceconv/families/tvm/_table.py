@@ -173,11 +173,10 @@ class Table(msgspec.Struct, eq=False):
 
     def rows(self, order: I64 | None = None) -> Iterator[Row]:
         """Yield the rows, in an order if one is given; all lines were read."""
-        numbers = np.array(self.numbers, np.int64)
-        places = np.arange(len(numbers)) if order is None else order
-        found = self.store.rows(numbers[places])
+        numbers = np.frombuffer(self.numbers, np.int64)
+        found = self.store.rows(numbers if order is None else numbers[order])
         if len(self.further):
-            found = self._with_further(found, places)
+            found = self._with_further(found, np.arange(len(numbers)) if order is None else order)
         if self.repeats:
             repeated = [table.rows(order) for table in self.repeats]
             for row, *again in zip(found, *repeated, strict=True):

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -88,25 +88,27 @@ class _Drawing(Struct):
     """The state of drawing a table.
 
     Attributes:
-        order: the rows in the order in which they are drawn.
+        order: the rows in the order in which they are drawn; None for that of the table.
         ordered_by: a description of that order.
         run: the measurement lines of the same run, if the log has them, and the place there of each row.
     """
 
     table: Table
-    order: I64
+    order: I64 | None
     ordered_by: str
     dump: Dump | None
     run: tuple[Table, I64] | None
 
     def rows(self) -> Iterator[tuple[int, Row]]:
         """Yield the rows in order, each with its index, and with the measurements of the run if it has none."""
+        indexes: Iterable[int] = range(len(self.table)) if self.order is None else map(int, self.order)
         rows = self.table.rows(self.order)
         if self.run is None:
-            yield from zip(self.order.tolist(), rows, strict=True)
+            yield from zip(indexes, rows, strict=True)
             return
         run, places = self.run
-        for index, row, other in zip(self.order.tolist(), rows, run.rows(places[self.order]), strict=True):
+        others = run.rows(places if self.order is None else places[self.order])
+        for index, row, other in zip(indexes, rows, others, strict=True):
             row.measured = row.measured or other.measured
             yield index, row
 
@@ -161,7 +163,7 @@ class _Writer:
         return self._dumps[wanted]
 
     def _arranged(self, table: Table, run: tuple[Table, I64] | None, dump: Dump | None) -> _Drawing:
-        order = np.arange(len(table))
+        order: I64 | None = None
         if table.has_clock:
             by = "their times"
         elif dump is not None:
