@@ -30,12 +30,13 @@ from traceconv.io.output import check_target, write_output
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
-from traceconv.model.tabular import Tabular
-from traceconv.model.trace import Events, Trace
+from traceconv.model.trace import Trace
 from traceconv.model.validate import validate
 from traceconv.writers import Writer
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from traceconv.align.clock_overview import Survey
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frames
@@ -139,7 +140,7 @@ def read(
         TraceconvError: the input cannot be read. All other problems are counted in the diagnostics of its source.
     """
     (trace,) = read_all(_single(path, format, Settings(options, limits=limits)), Memory())
-    return trace
+    return _with_frames(trace)
 
 
 def convert(
@@ -231,7 +232,7 @@ def merge(
         merged.sources[-1].notes.extend(writer.notes(merged))
         _write_to(to, writer, merged)
     _write_reports(rendered, force)
-    return Result(merged, alignment.receipt, checks, alignment.together)
+    return Result(_with_frames(merged), alignment.receipt, checks, alignment.together)
 
 
 def estimate(
@@ -313,12 +314,13 @@ def frames(
     return Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), args)
 
 
-def _frame(trace: Trace, name: str) -> Tabular:
-    return frames(trace)[name]
+def _arrow_of(trace: Trace, name: str) -> pyarrow.Table:
+    return frames(trace)[name].to_arrow()
 
 
-#: `trace.slices.to_pandas()` and the like.
-Events.frame = staticmethod(_frame)
+def _with_frames(trace: Trace) -> Trace:
+    """Return a trace whose tables convert to data frames: `trace.slices.to_pandas()`."""
+    return trace.with_tables(arrow_of=_arrow_of)
 
 
 def export(
@@ -373,11 +375,11 @@ def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Ali
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
             return inputs, Aligned()
         alignment = align([inputs])
-        return merge_traces([inputs], alignment), Aligned(alignment)
+        return _with_frames(merge_traces([inputs], alignment)), Aligned(alignment)
     files = opened(inputs, settings)
     traces = read_all(files, Memory(files.settings.memory))
     alignment, checks = _aligned(traces, files, (), False)
-    return merge_traces(traces, alignment), Aligned(alignment, checks)
+    return _with_frames(merge_traces(traces, alignment)), Aligned(alignment, checks)
 
 
 def _aligned(

@@ -417,6 +417,19 @@ def test_columns_without_a_trace_say_that_they_cannot_convert() -> None:
     assert slices._repr_html_() is None
 
 
+def test_columns_of_a_trace_that_the_library_did_not_return_say_what_converts() -> None:
+    trace = replace(traceconv.read(CUDA), arrow_of=None)
+    with pytest.raises(traceconv.UsageError, match=r"not returned by traceconv.read or merge") as caught:
+        trace.slices.to_arrow()
+    assert caught.value.hint == "traceconv.frames(trace).slices has them"
+    assert traceconv.frames(trace).slices.to_arrow().equals(traceconv.read(CUDA).slices.to_arrow())
+
+
+def test_the_trace_of_frames_converts() -> None:
+    frames = traceconv.frames([KINETO, ONEDNN], constraints=traceconv.Constraints(same_machine=True))
+    assert frames.trace.slices.to_arrow().equals(frames.slices.to_arrow())
+
+
 def test_a_trace_is_freed_without_the_garbage_collector() -> None:
     trace = traceconv.read(CUDA)
     assert trace.slices.to_arrow()

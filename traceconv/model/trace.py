@@ -13,7 +13,7 @@ import mmap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NewType, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -137,20 +137,10 @@ def processes(tracks: Sequence[Track]) -> I64:
     return process
 
 
-def _no_frame(trace: Trace, name: str) -> Tabular:
-    raise UsageError(f"no data frame of {name} before `import traceconv.api`")
-
-
 class Events(Tabular):
-    """The columns of one table of events; those of a trace (`trace.slices`) convert to data frames.
-
-    Attributes:
-        frame: returns the data frame of the table of a trace with this name. traceconv.api sets it: a frame is on one
-            clock, and what is known here says nothing about alignment.
-    """
+    """The columns of one table of events; those of a trace (`trace.slices`) convert to data frames."""
 
     __slots__ = ("_trace",)
-    frame: ClassVar[Callable[[Trace, str], Tabular]] = staticmethod(_no_frame)
 
     def of(self, trace: Trace | None) -> Self:
         """Return a copy that refers to the trace; the columns are shared."""
@@ -162,14 +152,18 @@ class Events(Tabular):
         """Return the table of `traceconv.frames`, with texts, tracks and args: on one clock, by track and time.
 
         Raises:
-            UsageError: pyarrow is not installed, or these columns belong to no trace.
+            UsageError: pyarrow is not installed, or these columns belong to no trace, or to one without `arrow_of`.
             UnrelatedClocks: the trace is on several clocks that nothing relates.
         """
         trace = getattr(self, "_trace", None)
         if trace is None:
             raise UsageError("these columns belong to no trace, so their texts and tracks are not known")
         name = next(name for name, table in TABLES.items() if isinstance(self, table))
-        return Events.frame(trace, name).to_arrow()
+        if trace.arrow_of is None:
+            hint = f"traceconv.frames(trace).{name} has them"
+            raise UsageError("the trace of these columns was not returned by traceconv.read or merge", hint=hint)
+        table: pyarrow.Table = trace.arrow_of(trace, name)
+        return table
 
     def __repr__(self) -> str:
         """Return the number of rows, and the names of the columns."""
@@ -434,6 +428,8 @@ class Trace:
         collectives: the declared collectives of an input; None without any, and in a trace of several inputs.
         left_out: the files of folders and archives that were not read, with the reason.
         one_machine: whether the user states that all inputs are of one machine.
+        arrow_of: returns one of its tables, by name, as an Arrow table on one clock. It needs the alignment, about
+            which nothing is known here, so the functions of the library that return the trace set it; else None.
     """
 
     sources: list[SourceInfo]
@@ -454,6 +450,7 @@ class Trace:
     collectives: Collectives | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     one_machine: bool = False
+    arrow_of: Callable[[Trace, str], Any] | None = None
 
     def __repr__(self) -> str:
         """Return five lines: the inputs, the counts of events, the clocks, the time span and the problems."""
