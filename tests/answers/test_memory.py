@@ -11,7 +11,7 @@ from traceconv.api import read
 from traceconv.model.trace import TrackKind
 
 
-@pytest.mark.parametrize("case", ["pytorch-kineto/memory-and-stacks", "pytorch-kineto/cuda-streams"])
+@pytest.mark.parametrize("case", ["pytorch-kineto/memory-and-stacks", "pytorch-kineto/cuda-streams", "mxnet/counters"])
 def test_peaks_are_the_largest_values(case: str) -> None:
     (path,) = (ROOT / case).glob("input.*")
     trace = read(path)

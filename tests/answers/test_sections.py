@@ -486,6 +486,8 @@ def test_without_flows_ids_of_two_devices_of_one_process(tmp_path: Path) -> None
         ("rocprof/sdk", ["GPU 1: AMD Instinct MI210", "Agent 105"], {"Memory copies", "Queue 1"}),
         ("onnxruntime/gpu-streams", ["GPU"], {"stream 7", "stream 13"}),
         ("furiosa/exported", ["NPU"], {"PE 0", "PE 1"}),
+        ("furiosa/two-queries", ["npu:0:0-1"], {"PE 0", "PE 1"}),
+        ("furiosa/async-pairs", ["npu:0:0-1"], set()),
         ("xplane/collectives", ["/device:GPU:0"], set()),
         ("tensorflow-profiler/device", ["/device:GPU:0"], set()),
         (
@@ -505,9 +507,16 @@ def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queu
     assert sum(row["busy_ns"] for row in section.records()) > 0
     convert(path, tmp_path / "own.pftrace")
     own = device(SliceTable(read(tmp_path / "own.pftrace")))[0]
-    assert [row[1:9] for row in own.rows] == [row[1:9] for row in section.rows]
+    assert [row[1:] for row in own.rows] == [row[1:] for row in section.rows], "with the launches"
     names = zip(own.records(), section.records(), strict=True)
     assert all(one["device"].rpartition(" / ")[2] == other["device"].rpartition(" / ")[2] for one, other in names)
+
+
+def test_what_happens_on_a_device_without_a_distinction_of_work_and_waits_is_not_counted() -> None:
+    (section,) = device(SliceTable(read(ROOT / "pytorch-kineto" / "mtia-hccl" / "input.json")))
+    assert not section.rows
+    note = "not counted: 3 slices of devices in the category mtia_ccp_events, where work and waits are not told apart"
+    assert section.notes == [note]
 
 
 def test_gpus_of_rocprof_in_one_process_without_a_pid_stay_apart(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subt
 from traceconv.answers.launches import launches, work_of
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.io.shown import quantity
 from traceconv.model.marks import JOINT
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, NO_TRACK, TrackKind
@@ -80,8 +81,9 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     """
     section = Section("device", _COLUMNS)
     work, untimed = _work(table)
+    section.notes += _undivided(table)
     if not len(work.rows):
-        section.notes += untimed or ["no work of a device is recorded"]
+        section.notes += untimed or ([] if section.notes else ["no work of a device is recorded"])
         return [section]
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
     used, of_queue = _grouped(queue)
@@ -118,7 +120,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     latency = _latency(table, work, np.flatnonzero(started & (work.launch >= 0)))
     if np.any(latency < 0):
         section.notes.append(
-            f"{np.sum(latency < 0)} kernels and copies start before their launch: "
+            f"kernels and copies that start before their launch: {np.sum(latency < 0)}; "
             f"the clocks of host and device differ by {format_short(int(-np.min(latency)))} or more"
         )
     late = host_late(table, idle, step_name)
@@ -187,6 +189,23 @@ def _work(table: SliceTable) -> tuple[_Work, list[str]]:
     untimed = table.untimed_notes(rows[table.in_window(slices.ts[rows])])
     rows = rows[table.timed[rows]]
     return _Work(rows, copies[rows], communication[rows], launches(table)[rows]), untimed
+
+
+def _undivided(table: SliceTable) -> list[str]:
+    """Return a note for each category of slices on devices in which work and waits are not told apart."""
+    found: dict[str, int] = {}
+    for number, info in enumerate(table.trace.sources):
+        categories = info.marks.launches.undivided if info.marks.launches is not None else ()
+        rows = table.rows_of(number) if categories else np.empty(0, np.intp)
+        rows = rows[table.in_window(table.trace.slices.ts[rows])]
+        for category in categories:
+            found[category] = found.get(category, 0) + int(np.sum(table.of_categories((category,), rows)))
+    return [
+        f"not counted: {quantity(count, 'slices')} of devices in the category {category}, where work and waits are not "
+        "told apart"
+        for category, count in found.items()
+        if count
+    ]
 
 
 def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:

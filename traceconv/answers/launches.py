@@ -45,6 +45,7 @@ def _launches(table: SliceTable) -> I64:
             by_flows.setdefault(info.marks.launch_flows, []).append(work)
     for pattern, some in by_flows.items():
         _add_by_flows(launch, table, pattern, np.concatenate(some))
+    _add_by_flows_of_outputs(launch, table, works)
     numbers: dict[tuple[str, ...], I64] = {}
     no_ranks = np.zeros(len(trace.strings), np.int64)  # calls on the tracks of hosts have any category
     for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
@@ -126,3 +127,31 @@ def _add_by_flows(launch: I64, table: SliceTable, pattern: str, work: Rows) -> N
     says = of_launches(pattern, table.trace.strings)
     mine = (says[flows.name] | says[flows.category]) & is_work[flows.to_slice]
     launch[flows.to_slice[mine]] = flows.from_slice[mine]
+
+
+def _add_by_flows_of_outputs(launch: I64, table: SliceTable, works: list[Rows]) -> None:
+    """Add the starts of flows in outputs of traceconv, where Perfetto's format drops the names of flows.
+
+    They are launches if they lead from what is no device work to device work of one stated input, and the format of
+    that input declares launch flows.
+
+    Args:
+        launch: the launch calls that are known; more are added.
+        table: the slices.
+        works: the device work of each input.
+    """
+    trace = table.trace
+    flows, of_slice = trace.flows, trace.slices.track
+    unnamed = np.array([not text for text in trace.strings], bool)
+    stated = np.array([track.stated for track in trace.tracks], np.int64)
+    for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
+        launching = [at for at, one in enumerate(info.stated) if one.marks.launch_flows]
+        if not len(work) or not launching or not len(flows.from_slice):
+            continue
+        is_work, is_mine = np.zeros(len(launch), bool), np.zeros(len(launch), bool)
+        is_work[work], is_mine[table.rows_of(number)] = True, True
+        begin, end = flows.from_slice, flows.to_slice
+        inputs = stated[of_slice[end]]
+        found = unnamed[flows.name] & unnamed[flows.category] & is_work[end] & is_mine[begin] & ~is_work[begin]
+        found &= np.isin(inputs, launching) & (stated[of_slice[begin]] == inputs) & (launch[end] == NONE)
+        launch[end[found]] = begin[found]

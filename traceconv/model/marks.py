@@ -21,6 +21,7 @@ class LaunchMarks(Struct, frozen=True):
         calls: the categories of the slices of calls. A runtime call may call a driver with the same id: then the call
             of the first of these categories counts.
         work: the categories of the slices of device work.
+        undivided: the categories of what happened on a device where work and waits are not told apart: not counted.
         ids: the args that hold the correlation id of a call and its work.
         copies_work: the categories of work that only moves or sets memory.
         communication: a pattern of the names of work that exchanges data between ranks.
@@ -40,6 +41,7 @@ class LaunchMarks(Struct, frozen=True):
     waits: str = ""
     copies: str = ""
     to_host: str = ""
+    undivided: tuple[str, ...] = ()
 
 
 class DeviceMarks(Struct, frozen=True):
@@ -230,6 +232,7 @@ GPU_LAUNCHES: Final = LaunchMarks(
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",
     to_host=r"DtoH|DEVICE_TO_HOST",
+    undivided=("mtia_ccp_events",),
 )
 #: The names of launch flows: "launch" of databases and ONNX Runtime, "ac2g" and the like of Kineto.
 GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"

@@ -229,7 +229,7 @@ class Furiosa:
     versions: ClassVar[str] = "SDK 0.5 to 0.10; the file of the runtime and export_chrome_trace (tried without an NPU)"
     clock: ClassVar[ClockDomain] = _WALL
     record: ClassVar[str] = "FURIOSA_PROFILER_OUTPUT_PATH=trace.json python run.py"
-    marks = FormatMarks(steps="Inference", devices=DeviceMarks(rf"(?:.* / )?{NPU}.* / PE .*"))
+    marks = FormatMarks(steps="Inference", devices=DeviceMarks(r".* / PE [^/(]*"))
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("span of the host: query, operator on the CPU, record() of the user", "slice on its thread"),
         ("span of the NPU: execution, load, store, operator", "slice on its processing element"),

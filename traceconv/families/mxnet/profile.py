@@ -357,7 +357,7 @@ class Mxnet:
     versions = "0.9 to 2.0; complete, cut off, dumped several times, with unescaped names"
     clock = WALL_CLOCK
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS)
+    marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS, memory=r"Memory: .*")
     record = (
         "mx.profiler.set_config(profile_all=True, filename='profile.json'); mx.profiler.set_state('run'); ...; "
         "mx.profiler.dump()"
