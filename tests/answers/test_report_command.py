@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests.golden import ROOT
 from traceconv.answers import SECTIONS, Questions
-from traceconv.answers.render import text
+from traceconv.answers.render import markdown, text
 from traceconv.answers.section import Column, Section, Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -128,6 +128,22 @@ def test_csv_and_markdown_hold_the_same_rows() -> None:
     assert int(rows[0]["self_ns"]) == 50_000
     text = run(CUDA, "--section", "operations", "--format", "markdown").stdout
     assert "| cudaDeviceSynchronize | 1 | 50 µs |" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "escaped"),
+    [
+        ("<backward op>", r"\<backward op\>"),
+        ("a|b`c`", r"a\|b\`c\`"),
+        ("&lt; **x** [y](z)", r"\&lt; \*\*x\*\* \[y\](z)"),
+        ("_x_ a_b c__d", r"\_x\_ a_b c\_\_d"),
+        (r"a\|b", r"a\\\|b"),
+        ("~~x~~ $y$", r"\~\~x\~\~ \$y\$"),
+    ],
+)
+def test_markdown_shows_names_as_they_are(name: str, escaped: str) -> None:
+    section = Section("operations", (Column("name", "name", Unit.TEXT),), [(name,)], [name])
+    assert markdown([section], 0) == f"## operations\n\n| name |\n| --- |\n| {escaped} |\n\n- {escaped}\n"
 
 
 def test_groups_by_what_is_asked() -> None:

@@ -23,6 +23,8 @@ _READABLE = 28
 _USUAL_WIDTH, _LONGEST_TURNED, _LONGEST_WORD = 120, 20, 32
 _UNLIMITED = 1 << 30
 _WIDEST_NOTE = 80
+#: What Markdown could take for markup: an underscore inside a word, and a sign inside a line, are none.
+_MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+-](?= |#)|(?<=^\d)[.)](?= )")
 _LONGEST_IN_TITLE = 10  # words of a title are broken from there on, if need be
 #: Texts that can stand below their rows: their least width beside other columns, and their indentation below.
 _LEAST_BESIDE, _INDENT = 32, 6
@@ -182,15 +184,26 @@ def _shown(
     return [column for _, column, _ in shown], [list(row) for row in cells]
 
 
+def _literal(text: str) -> str:
+    """Return text that Markdown displays as it is, in CommonMark and on GitHub; `snake_case` needs no escapes."""
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
 def markdown(sections: Sequence[Section], top: int) -> str:
     """Return a heading, a table and the notes of each section, with the first `top` rows, 0 for all."""
     parts = []
     for section in sections:
         rows = section.rows[:top] if top else section.rows
         columns, cells = _shown(section, rows)
-        lines = [[column.title for column in columns], ["---"] * len(columns), *cells]
-        table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-        parts += [f"## {section.heading}", table, *(f"- {one_line(note)}" for note in section.notes)]
+        rule = ["---"] * len(columns)
+        lines = [
+            [_literal(column.title) for column in columns],
+            rule,
+            *([_literal(cell) for cell in row] for row in cells),
+        ]
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        parts += [f"## {_literal(section.heading)}", table]
+        parts += [f"- {_literal(one_line(note))}" for note in section.notes]
     return "\n\n".join(parts) + "\n"
 
 
