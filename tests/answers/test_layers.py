@@ -37,7 +37,7 @@ from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
 from traceconv.families.perf._tracks import PERF_CLOCK
 from traceconv.families.perfetto._inputs import restore, stated_inputs
-from traceconv.families.vtune._reports import BAD_ROW
+from traceconv.families.vtune._reports import BAD_INDENT
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
@@ -210,7 +210,7 @@ def test_a_note_says_that_the_bound_is_too_wide_for_short_layers() -> None:
 
 def test_notes_on_reading_come_after_those_on_layers() -> None:
     trace = made([Slice(1, "a", 0, 30)], [Sample(1, at) for at in range(40)])
-    trace.sources[1].diagnostics.add(BAD_ROW)
+    trace.sources[1].diagnostics.add(BAD_INDENT)
     notes = layers(SliceTable(trace)).notes
     assert [note.startswith("perf: ") for note in notes] == [False] * (len(notes) - 1) + [True]
 
@@ -1091,3 +1091,33 @@ def test_counters_of_intervals_are_looked_up_once_for_all_inputs(monkeypatch: py
     monkeypatch.setattr(sys.modules[layers.__module__], "interval_counters", counters)
     rows_of(one.with_tables(sources=[*one.sources, *more]))
     assert len(calls) == 1
+
+
+def test_speeds_of_layers_are_those_of_the_primitives_with_known_work(tmp_path: Path) -> None:
+    tensors = "src:f32::blocked:ab::f0 wei:f32::blocked:ab::f0 dst:f32::blocked:ab::f0"
+    reorder = "src:f32::blocked:ab::f0 dst:f32::blocked:ba::f0"
+    line = "onednn_verbose,v1,{}.{:06},primitive,exec,cpu,{},{},undef,{},,,{},{}\n"
+    log, profile = tmp_path / "a.log", tmp_path / "a.json"
+    log.write_text(
+        line.format(1795245457250, 100000, "matmul", "brg:avx2", tensors, "10x20:20x30", "0.004")
+        + line.format(1795245457250, 200000, "reorder", "jit:uni", reorder, "32x4", "0.002")
+        + line.format(1795245457250, 300000, "reorder", "jit:uni", reorder, "32x4", "0")
+    )
+    layer = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1795245457250000, "dur": 900}
+    profile.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": [layer | {"args": {}}]}))
+    (section,) = traceconv.report([profile, log], Questions(sections=["layers"]))
+    row = section.records()[0]
+    assert (row["name"], row["primitives"]) == ("aten::mm", 3)
+    assert row["gflop_per_s"] == pytest.approx(2 * 10 * 20 * 30 / 4000)
+    moved = 4 * (10 * 20 + 20 * 30 + 10 * 30) + 2 * 4 * 32 * 4
+    assert row["gb_per_s"] == pytest.approx(moved / 6000)
+    assert [note for note in section.notes if "/s" in note] == [
+        "GFLOP/s: without work and time of 2 primitives: operations not known, or a time of 0",
+        "GB/s: without work and time of 1 primitive: bytes not known, or a time of 0",
+    ]
+
+
+def test_a_loss_is_told_once() -> None:
+    case = ROOT / "rocprof/sdk-counters/input.json"
+    (section,) = traceconv.report([case], Questions(sections=["layers"]))
+    assert sum("cut" in note for note in section.notes) == 1

@@ -46,8 +46,10 @@ def test_calls_are_added_up_by_implementation(case: str) -> None:
         assert row["primitives_share"] == pytest.approx(total / whole)
         assert row["reorder"] == ("yes" if row["kind"] == "reorder" else "no")
         for column, arg, scale in (("gflop_per_s", "derived_gflop", 1e9), ("gb_per_s", "derived_bytes", 1)):
-            if all(arg in args and dur > 0 for dur, args in calls):
-                assert row[column] == pytest.approx(sum(args[arg] for _, args in calls) / total * scale)
+            known = [(args[arg], dur) for dur, args in calls if arg in args and dur > 0]
+            if known:
+                work, time = map(sum, zip(*known, strict=True))
+                assert row[column] == pytest.approx(work / time * scale)
             else:
                 assert row[column] is None
     totals = [row["total_ns"] for row in records]
@@ -66,10 +68,15 @@ def test_rates_follow_from_the_shape(tmp_path: Path) -> None:
         + line.format("ref:any", "10x20:20x*", "0.002")
         + line.format("prefetch:any", "1x1:1x1", "0.5")
     )
-    found = {row["implementation"]: row for row in primitives(SliceTable(read(path))).records()}
+    section = primitives(SliceTable(read(path)))
+    assert [note.endswith("without work and time of 1 call in the same rows") for note in section.notes[1:3]] == [
+        True
+    ] * 2
+    found = {row["implementation"]: row for row in section.records()}
     assert found["brg:avx2"]["gflop_per_s"] == pytest.approx(2 * 10 * 20 * 30 / 1000)
     assert found["brg:avx2"]["gb_per_s"] == pytest.approx((10 * 20 * 4 + 20 * 30 * 1 + 10 * 30 * 2) / 1000)
-    assert found["ref:any"]["gflop_per_s"] is found["ref:any"]["gb_per_s"] is None  # one of its shapes is not known
+    assert found["ref:any"]["gflop_per_s"] == pytest.approx(2 * 10 * 20 * 30 / 2000)  # of the call with a known shape
+    assert found["prefetch:any"]["gflop_per_s"] == pytest.approx(2 / 500_000)
     assert {name: row["reference"] for name, row in found.items()} == {
         "brg:avx2": "no",
         "ref:any": "yes",

@@ -33,8 +33,9 @@ from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
 from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
+from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
-from traceconv.model.diagnostics import Severity
+from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.ordering import occurring
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, Frame, Trace
@@ -125,6 +126,7 @@ def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
     order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
     section.rows = in_order(rows, sorted_by(sort, section.columns)) if sort else [rows[at] for at in order]
     section.notes += notes_of(sums, sampled, cells)
+    section.notes += calls.notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")
     if sum(event.number is not None for event in events.values()) > 1:
         section.notes.append(f"top symbols: from the samples of {main}; samples: of all events")
@@ -135,12 +137,12 @@ def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
 
 
 def _problems(trace: Trace) -> list[str]:
-    """Return what was lost or repaired in reading, for each input."""
+    """Return what was repaired or absent in reading, for each input; the report itself tells what was lost."""
     return [
         f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"
         for source in trace.sources
         for problem in source.diagnostics
-        if problem.code.severity > Severity.INFO
+        if problem.code.severity > Severity.INFO and problem.code.kind is not ProblemKind.LOST
     ]
 
 
@@ -401,14 +403,36 @@ class Calls:
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns about calls: number, time (ns), kinds and implementations for each layer."""
-        sums, totals, dur = self._sums, self.sums(), self._dur
-        time = totals["primitives_ns"]
-        gflop, size = (sums.own(sums.by_segment(self._segment, np.where(dur > 0, one, nan))) for one in self._work.T)
-        return totals | {
-            "gflop_per_s": _rates(gflop, time, 1e9),
-            "gb_per_s": _rates(size, time, 1),
-            "implementations": _most(sums.of_segment[self._segment], self._what, dur, self._texts, sums.groups),
+        sums = self._sums
+        most = _most(sums.of_segment[self._segment], self._what, self._dur, self._texts, sums.groups)
+        rates = {name: self._rates(*one) for name, one in self._amounts().items()}
+        return self.sums() | rates | {"implementations": most}
+
+    def notes(self) -> list[str]:
+        """Return how many calls the speeds leave out."""
+        titles = {column.name: column.title for column in _COLUMNS}
+        left_out = {titles[name]: int(np.count_nonzero(~known)) for name, (_, known, _) in self._amounts().items()}
+        return [
+            f"{title}: without work and time of {quantity(count, 'primitives')}: {work} not known, or a time of 0"
+            for (title, count), work in zip(left_out.items(), ("operations", "bytes"), strict=True)
+            if 0 < count < len(self.rows)
+        ]
+
+    def _amounts(self) -> dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_], float]]:
+        """Return the work of calls, of which it is known with a time, and its scale, by the column of its speed."""
+        timed = self._dur > 0
+        gflop, size = self._work.T
+        return {
+            "gflop_per_s": (gflop, timed & ~np.isnan(gflop), 1e9),
+            "gb_per_s": (size, timed & ~np.isnan(size), 1),
         }
+
+    def _rates(self, work: npt.NDArray[np.float64], known: npt.NDArray[np.bool_], scale: float) -> list[float | None]:
+        """Return the known work of each layer per ns of the calls that did it, times a scale; None without any."""
+        of_segment = self._sums.by_segment
+        amounts = self._sums.own(of_segment(self._segment, np.where(known, work, 0.0)))
+        times = self._sums.own(of_segment(self._segment, np.where(known, self._dur, 0)))
+        return [scale * one / ns if ns else None for one, ns in zip(amounts, times, strict=True)]
 
     def sums(self) -> dict[str, list[Any]]:
         """Return the number of calls and their time, ns, for each layer; empty without calls."""
@@ -438,11 +462,6 @@ class Calls:
             return [(trace.tracks[track].source, rows)]
 
         return self._sums.placed(trace.slices.track[self.rows], middle, inputs_of)[0]
-
-
-def _rates(amounts: list[float], times: list[int], scale: float) -> list[float | None]:
-    """Return amounts per ns, times a scale; None if one of the amounts is not known."""
-    return [scale * one / ns if ns and one == one else None for one, ns in zip(amounts, times, strict=True)]
 
 
 def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called: str = "± samples") -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -60,15 +61,17 @@ def primitives(table: SliceTable) -> Section:
                 total / whole if whole else None,
                 _yes(re.search(marks.reference, implementation or "") is not None) if known else None,
                 _yes(re.fullmatch(marks.reorders, kind) is not None),
-                _rate([(dur, gflop) for dur, gflop, _ in works], total, 10**9),
-                _rate([(dur, size) for dur, _, size in works], total, 1),
+                _rate([(dur, gflop) for dur, gflop, _ in works], 10**9),
+                _rate([(dur, size) for dur, _, size in works], 1),
             )
         )
     section.rows = sorted(rows, key=lambda row: (-int(row[3] or 0), str(row[0]), str(row[1])))
     section.notes.append("of primitives: a share of the sum of all durations; calls of several threads may overlap")
     for formula in dict.fromkeys(marks.formula for marks, _, _ in calls):
-        section.notes.append(f"GFLOP/s: {formula}; only if the shapes of all calls of the row are known")
-        section.notes.append("GB/s: source, weights and destination once each; only if their sizes are known")
+        section.notes.append(f"GFLOP/s: {formula}; of calls with known shapes{_left_out(calls.values(), 1)}")
+        section.notes.append(
+            f"GB/s: source, weights and destination once each; of calls with known sizes{_left_out(calls.values(), 2)}"
+        )
     if not all(table.drawn_in_time[trace.slices.track]):
         section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
     return section
@@ -111,10 +114,17 @@ def _untimed(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
     )
 
 
-def _rate(works: list[tuple[int, float | None]], total: int, scale: int) -> float | None:
-    """Return the work of calls per ns, times a scale; None unless work and duration of each call are known."""
-    work = [one for dur, one in works if one is not None and dur > 0]
-    return math.fsum(work) * scale / total if len(work) == len(works) else None
+def _rate(works: list[tuple[int, float | None]], scale: int) -> float | None:
+    """Return the work of calls per ns, times a scale; calls without known work or a time count in neither."""
+    known = [(one, dur) for dur, one in works if one is not None and dur > 0]
+    return math.fsum(one for one, _ in known) * scale / sum(dur for _, dur in known) if known else None
+
+
+def _left_out(calls: Iterable[list[_Call]], which: int) -> str:
+    """Return how many calls the speed of their row leaves out: the work is number 1 or 2 of a call."""
+    known = [[call[which] is not None and call[0] > 0 for call in works] for works in calls]
+    count = sum(works.count(False) for works in known if any(works))
+    return f"; without work and time of {quantity(count, 'calls')} in the same rows" if count else ""
 
 
 def _yes(value: bool) -> str:
