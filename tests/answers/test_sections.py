@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
-from traceconv.api import convert, read
+from traceconv.api import convert, read, report
 from traceconv.errors import UsageError
 from traceconv.io.shown import shortened, told_apart
 from traceconv.model import ordering
@@ -269,6 +270,17 @@ def test_steps_of_jax_and_tensorflow_are_known_by_their_arg(case: str, names: li
     convert(path, tmp_path / "a.pftrace")
     convert(tmp_path / "a.pftrace", tmp_path / "b.pftrace")
     assert [steps(SliceTable(read(tmp_path / one))).records() for one in ("a.pftrace", "b.pftrace")] == [found] * 2
+
+
+@pytest.mark.parametrize(("case", "names"), [("device", ["train 4"]), ("cut", [])])
+def test_steps_of_devices_are_not_listed_beside_those_of_hosts(case: str, names: list[str], tmp_path: Path) -> None:
+    """A device has a line Steps, whose slices have the arg, too; the JSON of the recording has it on hosts only."""
+    paths = [ROOT / "xplane" / case / "input.pb", tmp_path / "a.pftrace", tmp_path / "b.pftrace"]
+    for path, saved in pairwise(paths):
+        convert(path, saved)
+    for path in paths:
+        (section,) = report([path], Questions(["steps"]))
+        assert [row["step"] for row in section.records()] == names
 
 
 def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:

@@ -372,6 +372,31 @@ def test_stacks_of_a_function_are_parts_of_it(tmp_path: Path) -> None:
     assert [(row["name"], row["self_ns"] // 10**9) for row in stated.records()] == [("f", 5), ("k", 4), ("k", 1)]
 
 
+def test_parts_of_ranges_and_callers_are_not_listed_beside_the_whole() -> None:
+    """NVTX results list once more what ran in a range; in a profile from the bottom up, the outermost time is self."""
+    _, stated = stated_of(ROOT / "nvprof-text" / "unified-and-nvtx" / "input.log")
+    rows = {(row["name"], row["table"]): (row["total_ns"], row["self_ns"]) for row in stated.records()}
+    profile = "CPU profiling result (bottom up)"
+    assert rows == {
+        ("k(float*)", "Profiling result"): (19_930, None),
+        ("forward", "NVTX result"): (1_200_000, None),
+        ("Host To Device", "Unified Memory profiling result"): (14_816, None),
+        ("Gpu page fault groups", "Unified Memory profiling result"): (510_000, None),
+        ("main", profile): (None, 500_000_000),
+        ("clock_gettime", profile): (None, 200_000_000),
+    }
+    assert "2 rows about a part of another one: left out" in stated.notes
+
+
+def test_spans_without_names_are_not_inferences() -> None:
+    """The table lists all spans of a trace id; the table below it says which of the times are inferences."""
+    _, stated = stated_of(ROOT / "furiosa-table" / "pandas-legacy" / "input.txt")
+    rows = {(row["name"], row["table"]): row["count"] for row in stated.records()}
+    assert rows["(name not shown)", "Furiosa spans"] == 6
+    assert rows["Inference", "Furiosa NPU operators"] == 2
+    assert not any(table == "Furiosa inferences" for _, table in rows)
+
+
 def test_columns_that_only_tables_have_sort_them() -> None:
     path = ROOT / "nvprof-text" / "summary" / "input.log"
     _, stated = stated_of(path, sort="min")
@@ -398,7 +423,7 @@ def test_several_tables_name_their_inputs(tmp_path: Path) -> None:
     assert not any("--by" in note for note in alone.notes)
 
 
-def test_the_rows_of_all_tables_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_of_all_tables_are_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [tmp_path / f"table{number}.txt" for number in range(5)]
     for path in paths:
         path.write_bytes((OWN / "torch.table.txt").read_bytes())

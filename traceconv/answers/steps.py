@@ -114,7 +114,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def marked(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices that the formats declare as steps, by their names or by an arg."""
+    """Return a mask of the slices that the formats declare as steps, by their names or by an arg on a host."""
     trace, slices = table.trace, table.trace.slices
     is_step = np.zeros(len(slices.ts), bool)
     for number, info in enumerate(trace.sources):
@@ -122,6 +122,8 @@ def marked(table: SliceTable) -> npt.NDArray[np.bool_]:
             rows = table.rows_of(number)
             if info.marks.steps:
                 is_step[rows] = table.named(info.marks.steps, rows)
+            if info.marks.devices is not None and info.marks.devices.hosts:
+                rows = rows[table.on_tracks(info.marks.devices.hosts, rows)]
             is_step[rows] |= having_any(slices.args_at[rows], slices.args_len[rows], trace.args, info.marks.step_args)
     return is_step
 

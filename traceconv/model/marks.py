@@ -167,7 +167,7 @@ class FormatMarks(Struct, frozen=True):
             files are of the same work. "" if not known.
         steps: a pattern of the names of slices that last one iteration: a training step, a run of a model. "" if the
             format marks none.
-        step_args: the args that only such slices have, whatever their names.
+        step_args: the args that such slices have, whatever their names; if `devices` tells hosts, only slices on hosts.
         asides: categories of slices that repeat others or describe the recording itself, such as host ranges repeated
             on the device. They are drawn, but no table counts them.
         memory: a pattern of the names of counters of allocated memory, in bytes; "" if there are none.

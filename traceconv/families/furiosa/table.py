@@ -31,7 +31,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from traceconv.errors import InputError
 from traceconv.families.common.idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
@@ -108,6 +111,8 @@ _BATCH = 1 << 16
 _HELP = "What the functions of the profiler print: durations and sums, not a timeline."
 _EXECUTIONS, _OPERATORS = "Furiosa NPU executions", "Furiosa NPU operators"
 _EXTERNAL, _INFERENCES, _SPANS = "Furiosa CPU operators", "Furiosa inferences", "Furiosa spans"
+#: The name of spans in a table without names.
+_NOT_SHOWN = "(name not shown)"
 
 
 def wait_of(total: int | None, run: int | None, printed: int | None) -> tuple[int | None, Code | None]:
@@ -142,13 +147,14 @@ def _integer(value: object) -> int | None:
 
 
 class _Total(NamedTuple):
-    """A row without a time, of a numbered table with a title; `args` are a JSON object."""
+    """A row without a time, of a numbered table with a title; `args` are JSON, `trace` is a hash of the trace id."""
 
     title: str
     table: int
     name: str
     args: bytes
     at: int
+    trace: int
 
 
 class _Rows:
@@ -162,6 +168,7 @@ class _Rows:
         self._totals = RowStore(out, _Total)
         self.total_count = 0
         self.has_floats = False
+        self._has_inferences = False
 
     def add(self, cells: dict[str, Any], at: int, table: int) -> bool:
         """Add a row, given its cells by column; return whether it could be read."""
@@ -207,7 +214,7 @@ class _Rows:
         args = {key: whole_number(cells[key]) for key in INDICES if not is_missing(cells.get(key))}
         args |= {key: cells[key] for key in cells if key not in COLUMNS and key and not is_missing(cells[key])}
         thread = whole_number(cells.get("thread.id", ""))
-        name = texts["name"] if "name" in cells else "(name not shown)"
+        name = texts["name"] if "name" in cells else _NOT_SHOWN
         span = Span(start, end, name, texts["cat"], thread, ids[0], ids[1], ids[2], args, at)
         on_npu = span.is_npu or bool(args.keys() & _OF_THE_NPU)
         element = args.get("pe_index")
@@ -229,6 +236,7 @@ class _Rows:
         if not args.keys() & {"dur_ns", "npu_total_ns", "npu_iowait_ns", "average_elapsed_ns"}:
             return False
         self.totals_row(title, table, name or "(no name)", args, at)
+        self._has_inferences |= title == _INFERENCES
         return True
 
     def _total_args(self, cells: dict[str, Any], at: int) -> dict[str, Any]:
@@ -262,20 +270,36 @@ class _Rows:
 
     def totals_row(self, title: str, table: int, name: str, args: dict[str, Any], at: int) -> None:
         """Add a row of a table of that title."""
-        self.total_count = 1 + self._totals.add(_Total(title, table, name, as_bytes(args), at))
+        trace = _hash(args.get("trace_id", "")) if title == _INFERENCES else 0
+        self.total_count = 1 + self._totals.add(_Total(title, table, name, as_bytes(args), at, trace))
 
     def write_totals(self) -> None:
         """Write the rows without times; each table in the log has a track of its own."""
         tracks: dict[tuple[str, int], TrackId] = {}
         kinds: Counter[str] = Counter()
         self._totals.close()
-        for title, table, name, args, at in self._totals.rows(range(self.total_count)):
+        of_spans = self._tables_of_spans() if self._has_inferences else set()
+        for title, table, name, args, at, _ in self._totals.rows(range(self.total_count)):
+            if title == _INFERENCES and table in of_spans:
+                title, name = _SPANS, _NOT_SHOWN
             if (title, table) not in tracks:
                 kinds[title] += 1
                 shown = f"{title}, table {kinds[title]}" if kinds[title] > 1 else title
                 tracks[title, table] = self._out.tracks.totals(shown, description=_HELP)
             self._out.totals(tracks[title, table], name, "", args, at)
             self._out.balance.written += 1
+
+    def _tables_of_spans(self) -> set[int]:
+        """Return the tables without names that list all spans: in one of inferences, each trace id has one row."""
+        rows = self._totals.rows(range(self.total_count))
+        pairs = ((row.table, row.trace) for row in rows if row.title == _INFERENCES)
+        found, counts = np.unique(np.fromiter(pairs, [("table", "i8"), ("trace", "i8")]), return_counts=True)
+        return set(found["table"][counts > 1].tolist())
+
+
+def _hash(text: str) -> int:
+    digest = blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 class _Log:

@@ -54,6 +54,10 @@ MOVED_START = repaired(
     "slice, by at most one unit of its last digit",
 )
 
+#: The title of a CPU profile whose outermost rows are times of functions without those that they call.
+_EXCLUSIVE = re.compile(r"CPU profiling result \(bottom up\)")
+#: The type of rows that are NVTX ranges; the others of such a table ran in them.
+_RANGE = "Range"
 _TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
 _COMMAND = re.compile(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
 _APPLICATION = re.compile(r"Profiling application: (?P<command>.*)")
@@ -362,11 +366,14 @@ class _Reader:
             return False
         name = next((row.pop(key) for key in ("Name", "Metric Name", "Event Name") if key in row), self._table.title)
         category = row.pop("Type", "") or self._table.group
+        if "range" in self._table.context and category != _RANGE:
+            depth = depth or 1  # what ran in a range, a part of what ran in all
+        own = not depth and _EXCLUSIVE.search(self._table.title) is not None
         args: dict[str, Any] = {**self._table.context, **({"depth": depth} if depth else {})}
         for column, cell in row.items():
             if cell.strip() not in NONE:
                 ending, value = lines.value_of(cell, self._unit(column))
-                args[f"{lines.key_of(column)}{ending}"] = value
+                args[f"{'self_' if own and column == 'Time' else ''}{lines.key_of(column)}{ending}"] = value
         self._out.totals(self._tracks.totals(self._table), name.strip(), category, args, number)
         self._out.balance.written += 1
         return True
@@ -450,6 +457,7 @@ class NvprofText:
         totals=TotalsMarks(
             calls=("calls", "count"),
             total=("time_ns", "total_time_ns"),
+            own=("self_time_ns",),
             mean=("avg_ns",),
             least=("min_ns",),
             most=("max_ns",),
