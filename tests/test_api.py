@@ -383,3 +383,17 @@ def test_opened_recordings_are_one_where_one_is_taken(tmp_path: Path) -> None:
     with pytest.raises(traceconv.UsageError, match="given for recordings that are open"):
         traceconv.read(one, format="chrome-trace")
     assert len(traceconv.read(one).slices.ts)
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("by", lambda path: traceconv.report([path], traceconv.Questions(by="name"))),
+        ("sections", lambda path: traceconv.report([path], traceconv.Questions(sections="operations"))),
+        ("args", lambda path: traceconv.frames([path], args="Ev Idx")),
+        ("clocks", lambda path: traceconv.parse_constraints([path], clocks="a=realtime")),
+    ],
+)
+def test_a_text_is_no_list_of_its_letters(name: str, call: Callable[[str], object]) -> None:
+    with pytest.raises(UsageError, match=f"{name}: a list of texts is expected"):
+        call(str(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))

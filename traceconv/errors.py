@@ -39,6 +39,13 @@ class UsageError(TraceconvError):
     exit_code = 2
 
 
+def refuse_single_texts(**values: object) -> None:
+    """Raise UsageError if one of the named values is a text: it would be taken as a list of its letters."""
+    for name, value in values.items():
+        if isinstance(value, str):
+            raise UsageError(f"{name}: a list of texts is expected, not {value!r}", hint=f"{name}=[{value!r}]")
+
+
 class InputError(TraceconvError):
     """An input cannot be read at all: absent, a directory, no permission, a broken archive."""
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import traceconv
 from tests.golden import ROOT
-from traceconv.answers import SECTIONS, Questions
+from traceconv.answers import SECTION_OF, SECTIONS, Questions
 from traceconv.answers.render import markdown, text
 from traceconv.answers.section import Column, Section, Unit
 
@@ -163,6 +163,8 @@ def test_groups_by_what_is_asked() -> None:
         (("--between", "1us..5xs"), "at character 6 of '1us..5xs'"),
         (("--step-name", "("), "--step-name '('"),
         (("--section", "devcie"), "'devcie' is not one of"),
+        (("--where", ""), "--where: it is empty"),
+        (("--between", " "), "--between: it is empty"),
     ],
 )
 def test_what_cannot_be_asked_is_a_wrong_call(arguments: tuple[str, ...], message: str) -> None:
@@ -170,6 +172,12 @@ def test_what_cannot_be_asked_is_a_wrong_call(arguments: tuple[str, ...], messag
     assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("table", "section"), SECTION_OF.items())
+def test_a_table_can_be_asked_for_by_its_name(table: str, section: str) -> None:
+    found = json.loads(run(CUDA, "--section", table, "--format", "json").stdout)
+    assert found == json.loads(run(CUDA, "--section", section, "--format", "json").stdout)
 
 
 def test_clocks_that_nothing_relates_are_refused_as_by_merge() -> None:

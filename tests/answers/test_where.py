@@ -71,6 +71,29 @@ def test_an_error_says_where(text: str, at: int) -> None:
         parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("name~(conv and dur>1ms", "quote a text"),
+        ("nmae=1", "fields: name"),
+        ("name (x)", "operators: = !="),
+        ("name<a", "operators for name: = != ~ !~"),
+        ("dur~1ms", "operators for dur: = != < <= > >="),
+        ("name=a b", "joined by and, or"),
+    ],
+)
+def test_a_hint_says_what_is_expected_there(text: str, hint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse(text)
+    assert hint in str(error.value.hint)
+
+
+def test_args_that_no_slice_has_are_named() -> None:
+    asked = Questions(sections=["operations"], where="not args.devcie!=1 or args.devcie=2 or args.stream=7 and dur>1us")
+    (found,) = answers(TABLE.trace, Aligned(), asked)
+    assert [note for note in found.notes if "no slice" in note] == ["--where: no slice here has args.devcie"]
+
+
 def test_conditions_choose_as_brute_force_does() -> None:
     slices, nesting, strings = TABLE.trace.slices, TABLE.nesting, TABLE.trace.strings
     expected: dict[str, list[bool]] = {text: [] for text in (

@@ -27,7 +27,7 @@ from decimal import Decimal
 from msgspec import Struct
 
 from traceconv.align.messages import Message, Text
-from traceconv.errors import UsageError
+from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.model.times import parse_duration, step_of
 
@@ -160,8 +160,10 @@ def parse_constraints(
         anchors, drifts, clocks, zones, dates: the values of --anchor, --drift, --clock, --tz and --date.
 
     Raises:
-        UsageError: a value is malformed, names no input, or is given twice for one input.
+        UsageError: a value is malformed, names no input, or is given twice for one input; or a text is given instead
+            of a list.
     """
+    refuse_single_texts(paths=paths, anchors=anchors, drifts=drifts, clocks=clocks, zones=zones, dates=dates)
     return Constraints(
         tuple(parse_anchor(text, paths) for text in anchors),
         {index: parse_drift(value) for index, value in by_input(drifts, paths, "--drift").items()},

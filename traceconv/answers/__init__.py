@@ -23,8 +23,8 @@ from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.totals import is_column, with_totals
-from traceconv.answers.where import holds, parse
-from traceconv.errors import UsageError
+from traceconv.answers.where import absent_args, holds, parse
+from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
 from traceconv.model.trace import Trace
 
@@ -34,7 +34,7 @@ class Questions:
     """The questions of a report.
 
     Attributes:
-        sections: the names of sections; empty for all.
+        sections: the names of sections, or of their tables; empty for all.
         by: the keys that operations are grouped by.
         step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
         dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
@@ -55,9 +55,13 @@ class Questions:
     stacks: str = ""
 
     def check(self) -> None:
-        """Raise UsageError if a section, key or column is not known, or a pattern, condition or time cannot be read."""
+        """Raise UsageError if a section, key or column is not known, or a pattern, condition or time cannot be read.
+
+        Also if a text is given instead of a list.
+        """
+        refuse_single_texts(sections=self.sections, by=self.by)
         for name in self.sections:
-            if name not in _SECTIONS:
+            if name not in _SECTIONS and name not in SECTION_OF:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
         for key in self.by:
             check_key(key)
@@ -97,6 +101,8 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     ],
 }
 SECTIONS = tuple(_SECTIONS)
+#: The sections of the tables that have other names: asking for one of these tables asks for its section.
+SECTION_OF = {"stated_totals": "operations", "host_late": "device", "collectives": "ranks", "hosts": "ranks"}
 #: The sections whose slices a condition can select, and those that ignore a window of time.
 _OF_CHOSEN = ("operations", "steps", "primitives")
 _OF_ALL_TIMES = ("overview", "hosts")
@@ -132,7 +138,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     else:
         condition = parse(questions.where)
         table = SliceTable(trace, lambda of: holds(of, condition), window)
-    wanted = questions.sections or SECTIONS
+    wanted = [SECTION_OF.get(name, name) for name in questions.sections] or SECTIONS
     by_name: dict[str, list[Section]] = {}
     for name, answer in _SECTIONS.items():
         if name in wanted:
@@ -144,6 +150,8 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
         result[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
     result[0].notes += trace.losses()
     result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
+    if questions.where:
+        result[0].notes += [f"--where: no slice here has {name}" for name in absent_args(table, condition)]
     result += [stacks(_of_window(table), questions.stacks, questions.by)] if questions.stacks else []
     for section in result if questions.where else ():
         section.notes.append(

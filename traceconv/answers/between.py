@@ -127,7 +127,11 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
         start, end = (_instant(table, one, side) if one.text else span[side] for side, one in enumerate(ends))
     if end <= start:
         first, last = (format_option(instant - table.start) for instant in (start, end))
-        whole.fail(f"nothing lies between {first} and {last} from the start")
+        bare = [one.text for one in ends if _CLOCK_TIME.fullmatch(one.text) and not len(one.rows(table))]
+        problem = f"nothing lies between {first} and {last} from the start"
+        if bare:
+            whole.fail(problem, f"{bare[-1]} has no unit, so it is ns on the clock of the trace; from the start: 1.5ms")
+        whole.fail(problem)
     return Window(text, start, end, table.start)
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from traceconv.align.receipt import Aligned, ReceiptLine, warned
 from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.tables import SliceTable
-from traceconv.errors import UsageError
+from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.ordering import chunks, occurring
 from traceconv.model.tabular import Tabular, needed
@@ -74,6 +74,7 @@ class Frames(Mapping[str, Frame]):
 
     def __init__(self, trace: Trace, aligned: Aligned = _NOT_ALIGNED, args: Sequence[str] = ()) -> None:
         """Take a trace on one clock, how it was aligned, and the args that become columns of their own."""
+        refuse_single_texts(args=args)
         builder = _Builder(trace, aligned.receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
         self.losses = trace.losses()

@@ -32,7 +32,6 @@ _TIMES = ("dur", "self", "start")
 _NUMBERS = ("depth", "rank")
 _ARG = "args."
 FIELDS = (*_TEXTS, *_TIMES, *_NUMBERS)
-_HINT = f"fields: {', '.join(FIELDS)}, args.KEY"
 _EQUAL, _MATCHES = ("=", "!="), ("~", "!~")
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -42,6 +41,10 @@ _ORDER: dict[str, Callable[[Any, Any], Any]] = {
 }
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {"=": operator.eq, **_ORDER}
 _OPERATORS = (*_EQUAL, *_MATCHES, *_ORDER)
+_FIELDS_HINT = f"fields: {', '.join(FIELDS)}, args.KEY"
+_OPERATORS_HINT = f"operators: {' '.join(_OPERATORS)}"
+_QUOTE_HINT = "quote a text that has spaces, brackets or operators: name~'(conv|gemm)'"
+_WORDS_HINT = f"conditions are joined by and, or; {_QUOTE_HINT}"
 _DEEPEST = 50
 
 _TOKEN = re.compile(
@@ -102,15 +105,15 @@ class _Parser:
             if match is None:
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
                 what = "a quote that does not end" if self.text[at] in "'\"" else f"unexpected {self.text[at]!r}"
-                self.fail(what, _Token("", "", at))
+                self.fail(what, _Token("", "", at), _QUOTE_HINT)
             kind = str(match.lastgroup)
             self.tokens.append(_Token(kind, match[kind], match.start(kind)))
             at = match.end()
         self.tokens.append(_Token("end", "", len(self.text)))
 
-    def fail(self, problem: str, token: _Token) -> NoReturn:
+    def fail(self, problem: str, token: _Token, hint: str) -> NoReturn:
         """Raise UsageError at a token."""
-        raise UsageError(f"--where: {problem}, at character {token.at + 1} of {self.text!r}", hint=_HINT)
+        raise UsageError(f"--where: {problem}, at character {token.at + 1} of {self.text!r}", hint=hint)
 
     def take(self) -> _Token:
         """Return the next token and advance; the last one stays."""
@@ -129,7 +132,7 @@ class _Parser:
         """Parse the whole text."""
         condition = self.joined("or", 0)
         if self.tokens[self.next].kind != "end":
-            self.fail("expected and, or, or the end", self.tokens[self.next])
+            self.fail("expected and, or, or the end", self.tokens[self.next], _WORDS_HINT)
         return condition
 
     def joined(self, word: str, depth: int) -> Condition:
@@ -142,13 +145,13 @@ class _Parser:
     def single(self, depth: int) -> Condition:
         """Parse a comparison, a condition behind `not`, or one in brackets."""
         if depth > _DEEPEST:
-            self.fail(f"more than {_DEEPEST} levels", self.tokens[self.next])
+            self.fail(f"more than {_DEEPEST} levels", self.tokens[self.next], "fewer parentheses and not")
         if self.took("not"):
             return Not(self.single(depth + 1))
         if self.took("("):
             condition = self.joined("or", depth + 1)
             if not self.took(")"):
-                self.fail("expected )", self.tokens[self.next])
+                self.fail("expected )", self.tokens[self.next], _WORDS_HINT)
             return condition
         return self.comparison()
 
@@ -156,15 +159,15 @@ class _Parser:
         """Parse a comparison: a field, an operator and a value."""
         name = self.take()
         if name.kind != "word":
-            self.fail("expected a field", name)
+            self.fail("expected a field", name, _FIELDS_HINT)
         if name.text not in FIELDS and not (name.text.startswith(_ARG) and name.text != _ARG):
-            self.fail(f"{name.text!r} is not a field", name)
+            self.fail(f"{name.text!r} is not a field", name, _FIELDS_HINT)
         sign = self.take()
         if sign.kind != "sign":
-            self.fail(f"expected one of {' '.join(_OPERATORS)}", sign)
+            self.fail(f"expected an operator behind {name.text}", sign, _OPERATORS_HINT)
         value = self.take()
         if value.kind not in ("word", "quoted"):
-            self.fail("expected a value", value)
+            self.fail("expected a value", value, _QUOTE_HINT)
         key = name.text.removeprefix(_ARG)
         shown = _ARG + _unquoted(key) if key != name.text else name.text
         return Comparison(shown, sign.text, self.operand(shown, sign, value))
@@ -173,20 +176,21 @@ class _Parser:
         """Convert a value to the type that the field and the operator need."""
         text = _unquoted(value.text) if value.kind == "quoted" else value.text
         if (name in (*_TIMES, *_NUMBERS) and sign.text in _MATCHES) or (name in _TEXTS and sign.text in _ORDER):
-            self.fail(f"{name} cannot be compared by {sign.text}", sign)
+            signs = _EQUAL + (_MATCHES if name in _TEXTS else tuple(_ORDER))
+            self.fail(f"{name} cannot be compared by {sign.text}", sign, f"operators for {name}: {' '.join(signs)}")
         if sign.text in _MATCHES:
             try:
                 return re.compile(text)
             except (re.error, OverflowError, RecursionError) as error:
-                self.fail(f"not a regular expression: {error}", value)
+                self.fail(f"not a regular expression: {error}", value, "a backslash before a sign stands for the sign")
         if name in _TIMES:
             try:
                 return parse_duration(text)
             except ValueError as error:
-                self.fail(str(error), value)
+                self.fail(str(error), value, f"such as {name}>1ms")
         number = None if name in _TEXTS or value.kind == "quoted" else _number(text)
         if number is None and (name in _NUMBERS or sign.text in _ORDER):
-            self.fail(f"{text!r} is not a number", value)
+            self.fail(f"{text!r} is not a number", value, f"{name}{sign.text} needs a number without quotes")
         return text if number is None else number
 
 
@@ -207,6 +211,23 @@ def parse(text: str) -> Condition:
         UsageError: the text is invalid; the message has the position.
     """
     return _Parser(text).whole()
+
+
+def absent_args(table: SliceTable, condition: Condition) -> list[str]:
+    """Return the args of a condition that no recorded slice has, as the condition names them."""
+    if isinstance(condition, Not):
+        return absent_args(table, condition.of)
+    if isinstance(condition, Joined):
+        return list(dict.fromkeys(name for part in condition.parts for name in absent_args(table, part)))
+    if not condition.field.startswith(_ARG):
+        return []
+    slices, recorded, key = table.trace.slices, table.recorded, condition.field.removeprefix(_ARG)
+    for part in chunks(len(recorded)):
+        rows = recorded[part]
+        _, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], [key])
+        if any(value is not ABSENT for (value,) in values):
+            return []
+    return [condition.field]
 
 
 def holds(table: SliceTable, condition: Condition) -> Mask:

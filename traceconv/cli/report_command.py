@@ -9,7 +9,7 @@ from pathlib import PurePath
 import click
 
 from traceconv import api
-from traceconv.answers import SECTIONS, Questions, answers
+from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.render import RENDERERS, text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
@@ -38,10 +38,20 @@ _BRIEF = ("text", "markdown")
 
 
 def _questions(
-    sections: tuple[str, ...], by: str, sort: str, where: str, between: str, step_name: str, stacks: str
+    sections: tuple[str, ...],
+    by: str,
+    sort: str,
+    where: str | None,
+    between: str | None,
+    step_name: str,
+    stacks: str,
 ) -> Questions:
+    """Raise UsageError if a condition or window is empty: whoever states one means a part of the slices."""
+    for option, stated in (("--where", where), ("--between", between)):
+        if stated is not None and not stated.strip():
+            raise UsageError(f"{option}: it is empty", hint=f"without {option}, all slices count")
     keys = tuple(key.strip() for key in by.split(","))
-    return Questions(sections, keys, step_name, sort=sort, where=where, between=between, stacks=stacks)
+    return Questions(sections, keys, step_name, sort=sort, where=where or "", between=between or "", stacks=stacks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "--section",
         "sections",
         multiple=True,
-        type=click.Choice(SECTIONS),
+        type=click.Choice((*SECTIONS, *SECTION_OF)),
         metavar="SECTION",
         help=f"Print only this section: {', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}. May be repeated. Default: all.",
     ),
@@ -101,13 +111,11 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     ),
     click.option(
         "--where",
-        default="",
         metavar="CONDITION",
         help="Count only slices that meet CONDITION, such as 'name~conv and dur>1ms and args.device=1'.",
     ),
     click.option(
         "--between",
-        default="",
         metavar="WINDOW",
         help="Restrict the tables to a window of time: that of a slice ('ProfilerStep#3'), or an interval of names or "
         "of times from the start ('ProfilerStep#2..ProfilerStep#4', 1.5ms..20ms).",
