@@ -25,6 +25,7 @@ def test_it_prints_the_receipt_the_layers_and_how_to_open_it(tmp_path: Path, mon
     assert result.stdout.startswith("\nlayers\n")
     assert "aten::mkldnn_convolution" in result.stdout
     assert "--top" not in result.stdout
+    assert re.search(r"^63 more rows: traceconv report 'a b.pftrace' --section layers$", result.stdout, re.MULTILINE)
     assert "to see it: traceconv open 'a b.pftrace'" in result.stdout
     assert read(tmp_path / "a b.pftrace").counts()["flows"] == 40
     assert CliRunner().invoke(cli, ["demo", "-q"]).output == ""

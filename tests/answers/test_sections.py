@@ -775,3 +775,26 @@ def test_texts_that_differ_at_too_many_places_are_numbered() -> None:
     shown = told_apart(texts, [shortened(one, 16) for one in texts])
     assert len(set(shown)) == 64
     assert shown[7:10] == ["y…1y…1y…1", "y…0y…0y…0…2", "y…0y…0y…1…2"]
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (-1024, "-1 KiB"),
+        (1536, "1.5 KiB"),
+        (1_245_240, "1.188 MiB"),
+        ((1 << 20) - 1, "1 MiB"),
+        ((1 << 63) - 1, "8192 PiB"),
+    ],
+)
+def test_bytes_are_shown_with_a_binary_unit(number: int, shown: str) -> None:
+    assert shown_cell(number, Unit.BYTES) == shown
+
+
+def test_a_text_that_is_cut_at_its_end_says_so() -> None:
+    names = [f"onnxruntime 11220 / mem_{what} (CPUExecutionProvider)" for what in ("held", "used", "peak")]
+    shown = told_apart(names, [shortened(name, 20) for name in names])
+    assert all(text.endswith("…") and len(text) <= 20 for text in shown)
+    assert len(set(shown)) == 3

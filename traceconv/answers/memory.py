@@ -13,12 +13,12 @@ from traceconv.model.trace import TrackKind
 
 _COLUMNS = (
     Column("counter", "counter", Unit.TEXT),
-    Column("peak_bytes", "peak, bytes", Unit.COUNT),
+    Column("peak_bytes", "peak", Unit.BYTES),
     Column("peak_at_ns", "first at", Unit.NS),
-    Column("first_bytes", "first, bytes", Unit.COUNT),
-    Column("last_bytes", "last, bytes", Unit.COUNT),
+    Column("first_bytes", "first", Unit.BYTES),
+    Column("last_bytes", "last", Unit.BYTES),
     Column("values", "values", Unit.COUNT),
-    Column("input", "input", Unit.TEXT),
+    Column("input", "input", Unit.TEXT, spare=True),
 )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Cell = str | int | float | None
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _HOUR_NS = 3600 * 10**9
 #: If no bound is known, times with a bound are shown to this many ns.
 _DIGITS_NS = 1000
@@ -33,6 +34,7 @@ class Unit(enum.Enum):
     NS = "ns"
     SHARE = "share"
     RATE = "rate"
+    BYTES = "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +73,21 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = 0) -> str:
         return format_short(float(cell)) if abs(float(cell)) < _HOUR_NS else format_long(int(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
+    if unit is Unit.BYTES:
+        return _bytes(int(cell))
     if unit is Unit.RATE:
         return f"{float(cell):.4g}"
     shown = one_line(str(cell))
     return shown if not longest or len(shown) <= longest else f"{shown[: longest - 3]}..."
+
+
+def _bytes(number: int) -> str:
+    """Return a number of bytes with a binary unit and up to four digits."""
+    power = min(max(abs(number).bit_length() - 1, 0) // 10, len(_BYTES) - 1)
+    shown = f"{number / (1 << 10 * power):.4g}"
+    if shown in ("1024", "-1024") and power + 1 < len(_BYTES):
+        shown, power = shown[:-3], power + 1
+    return f"{shown} {_BYTES[power]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +202,7 @@ class Section(Tabular):
         types = {
             Unit.TEXT: pa.string(),
             Unit.COUNT: pa.int64(),
+            Unit.BYTES: pa.int64(),
             Unit.NS: pa.int64(),
             Unit.SHARE: pa.float64(),
             Unit.RATE: pa.float64(),

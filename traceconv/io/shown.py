@@ -115,7 +115,7 @@ def _excerpt(text: str, places: Sequence[int], width: int) -> str:
         end = start + (2 * part if left else room)
         shown += text[start:end]
         room -= end - start
-    return f"{shown}…" if end < len(text) and len(shown) < width else shown
+    return f"{shown[: width - 1]}…" if end < len(text) else shown
 
 
 def _common(one: str, other: str) -> int:
