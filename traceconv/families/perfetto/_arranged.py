@@ -15,6 +15,7 @@ plain groups. Groups are collapsed at first, a single node at the top is expande
 from __future__ import annotations
 
 import os
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -48,6 +49,7 @@ class Arrangement:
 
     def __init__(self, trace: Trace, ids: Sequence[Identity]) -> None:
         self._tracks, self._ids = trace.tracks, ids
+        self._mains = array("i", [self._main(index, int(track.lane_of)) for index, track in enumerate(trace.tracks)])
         self._parents = [identity.parent for identity in ids]
         self._names: dict[int, str] = {}
         self._descriptions: dict[int, str] = {}
@@ -68,8 +70,10 @@ class Arrangement:
 
     def main(self, index: int) -> int:
         """Return the track whose row a track is drawn in: itself, or the main track of a lane."""
-        main = int(self._tracks[index].lane_of)
-        return index if main == NO_TRACK or self._ids[main].native else main
+        return self._mains[index]
+
+    def _main(self, index: int, lane_of: int) -> int:
+        return index if lane_of == NO_TRACK or self._ids[lane_of].native else lane_of
 
     def parent(self, index: int) -> int:
         """Return the displayed parent of a track, NO_TRACK at the top."""
