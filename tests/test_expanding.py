@@ -464,6 +464,56 @@ def test_a_file_is_taken_rather_than_its_copy_in_an_archive(tmp_path: Path) -> N
     assert found.left_out[f"{runs}/a.zip/z.json"] == f"the same content as {runs}/z.json"
 
 
+def test_what_jax_writes_is_one_recording(tmp_path: Path) -> None:
+    names = {
+        "perfetto_trace.json.gz": gzip.compress(golden_input("tensorflow-profiler", "jax-perfetto")),
+        "vm.trace.json.gz": gzip.compress(golden_input("tensorflow-profiler", "jax")),
+        "vm.xplane.pb": golden_input("xplane", "jax"),
+    }
+    runs = folder(tmp_path / "runs", names)
+    assert left_out(runs) == {
+        "perfetto_trace.json.gz": f"tensorflow-profiler of the same recording as {runs}/vm.xplane.pb",
+        "vm.trace.json.gz": f"tensorflow-profiler of the same recording as {runs}/vm.xplane.pb",
+    }
+    (runs / "vm.xplane.pb").unlink()
+    assert left_out(runs) == {
+        "perfetto_trace.json.gz": f"tensorflow-profiler of the same recording as {runs}/vm.trace.json.gz"
+    }
+    result = run("merge", runs, "-o", tmp_path / "a.pftrace")
+    assert result.exit_code == 0, result.output
+    assert "tensorflow-profiler of the same recording as" in result.stderr
+
+
+def test_a_report_of_tvm_is_read_once(tmp_path: Path) -> None:
+    """All calls of a name are one row of the text, with durations in hundredths of a microsecond."""
+    cases = ("graph-csv", "graph-json", "graph-text", "graph-unsorted-text", "vm-json", "vm-text")
+    runs = folder(tmp_path / "runs", {case: golden_input("tvm-profile", case) for case in cases})
+    graph, vm = (f"tvm-profile of the same recording as {runs}/{name}-json" for name in ("graph", "vm"))
+    assert left_out(runs) == {"graph-csv": graph, "graph-text": graph, "graph-unsorted-text": graph, "vm-text": vm}
+    (runs / "graph-json").unlink()
+    other = re.sub(rb"\.", b"9.", golden_input("tvm-profile", "graph-text"))
+    (runs / "graph-text").write_bytes(other)
+    assert left_out(runs) == {"graph-unsorted-text": graph.replace("json", "csv"), "vm-text": vm}
+
+
+def test_the_header_of_a_recording_is_part_of_it(tmp_path: Path) -> None:
+    printed = (ROOT / "perf-script" / "torch-convnet-process" / "input.txt").read_text()
+    header = "".join(line for line in printed.splitlines(keepends=True) if line.startswith("#"))
+    header = header.replace("first sample : 3269.844090", "first sample : 3271.700452")  # the printed part begins there
+    runs = folder(tmp_path / "runs", {"a.header.txt": header.encode(), "perf.txt": printed.encode()})
+    assert left_out(runs) == {"a.header.txt": f"perf-header of the same recording as {runs}/perf.txt"}
+    (runs / "a.header.txt").write_text(header.replace("3271.700452", "3271.700453"))
+    assert left_out(runs) == {}
+
+
+def golden_input(format: str, case: str) -> bytes:
+    return next((ROOT / format / case).glob("input.*")).read_bytes()
+
+
+def left_out(runs: Path) -> dict[str, str]:
+    return {os.path.basename(path): reason for path, reason in traceconv.expand([runs]).left_out.items()}
+
+
 def test_other_forms_are_found_by_the_first_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = (Path(__file__).parent / "perf_script" / "several_events.txt").read_text()
     later = "".join(f"python 7/7 {3000 + n // 1000}.{n % 1000:03}000000: 1 cpu-clock:\n\n" for n in range(200_000))

@@ -1,8 +1,8 @@
 """Replace folders and archives by the recordings in them, before inputs are opened.
 
 What a format knows is taken, in sorted order; a plain log with times only if it is named itself. One recording in
-several forms is taken once: of equal contents the unpacked one, perf.data rather than what was printed of it, and the
-recordings rather than a trace that traceconv made of them before.
+several forms is taken once: of equal contents the unpacked one, perf.data rather than what was printed of it (see
+`families.forms`), and the recordings rather than a trace that traceconv made of them before.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, InputError, TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.families.forms import Form, Mark
 from traceconv.families.outputs import writers
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
@@ -25,20 +26,14 @@ from traceconv.writers.metadata import names_of_sources
 
 #: The errors for files of a folder that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
-#: To compare the forms of a recording, this many events are read of each file, and this many of their samples compared.
-_FIRST_EVENTS, _FIRST_SAMPLES = 4096, 256
-#: The fewest shared samples that show that two files are the same recording.
-_LEAST_SAMPLES = 8
+#: To compare the forms of a recording, this many events are read of each file.
+_FIRST_EVENTS = 4096
 
 
-#: A sample, reduced to what all forms hold: its time in µs and its thread.
-_Sample = tuple[int, int]
+class _Formed(NamedTuple):
+    """A file that is one of several forms of a recording."""
 
-
-class _Form(NamedTuple):
-    """A recording in one of several forms; the lower the number, the better."""
-
-    form: int
+    form: Form
     path: str
     recognition: Recognised
 
@@ -195,16 +190,16 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
     _note_copies(files, sources, reasons)
     forms = sorted(
         (
-            _Form(form, shown(one.path), one.recognition)
+            _Formed(form, shown(one.path), one.recognition)
             for one in files
             if one.is_optional
             and one.recognition
             and (form := _form(one.recognition)) is not None
             and shown(one.path) not in reasons
         ),
-        key=lambda one: one.form,
+        key=lambda one: one.form.rank,
     )
-    if len({one.form for one in forms}) > 1:
+    if len({one.form.rank for one in forms}) > 1:
         _note_other_forms(forms, reasons)
     return reasons
 
@@ -263,44 +258,45 @@ def _preference(recording: Recording, source: Source) -> tuple[bool, bool, bool]
     return recording.is_optional, isinstance(recording.path, Member), source.is_packed
 
 
-def _form(recording: Recognised) -> int | None:
-    form: int | None = getattr(recording.cls, "form", None)
+def _form(recording: Recognised) -> Form | None:
+    of = getattr(recording.cls, "form", None)
+    form: Form | None = of(recording.cls(), recording.source.head()) if of is not None else None
     return form
 
 
-def _note_other_forms(forms: Sequence[_Form], reasons: dict[str, str]) -> None:
-    """Add to `reasons` the files that were printed from another one: they share half of the first samples with it.
+def _note_other_forms(forms: Sequence[_Formed], reasons: dict[str, str]) -> None:
+    """Add to `reasons` the files that were made from another one: they share half of the marks of their start with it.
 
     Args:
-        recognition: the files, the best form first.
+        forms: the files, the best form first.
         reasons: is extended.
     """
-    owners: dict[_Sample, int] = {}
-    samples: list[set[_Sample]] = []
+    owners: dict[Mark, int] = {}
+    marks: list[set[Mark]] = []
     for number, (form, path, recording) in enumerate(forms):
-        samples.append(_first_samples(recording))
-        shared = Counter(owners[sample] for sample in samples[-1] if sample in owners)
+        marks.append(_first_marks(form, recording))
+        shared = Counter(owners[mark] for mark in marks[-1] if mark in owners)
         for owner, count in shared.most_common(1):
-            end = min(max(samples[-1]), max(samples[owner]))
-            least = min(sum(sample <= end for sample in samples[one]) for one in (number, owner))
-            if form != forms[owner].form and count >= _LEAST_SAMPLES and 2 * count >= least:
+            end = min(max(at for at, _ in marks[one]) for one in (number, owner))
+            least = min(sum(at <= end for at, _ in marks[one]) for one in (number, owner))
+            if form.rank != forms[owner].form.rank and count >= form.least and 2 * count >= least:
                 reasons[path] = f"{recording.cls.name} of the same recording as {forms[owner].path}"
         if path not in reasons:
-            for sample in samples[-1]:
-                owners.setdefault(sample, number)
+            for mark in marks[-1]:
+                owners.setdefault(mark, number)
 
 
-def _first_samples(recording: Recognised) -> set[_Sample]:
-    """Return the first samples of a file; empty if it cannot be read: then reading it as an input raises the error.
+def _first_marks(form: Form, recording: Recognised) -> set[Mark]:
+    """Return the marks of the start of a file.
+
+    They are empty if it cannot be read: then reading it as an input raises the error.
 
     Raises:
         ImporterFailed: the importer has a bug.
     """
     try:
-        trace = read_start(recording, _FIRST_EVENTS)
+        return form.marks(read_start(recording, _FIRST_EVENTS))
     except ImporterFailed:
         raise
     except TraceconvError:
         return set()
-    times, tracks = trace.samples.ts[:_FIRST_SAMPLES].tolist(), trace.samples.track[:_FIRST_SAMPLES].tolist()
-    return {(ts // 1000, trace.tracks[track].tid or 0) for ts, track in zip(times, tracks, strict=True)}

@@ -58,8 +58,8 @@ class Importer(Protocol):
         with_perf: optional; lines of commands and comments (#) that record it for `report --section layers`.
         layer: optional; the layer of software that its slices are recorded in, if it is the same for all of them.
         marks: optional; the meaning of its slices and flows, such as launches of device work.
-        form: optional; for tools that convert their recordings: 0 for the recording, higher for other forms. Of several
-            forms of a recording in a folder, the lowest is read.
+        form: optional; a method for recordings that tools convert: returns the `Form` of a file by its head. Of
+            several forms of a recording in a folder, the best is read.
         only_named: optional; whether the format is so general that files of folders are read only if named.
         checked: optional; rows of tool and version, source, and what was compared with the importer.
     """

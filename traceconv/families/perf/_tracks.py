@@ -34,6 +34,7 @@ import msgspec
 import numpy as np
 
 from traceconv.errors import UsageError
+from traceconv.families.forms import Mark, samples
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     BOOTTIME,
@@ -49,7 +50,7 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.diagnostics import absent
 from traceconv.model.marks import FormatMarks
-from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
+from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, Trace, TrackId
 
 PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
 #: The clock domain of times of --reltime.
@@ -420,6 +421,10 @@ def state_name(letters: str) -> str:
     return f"{name} (preempted)" if plain != letters else name
 
 
+#: The metadata of a header alone: the time of the first sample, cut to microseconds, ns.
+FIRST_SAMPLE = "first_sample_ns"
+
+
 class Header(msgspec.Struct):
     """The header of a recording.
 
@@ -505,3 +510,20 @@ def is_possible_pair(clockid: int, wall: int, here: int) -> bool:
     if not 0 <= wall <= _LATEST_WALL or not 0 <= here <= latest_ns(clockid):
         return False
     return clockid in _SINCE_BOOT or abs(wall - here) < _APART
+
+
+def marks_of_perf(trace: Trace) -> set[Mark]:
+    """Return the first samples of a recording, and its command with the time of the first sample."""
+    header = trace.metadata.get("perf_header", {})
+    begin = {(first // 1000, ("begin", header["cmdline"])) for first in _first_samples(trace) if "cmdline" in header}
+    return samples(trace) | begin
+
+
+def _first_samples(trace: Trace) -> list[int]:
+    """Return the times of the first sample of a timer or counter, and of the first one of a tracepoint."""
+    stated = trace.metadata.get("perf_header", {}).get(FIRST_SAMPLE)
+    if stated is not None:
+        return [stated]
+    instants = zip(trace.instants.ts.tolist(), trace.instants.name.tolist(), strict=True)
+    tracepoints = [ts for ts, name in instants if not trace.strings[name].startswith("PERF_RECORD_")]
+    return [min(times) for times in (trace.samples.ts.tolist(), tracepoints) if times]

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar
 
+from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf._file import ANCIENT, MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
 from traceconv.families.perf._records import UNREAD_HEADER, RecordReader
-from traceconv.families.perf._tracks import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair
+from traceconv.families.perf._tracks import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
 from traceconv.families.perf._tracks import Header as TextHeader
 from traceconv.io import progress
 from traceconv.io.limits import Unpacked
@@ -59,7 +60,6 @@ class PerfData:
     symbols: bool = False
 
     name: ClassVar[str] = "perf-data"
-    form: ClassVar[int] = 0
     title: ClassVar[str] = "perf.data of Linux perf (perf record)"
     url: ClassVar[str] = "https://perf.wiki.kernel.org/index.php/Tutorial"
     versions: ClassVar[str] = "files of perf 2.6.39 to 6.18 (PERFILE2): of perf record, also through a pipe"
@@ -91,6 +91,10 @@ class PerfData:
         "align the recording with files on either. No other tool reads perf's default clock (without -k): "
         "--clock FILE=monotonic places it to within 10 ms and 500 ppm of the time since boot (2 s per hour)."
     )
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: the recording itself."""
+        return Form(0, marks_of_perf)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the magic number."""

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from traceconv.families.common.idle_lines import IdleLines
+from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf._text import add_header_line, begins_header
-from traceconv.families.perf._tracks import PERF_CLOCK, Header
+from traceconv.families.perf._tracks import FIRST_SAMPLE, PERF_CLOCK, Header, marks_of_perf
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
@@ -47,6 +48,10 @@ class PerfHeader:
         ("clockid, reference time", "clock, snapshot of clock and wall clock"),
     )
     lost: ClassVar[tuple[str, ...]] = ("It holds no events: they are in the output of perf script.",)
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: the header alone, known by its command and first sample."""
+        return Form(3, marks_of_perf, 1)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for a header, MAYBE if events may follow beyond what can be seen."""
@@ -76,7 +81,9 @@ class PerfHeader:
             raise source.malformed(
                 "no entry of a perf header found, expected lines such as `# hostname : vm`", hint=self.record
             )
-        out.balance.kept["header lines kept as metadata"] += out.balance.read
+        out.balance.kept["header lines kept as metadata, some also as rows of a table"] += out.balance.read
+        if header.span is not None:
+            header.info[FIRST_SAMPLE] = header.span[0]
         table = out.tracks.totals("perf header")
         for name, value in header.info.items():
             out.totals(table, name, "fact", {"value": value})

@@ -25,6 +25,7 @@ from typing import IO, Any, ClassVar
 
 import msgspec
 
+from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf._tracks import (
     NO_STACK,
@@ -35,6 +36,7 @@ from traceconv.families.perf._tracks import (
     Task,
     is_possible_pair,
     latest_ns,
+    marks_of_perf,
 )
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
@@ -303,7 +305,6 @@ class PerfJson:
     """JSON of perf data convert."""
 
     name: ClassVar[str] = "perf-json"
-    form: ClassVar[int] = 1
     title: ClassVar[str] = "JSON of Linux perf (perf data convert --to-json)"
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
     versions: ClassVar[str] = "linux-perf-json-version 1 (perf 5.15 to 6.18)"
@@ -324,6 +325,10 @@ class PerfJson:
         "align the file with files on either. No other tool reads perf's default clock (without -k): "
         "--clock FILE=monotonic places it to within 10 ms and 500 ppm of the time since boot (2 s per hour)."
     )
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: a conversion of all events."""
+        return Form(1, marks_of_perf)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the key that states the version."""

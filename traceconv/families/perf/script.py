@@ -23,6 +23,7 @@ import numpy as np
 from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
+from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf import _text as text
 from traceconv.families.perf._repeated import RepeatedSamples
@@ -37,6 +38,7 @@ from traceconv.families.perf._tracks import (
     Place,
     Task,
     checked_clock,
+    marks_of_perf,
 )
 from traceconv.families.perf.header import header_beside
 from traceconv.io.source import Head, Source
@@ -503,7 +505,6 @@ class PerfScript:
     header: str = ""
 
     name: ClassVar[str] = "perf-script"
-    form: ClassVar[int] = 2
     title: ClassVar[str] = "Linux perf script text"
     url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
     versions: ClassVar[str] = (
@@ -549,6 +550,10 @@ class PerfScript:
             "163 of 163 samples, 4135 of 4135 frames; header and fields of tracepoints after the script only",
         ),
     )
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: a printout of events."""
+        return Form(2, marks_of_perf)
 
     def sniff(self, head: Head) -> Match:
         """Return YES by an event line with a frame, tracepoint fields or a record, or by nothing but event lines."""

@@ -27,6 +27,7 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
+from traceconv.families.forms import Form, slices
 from traceconv.families.importer import Match
 from traceconv.families.tensorflow._xprof import HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
@@ -78,6 +79,11 @@ class TensorflowProfiler:
         "The exporter stops silently after 1,000,000 events.",
         "The file does not state when the profile was recorded.",
     )
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: trace.json, or perfetto_trace.json, which JAX makes of it."""
+        is_full = "metadata" in head.json.members
+        return Form(1 if is_full else 2, slices)
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the header of the exporter, or by planes named as only it does."""

@@ -38,6 +38,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
+from traceconv.families.forms import Form, slices
 from traceconv.families.importer import Match
 from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, STEP_ARGS, Timeline
 from traceconv.io.packets import PACKET_TAG, frame_at
@@ -114,6 +115,10 @@ class Xplane:
         "Stats that hold bytes (HLO modules) are left out.",
         "The file does not hold what xprof computes from the events (regions of thread pools, op statistics).",
     )
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: the recording itself."""
+        return Form(0, slices)
 
     def sniff(self, head: Head) -> Match:
         """Return YES when the first plane has the fields of a plane and one of the names that planes have."""

@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from traceconv.families.forms import Form, sums
 from traceconv.families.importer import Match
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
@@ -296,6 +297,10 @@ class TvmProfile:
         ),
     )
     line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
+
+    def form(self, head: Head) -> Form:
+        """Return the form of a recording that files are: CSV lacks the configuration of JSON, text the calls."""
+        return Form(("json", "csv", "text").index(reports.form_of(head.text) or "text"), sums, 3)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
