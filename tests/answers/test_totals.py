@@ -512,3 +512,13 @@ def test_many_ranges_with_copies_are_compared_in_seconds(tmp_path: Path) -> None
     assert [len(rows) for rows in found] == [10, 10, 10]
     (host,) = (rows for rows in found[:2] if table.of_categories(["user_annotation"], rows).all())
     assert sorted(found[2]) == sorted(host)
+
+
+def test_shares_of_two_kinds_in_one_table_are_told_apart() -> None:
+    log = ROOT / "nvprof-text" / "summary" / "input.log"
+    _, stated = traceconv.report([log], Questions(["operations"]))
+    shown = RENDERERS["text"]([stated], 0)
+    assert re.search(r"\[CUDA memcpy HtoD\].* GPU activities$", shown, re.MULTILINE)
+    assert re.search(r"cudaMalloc .* API calls$", shown, re.MULTILINE)
+    _, stated = traceconv.report([OWN / "mxnet.json", OWN / "torch.table.txt"], Questions(["operations"]))
+    assert "category" not in [column.name for column in stated.columns if not column.detail]

@@ -142,8 +142,7 @@ def _states_time(row: _Row) -> bool:
 def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Section:
     """Return the rows of tables of sums; rows that are about one call each are added up by name."""
     several_inputs = len(rows_of) > 1
-    columns = tuple(replace(one, detail=False) if several_inputs and one.name == "input" else one for one in _COLUMNS)
-    section = Section("stated_totals", columns)
+    section = Section("stated_totals", _COLUMNS)
     without = nested = several = 0
     for number, rows in rows_of.items():
         name = table.trace.sources[number].name
@@ -165,6 +164,9 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
                 whole = None
             numbers = (len(times), whole, None, mean, least, most, None, None, None)
             section.rows.append((text, _title(table, track), *numbers, category, name))
+    shown = {"category"} if _mixes_shares(section) else set()
+    shown |= {"input"} if several_inputs else set()
+    section.columns = tuple(replace(one, detail=False) if one.name in shown else one for one in _COLUMNS)
     asked = [one.name for one in _COLUMNS if sort in (one.name, one.title)]
     places = [section.place(name) for name in (*asked, *_SORTED_BY)]
     section.rows.sort(key=lambda row: (*(_falling(row[at]) for at in places), str(row[0])))
@@ -175,6 +177,13 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
     section.notes += [f"{quantity(without, 'rows')} without a time or a share: left out"] if without else []
     section.notes += ["rows about a single call were added up by name"] if several else []
     return section
+
+
+def _mixes_shares(section: Section) -> bool:
+    """Return whether a table states shares of several categories, as of API calls and of GPU activities."""
+    share, *kind = map(section.place, ("stated_share", "input", "table", "category"))
+    kinds = {tuple(row[at] for at in kind) for row in section.rows if row[share] is not None}
+    return len({key[:2] for key in kinds}) < len(kinds)
 
 
 def _falling(cell: Cell) -> tuple[bool, float, str]:
