@@ -36,6 +36,21 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_each_loss_and_warning_is_said_once(form: str, tmp_path: Path) -> None:
+    """The notes of the tables have them, so that the details do not; a report in a file leaves them to the details."""
+    cut = ROOT / "furiosa-table" / "csv-cut" / "input.csv"
+    losses = "a row does not fit the columns", [cut]
+    warnings = "it does not name its host", RANKS
+    for words, inputs in (losses, warnings):
+        said = run(*inputs, "--section", "operations", "--format", form, "-v")
+        assert said.returncode == 0, said.stderr
+        assert (said.stdout + said.stderr).count(words) == 1
+        path = tmp_path / f"report-{len(inputs)}.{form}"
+        said = run(*inputs, "--section", "operations", "--format", form, "-v", "-o", path)
+        assert said.stderr.count(words) == 1
+
+
 def test_text_has_a_table_for_each_section() -> None:
     result = run(CUDA, "--top", 3)
     assert result.returncode == 0, result.stderr

@@ -451,11 +451,19 @@ def test_a_page_shows_the_columns_that_a_tool_states() -> None:
 def test_a_table_without_times_has_no_span() -> None:
     (alone,) = traceconv.report([ROOT / "nvprof-text" / "summary" / "input.log"], Questions(["overview"]))
     (row,) = alone.records()
-    assert (row["method"], row["verdict"], row["start_ns"], row["span_ns"], row["bound_ns"]) == (
-        "no times",
-        "",
-        *[None] * 3,
-    )
+    assert (row["method"], row["start_ns"], row["span_ns"], row["bound_ns"]) == ("totals have no times", *[None] * 3)
+
+
+def test_the_overview_of_tables_is_their_receipt() -> None:
+    paths = [ROOT / "nvprof-text" / "summary" / "input.log", ROOT / "rocprof" / "stats" / "input.csv"]
+    for inputs in (paths, [*paths, OWN / "torch.json"]):
+        (section,) = traceconv.report(inputs, Questions(["overview"]))
+        receipt = traceconv.merge(inputs).receipt
+        assert [(row["clock"], row["method"], row["verdict"], row["bound_ns"]) for row in section.records()] == [
+            (line.clock, line.method, line.verdict, line.bound_ns) for line in receipt
+        ]
+        assert {line.bound_ns for line in receipt[:2]} == {None}
+        assert all(line.method.startswith("totals have no times") for line in receipt[:2])
 
 
 def test_a_name_that_was_cut_is_the_only_one_that_begins_so(tmp_path: Path) -> None:

@@ -448,6 +448,7 @@ class Text(enum.Enum):
 
     # -- receipts -----------------------------------------------------------------------------------------------------
     ITS_OWN_TIMES = "its own times"
+    TOTALS_ALONE = "totals have no times"
     ALONG_LINES = "{method}, in {n} segments of time"
     BOUND = "{bound:bound}"
     BOUND_OF_TWO_HOSTS = "not known (clocks of hosts may differ)"

@@ -34,7 +34,8 @@ class ReceiptLine:
         clock: the name of the clock domain.
         method: the sources of the map to trace time.
         offset_ns: what was added to each time of the clock, ns; with a drift, at one instant.
-        bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known.
+        bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known, and
+            for totals, which have no times.
         verdict: how far to trust the map: a `Verdict`, as text. "assumed" also if positions are synthetic.
         drift_ppm: by how much trace time runs faster than the clock, ppm.
         matches: the number of events matched with those of another input, if the map rests on them.
@@ -257,7 +258,9 @@ def receipt_line(
     source, domain = clock.trace.sources[0], clock.domain
     used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(clock_map)]
     basis = max(used, key=lambda estimate: estimate.matches, default=None)
-    method = clock_map.method if clock_map.steps else str(Text.ITS_OWN_TIMES())
+    has_times = domain.run is not Run.TOTALS
+    own = Text.ITS_OWN_TIMES() if has_times else Text.TOTALS_ALONE()
+    method = clock_map.method if clock_map.steps else str(own)
     if clock_map.bends:
         method = str(Text.ALONG_LINES(method=method, n=len(clock_map.lines)))
     one_instant = (
@@ -270,7 +273,9 @@ def receipt_line(
         domain.name,
         method,
         clock_map.offset_ns,
-        None if clock_map.bound_ns is None or one_instant else clock_map.bound_ns + domain.resolution_ns,
+        clock_map.bound_ns + domain.resolution_ns
+        if has_times and clock_map.bound_ns is not None and not one_instant
+        else None,
         str(Verdict.ASSUMED if domain.synthetic and clock_map.verdict is Verdict.OK else clock_map.verdict),
         round(clock_map.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,

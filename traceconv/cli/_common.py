@@ -24,7 +24,7 @@ from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath
 from traceconv.io.output import check_target
 from traceconv.io.shown import one_line, quantity, widths_within
-from traceconv.model.diagnostics import Severity
+from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
 from traceconv.model.trace import SourceInfo, Trace
 
@@ -162,31 +162,48 @@ def print_summary(result: Result, output: AnyPath, verbosity: Verbosity) -> None
     say(f"wrote {'<stdout>' if output == '-' else output}: {written or 'no events'}")
 
 
-def print_details(trace: Trace, aligned: Aligned, verbosity: Verbosity) -> None:
-    """Print what was read and lost and how it was aligned, if all details were asked for."""
+def print_details(trace: Trace, aligned: Aligned, verbosity: Verbosity, *, problems: bool = True) -> None:
+    """Print what was read and lost and how it was aligned, if all details were asked for.
+
+    Without `problems`, losses and warnings are left out: the caller prints them.
+    """
     if verbosity.verbose and aligned.alignment is not None:
-        _print_inputs(trace, aligned.alignment.receipt, aligned.checks, aligned.alignment.together, verbose=True)
+        alignment = aligned.alignment
+        _print_inputs(trace, alignment.receipt, aligned.checks, alignment.together, verbose=True, problems=problems)
 
 
 def _print_inputs(
-    trace: Trace, receipt: list[ReceiptLine], checks: Causality, together: Together, *, verbose: bool
+    trace: Trace,
+    receipt: list[ReceiptLine],
+    checks: Causality,
+    together: Together,
+    *,
+    verbose: bool,
+    problems: bool = True,
 ) -> None:
     hosts = {line.file: line.host for line in receipt}
     for source in trace.sources:
-        print_source(source, verbose, hosts.get(source.name, ""))
+        print_source(source, verbose, hosts.get(source.name, ""), losses=problems)
     if len(trace.sources) > 1:
         say("", f"On one time axis: {trace.clocks[0].describe()}")
-        print_receipt(receipt, checks, together, [source.name for source in trace.sources], verbose=verbose)
+        files = [source.name for source in trace.sources]
+        print_receipt(receipt, checks, together, files, verbose=verbose, warnings=problems)
 
 
 def print_receipt(
-    receipt: list[ReceiptLine], checks: Causality, together: Together, files: list[str], *, verbose: bool
+    receipt: list[ReceiptLine],
+    checks: Causality,
+    together: Together,
+    files: list[str],
+    *,
+    verbose: bool,
+    warnings: bool = True,
 ) -> None:
     """Print how each input was placed, its warnings, processes of several inputs, and the causality checks."""
     cells = receipt_cells(receipt, files, verbose)
     say(*(receipt_table(cells, width_of(sys.stderr) or _WIDEST) or receipt_blocks(cells)))
     say(*(f"{line.file}: {line.note}" for line in receipt if line.note))
-    for warning, likewise in warned(receipt):
+    for warning, likewise in warned(receipt) if warnings else ():
         say(warning, *[f"  {likewise}"] * bool(likewise))
     processes = together.describe()
     for words in processes[:_MOST_PROCESSES]:
@@ -198,15 +215,15 @@ def print_receipt(
         say(words)
 
 
-def print_source(source: SourceInfo, verbose: bool, host: str = "") -> None:
-    """Print the balance, the notes and the diagnostics of one input."""
+def print_source(source: SourceInfo, verbose: bool, host: str = "", *, losses: bool = True) -> None:
+    """Print the balance, the notes and the diagnostics of one input, or of these only what is no loss."""
     place = " on ".join(filter(None, (source.place_in_job, host)))
     about = f"{source.format}, {place}" if source.place_in_job else source.format
     say(f"{source.name} ({about}): {source.balance.describe()}")
     for note in source.notes:
         say(f"  note: {note}")
     for entry in source.diagnostics:
-        if verbose or entry.code.severity > Severity.INFO:
+        if (verbose or entry.code.severity > Severity.INFO) and (losses or entry.code.kind is not ProblemKind.LOST):
             say(f"  {entry.message()}")
 
 

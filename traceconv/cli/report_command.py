@@ -176,7 +176,8 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
     with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         trace, aligned = api.on_one_clock(recordings, Settings())
         sections = answers(trace, aligned, questions)
-    common.print_details(trace, aligned, verbosity)
+    in_report = shown.path == "-" or shown.form == "csv"
+    common.print_details(trace, aligned, verbosity, problems=not in_report)
     if shown.form in _BRIEF and not questions.sections:
         printed = [section for section in sections if section.rows]
     else:
