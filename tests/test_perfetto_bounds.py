@@ -12,6 +12,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.kernels import using
@@ -20,11 +21,13 @@ from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, ti
 from traceconv import api, kernel
 from traceconv.errors import NothingRead
 from traceconv.families.perfetto import _inflate as _perfetto_inflate
-from traceconv.families.perfetto._head import track_uuids
+from traceconv.families.perfetto._head import Head, track_uuids
+from traceconv.families.perfetto._samples import SamplePackets
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
+from traceconv.model.layout import lay_out
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
+from traceconv.model.trace import NO_CPU, NO_TRACK, SourceInfo, Trace
 
 
 def weights(trace: Trace) -> list[int]:
@@ -66,6 +69,28 @@ def test_totals_of_weights_stay_in_range(given: list[int], back: list[int] | Non
     assert codes(trace) == {}
     changed = sum(one != other for one, other in zip(given, weights(trace), strict=True))
     assert [note.split(" have ")[0] for note in notes] == ([f"{changed} call stack samples"] if changed else [])
+
+
+@pytest.mark.parametrize("cpu", [NO_CPU, 3])
+def test_names_of_samples_take_no_memory_for_the_frames_of_others(cpu: int) -> None:
+    def peak(names: int) -> int:
+        out = Builder(SourceInfo("x", "perf-script"), REALTIME)
+        thread = out.tracks.thread(out.tracks.process("p", pid=1), 1)
+        for number in range(100_000):
+            stack = out.frame(f"f{number}")
+            if number % 100 == 0:
+                out.sample(thread, number, stack, f"event {number // 100 % names}", cpu=cpu)
+        trace = lay_out(out.finish())
+        packets = SamplePackets(trace, Head(trace))
+        rows = np.arange(1000)
+        tracemalloc.start()
+        packets.packets(rows, [b""] * len(rows))
+        packets.take_head()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    assert peak(500) < peak(1) + 5_000_000  # 10 kB for each name; the frames are 100,000
 
 
 # -- times --------------------------------------------------------------------------------------------------------

@@ -314,13 +314,13 @@ def frames(
     return Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), args)
 
 
-def _arrow_of(trace: Trace, name: str) -> pyarrow.Table:
+def _table_of(trace: Trace, name: str) -> pyarrow.Table:
     return frames(trace)[name].to_arrow()
 
 
 def _with_frames(trace: Trace) -> Trace:
     """Return a trace whose tables convert to data frames: `trace.slices.to_pandas()`."""
-    return trace.with_tables(arrow_of=_arrow_of)
+    return trace.with_tables(table_of=_table_of)
 
 
 def export(

@@ -418,7 +418,7 @@ def test_columns_without_a_trace_say_that_they_cannot_convert() -> None:
 
 
 def test_columns_of_a_trace_that_the_library_did_not_return_say_what_converts() -> None:
-    trace = replace(traceconv.read(CUDA), arrow_of=None)
+    trace = replace(traceconv.read(CUDA), table_of=None)
     with pytest.raises(traceconv.UsageError, match=r"not returned by traceconv.read or merge") as caught:
         trace.slices.to_arrow()
     assert caught.value.hint == "traceconv.frames(trace).slices has them"

@@ -76,6 +76,8 @@ class Survey:
 def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -> Survey:
     """Return the known relations of the clocks of inputs; missing ones are not an error.
 
+    Collectives that contradict each other, or fit at several offsets, relate no hosts here.
+
     Args:
         traces: the inputs, as read.
         constraints: the statements of the user about the inputs and their clocks.

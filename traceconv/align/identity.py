@@ -196,7 +196,7 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
     """
     view = View([Recording(trace.sources[0], one) for trace, one in zip(traces, alignment.machines, strict=True)])
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
-        if any(maps_of.verdict.refused for maps_of in maps.values()):
+        if any(clock_map.verdict.refused for clock_map in maps.values()):
             continue
         placement = alignment.placements.get(index)
         inside = None if placement is None else _around(traces[placement.host], placement)

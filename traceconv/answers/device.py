@@ -93,9 +93,9 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for one, its_queues in zip(owners.tolist(), of_owner, strict=True):
         of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), _name(table, one)
-        row, gaps_of = _row(table, work, of_device, (name, ""), dispatch_limit)
+        row, its_gaps = _row(table, work, of_device, (name, ""), dispatch_limit)
         section.rows.append(row)
-        idle.append((name, gaps_of, int(row[idle_ns] or 0)))
+        idle.append((name, its_gaps, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
             section.over_time.append(Activity(name, end - start, busy))

@@ -102,21 +102,21 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
     section = Section("host_late", _HOST_LATE)
     slices, thread_of = table.trace.slices, table.row_of_track
     launching, running = np.zeros((2, len(table.trace.tracks)), bool)
-    for _, gaps_of, _ in devices:
-        launching[thread_of[slices.track[gaps_of.call[gaps_of.known]]]] = True
+    for _, waits, _ in devices:
+        launching[thread_of[slices.track[waits.call[waits.known]]]] = True
     lasting = (slices.dur > 0) & table.timed
     lasting[step_rows(table, step_name)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
     busy = table.recorded[lasting[table.recorded]]
     # Timelines take much memory.
-    busy = busy[_meets(slices.ts[busy], table.ends(busy), [gaps_of for _, gaps_of, _ in devices])]
+    busy = busy[_meets(slices.ts[busy], table.ends(busy), [waits for _, waits, _ in devices])]
     running[thread_of[slices.track[busy]]] = True
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
     ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, _NOTHING]
-    for device, gaps_of, idle in devices:
-        late = gaps_of.known & (gaps_of.late > gaps_of.starts)
-        starts, ends, thread = gaps_of.starts[late], gaps_of.late[late], thread_of[slices.track[gaps_of.call[late]]]
+    for device, waits, idle in devices:
+        late = waits.known & (waits.late > waits.starts)
+        starts, ends, thread = waits.starts[late], waits.late[late], thread_of[slices.track[waits.call[late]]]
         gap, row, length = _running(ran, of_thread[thread], starts, ends)
         name = np.where(row == NONE, len(names) - 1, slices.name[row])
         groups, group = np.unique(thread[gap] * len(names) + name, return_inverse=True)
@@ -140,11 +140,11 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
 def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bool_]:
     """Return which intervals have an instant at which a host is late for one of the devices."""
     late = union(
-        np.concatenate([gaps_of.starts[gaps_of.known] for gaps_of in devices]),
-        np.concatenate([gaps_of.late[gaps_of.known] for gaps_of in devices]),
+        np.concatenate([waits.starts[waits.known] for waits in devices]),
+        np.concatenate([waits.late[waits.known] for waits in devices]),
     )
-    gaps_of: npt.NDArray[np.bool_] = np.searchsorted(late.ends, starts, "right") < np.searchsorted(late.starts, ends)
-    return gaps_of
+    meets: npt.NDArray[np.bool_] = np.searchsorted(late.ends, starts, "right") < np.searchsorted(late.starts, ends)
+    return meets
 
 
 def _running(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, Rows, I64]:

@@ -152,17 +152,17 @@ class Events(Tabular):
         """Return the table of `traceconv.frames`, with texts, tracks and args: on one clock, by track and time.
 
         Raises:
-            UsageError: pyarrow is not installed, or these columns belong to no trace, or to one without `arrow_of`.
+            UsageError: pyarrow is not installed, or these columns belong to no trace, or to one without `table_of`.
             UnrelatedClocks: the trace is on several clocks that nothing relates.
         """
         trace = getattr(self, "_trace", None)
         if trace is None:
             raise UsageError("these columns belong to no trace, so their texts and tracks are not known")
         name = next(name for name, table in TABLES.items() if isinstance(self, table))
-        if trace.arrow_of is None:
+        if trace.table_of is None:
             hint = f"traceconv.frames(trace).{name} has them"
             raise UsageError("the trace of these columns was not returned by traceconv.read or merge", hint=hint)
-        table: pyarrow.Table = trace.arrow_of(trace, name)
+        table: pyarrow.Table = trace.table_of(trace, name)
         return table
 
     def __repr__(self) -> str:
@@ -428,7 +428,7 @@ class Trace:
         collectives: the declared collectives of an input; None without any, and in a trace of several inputs.
         left_out: the files of folders and archives that were not read, with the reason.
         one_machine: whether the user states that all inputs are of one machine.
-        arrow_of: returns one of its tables, by name, as an Arrow table on one clock. It needs the alignment, about
+        table_of: returns one of its tables, by name, as an Arrow table on one clock. It needs the alignment, about
             which nothing is known here, so the functions of the library that return the trace set it; else None.
     """
 
@@ -450,7 +450,7 @@ class Trace:
     collectives: Collectives | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     one_machine: bool = False
-    arrow_of: Callable[[Trace, str], Any] | None = None
+    table_of: Callable[[Trace, str], Any] | None = None
 
     def __repr__(self) -> str:
         """Return five lines: the inputs, the counts of events, the clocks, the time span and the problems."""

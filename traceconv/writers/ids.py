@@ -51,19 +51,19 @@ class Identity:
 
 def identities(trace: Trace) -> list[Identity]:
     """Return the identity of each track."""
-    identities_of: list[Identity] = []
+    by_track: list[Identity] = []
     for index, track in enumerate(trace.tracks):
-        identities_of.append(Identity(_process_of(trace, identities_of, index), name=track.name))
+        by_track.append(Identity(_process_of(trace, by_track, index), name=track.name))
     numbers = _Numbers(trace.tracks)
-    _number_processes(trace, identities_of, numbers)
-    _number_threads(trace, identities_of, numbers)
-    _mark_natives(trace, identities_of)
-    for track, identity in zip(trace.tracks, identities_of, strict=True):
+    _number_processes(trace, by_track, numbers)
+    _number_threads(trace, by_track, numbers)
+    _mark_natives(trace, by_track)
+    for track, identity in zip(trace.tracks, by_track, strict=True):
         main = track.lane_of
-        beside = main != NO_TRACK and not identities_of[main].native
+        beside = main != NO_TRACK and not by_track[main].native
         identity.parent = int(trace.tracks[main].parent if beside else track.parent)
-    _place(trace, identities_of)
-    return identities_of
+    _place(trace, by_track)
+    return by_track
 
 
 def _process_of(trace: Trace, identities: list[Identity], index: int) -> int:

@@ -356,8 +356,8 @@ class TextTables:
         rest = line[len(prefix) :]
         names = list(_NAME.finditer(rest))
         columns = [known_column(name[0]) for name in names]
-        heading_of = self._open.find(line)
-        before = heading_of[1] if heading_of is not None else None
+        open_table = self._open.find(line)
+        before = open_table[1] if open_table is not None else None
         if isinstance(before, _Pandas) and before.more and not before.in_block:
             before.place, before.in_block = 0, True
             before.columns += columns

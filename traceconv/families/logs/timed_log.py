@@ -578,13 +578,13 @@ def _step_ns(form: Form, sample: list[bytes]) -> int:
 
 def _stated_year(sample: list[bytes]) -> int | None:
     """Return the year in the header that glog writes."""
-    match = next((match_of_line for line in sample[:20] if (match_of_line := _YEAR.match(line))), None)
+    match = next((header for line in sample[:20] if (header := _YEAR.match(line))), None)
     return int(match[1]) if match else None
 
 
 def _stated_host(sample: list[bytes]) -> str:
     """Return the machine in the header that glog writes."""
-    match = next((match_of_line for line in sample[:20] if (match_of_line := _HOST.match(line))), None)
+    match = next((header for line in sample[:20] if (header := _HOST.match(line))), None)
     return match[1].decode("utf-8", "replace") if match else ""
 
 

@@ -93,7 +93,7 @@ class _Sampling:
         self._texts: dict[tuple[int, str], int] = {}
         self._mappings: dict[str, int] = {}
         self._known_frames: dict[tuple[str, str], bytes] = {}
-        self._is_known = np.zeros(len(trace.frames), bool)
+        self._known_stacks: set[int] = set()  # not a mask of all frames: there may be thousands of names
         self._totals: dict[int, int] = {}
 
     def take_head(self) -> bytes:
@@ -123,9 +123,8 @@ class _Sampling:
 
     def intern(self, stacks: I32) -> None:
         """Intern the stacks of samples that are new."""
-        stacks = stacks[stacks >= 0]
-        new = occurring(stacks[~self._is_known[stacks]])
-        self._is_known[new] = True
+        new = sorted(set(stacks[stacks >= 0].tolist()) - self._known_stacks)
+        self._known_stacks.update(new)
         frames, known, numbered = self._frames, self._known_frames, wire.integers(1, np.array(new, np.int64) + 1)
         for stack, number in zip(new, numbered, strict=True):
             stack_fields, at = [], stack

@@ -249,14 +249,14 @@ class Sequence:
 
     def stack(self, iid: int) -> StackId:
         """Return the innermost frame of an interned call stack: frame ids 2*, outermost first."""
-        known = self._stacks.get(iid)
-        if known is None:
-            known = StackId(-1)
+        stack = self._stacks.get(iid)
+        if stack is None:
+            stack = StackId(-1)
             entry = self._entry(_STACKS, iid)
             for frame in entry.uints(2) if entry is not None else [0]:
-                known = self._frame(frame, known)
-            self._stacks[iid] = known
-        return known
+                stack = self._frame(frame, stack)
+            self._stacks[iid] = stack
+        return stack
 
     def stack_names(self, iid: int) -> list[str]:
         """Return the names of the functions of an interned call stack, outermost first."""

@@ -42,8 +42,8 @@ REPAIRED = repaired(
 CUT_REPORT = lost("tvm.cut_report", "the JSON of a report ends early: the complete calls were read")
 
 NAME, DURATION, PERCENT, DEVICE, COUNT = "Name", "Duration (us)", "Percent", "Device", "Count"
-#: Columns whose cells are text, even if they look like numbers.
 _OTHERS = "other columns"
+#: Columns whose cells are text, even if they look like numbers.
 _TEXTS = frozenset((NAME, DEVICE, "Hash", "Argument Shapes", "VM::Argument Shapes", "Bound", _OTHERS))
 _KINDS = {DURATION: "microseconds", PERCENT: "percent", COUNT: "count"}
 #: The duration of a call that has none.

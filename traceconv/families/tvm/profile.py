@@ -123,25 +123,27 @@ class _Writer:
         else:
             self._out.slice(track, one.ts, one.dur, name, "call", args, call.at)
 
-    def _counters(self, call: _Placed, device: str, parent: TrackId, counters: dict[tuple[str, str], TrackId]) -> None:
+    def _counters(
+        self, placed: _Placed, device: str, parent: TrackId, counters: dict[tuple[str, str], TrackId]
+    ) -> None:
         """Draw values of the columns beyond those of each report: hardware counters, roofline analysis."""
-        for column, cell in call.call.cells.items():
+        for column, cell in placed.call.cells.items():
             if column in _OWN or cell.kind not in _NUMERIC:
                 continue
             value = _value(cell)
             if cell.kind == "count" and value == -1:
-                self._out.problem(NO_READING, call.call.at, column)
+                self._out.problem(NO_READING, placed.call.at, column)
                 value = 0
             track = counters.get((device, column))
             if track is None:
                 track = self._out.tracks.counter(column, parent, description=_COUNTER_HELP)
                 counters[device, column] = track
-                if call.ts:
-                    self._out.counter(track, 0, 0, call.call.at)
-            self._out.counter(track, call.ts, value, call.call.at)
+                if placed.ts:
+                    self._out.counter(track, 0, 0, placed.call.at)
+            self._out.counter(track, placed.ts, value, placed.call.at)
         for (other, column), track in counters.items():
-            if other != device or column not in call.call.cells:
-                self._out.counter(track, call.ts, 0, call.call.at)
+            if other != device or column not in placed.call.cells:
+                self._out.counter(track, placed.ts, 0, placed.call.at)
 
     def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
         """Draw Sum and Total, beside the timeline."""
