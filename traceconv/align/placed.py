@@ -1,4 +1,4 @@
-"""The clocks on trace time, and what is said of those that are placed without certainty."""
+"""The clocks on trace time, and the warnings about those that are placed without certainty."""
 
 from __future__ import annotations
 
