@@ -161,6 +161,15 @@ def test_markdown_shows_names_as_they_are(name: str, escaped: str) -> None:
     assert markdown([section], 0) == f"## operations\n\n| name |\n| --- |\n| {escaped} |\n\n- {escaped}\n"
 
 
+def test_a_slice_without_a_name_is_shown_as_such_and_empty_in_data() -> None:
+    section = Section(
+        "operations", (Column("name", "name", Unit.TEXT), Column("count", "count", Unit.COUNT)), [("", 2)]
+    )
+    assert "  (no name)      2\n" in text([section], 0)
+    assert "| (no name) | 2 |" in markdown([section], 0)
+    assert section.records() == [{"name": "", "count": 2}]
+
+
 def test_groups_by_what_is_asked() -> None:
     document = json.loads(run(CUDA, "--section", "operations", "--by", "category, thread", "--format", "json").stdout)
     assert {"category", "thread"} <= document["operations"][0].keys()

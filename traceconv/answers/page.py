@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 import traceconv
 from traceconv.align.report_html import templates
-from traceconv.answers.section import Cell, Section, Unit, shown_cell
+from traceconv.answers.section import NO_NAME, Cell, Section, Unit, shown_cell
 from traceconv.io.shown import one_line
 from traceconv.model.times import format_short
 
@@ -100,7 +100,7 @@ def _label(section: Section, row: Sequence[Cell]) -> str:
         if column.unit is not Unit.TEXT:
             break
         texts.append(shown_cell(cell, column.unit, _LONGEST_LABEL))
-    return " · ".join(filter(None, texts)) or "(no name)"
+    return " · ".join(filter(None, texts)) or NO_NAME
 
 
 def _share(part: float, whole: float) -> float:

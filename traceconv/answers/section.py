@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | None
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+#: What people see in the column `name` of events without a name; data has "".
+NO_NAME = "(no name)"
 _HOUR_NS = 3600 * 10**9
 #: If no bound is known, times with a bound are shown to this many ns.
 _DIGITS_NS = 1000
@@ -172,6 +174,8 @@ class Section(Tabular):
     def shown(self, row: Sequence[Cell], at: int, longest: int = 0) -> str:
         """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
         column, cell = self.columns[at], row[at]
+        if cell == "" and column.name == "name":
+            return NO_NAME
         if cell is None or not column.bound:
             return shown_cell(cell, column.unit, 0 if column.whole else longest)
         bound = row[self.place(column.bound)]
