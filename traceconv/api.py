@@ -373,7 +373,7 @@ def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Ali
         hint = "give them to read or merge, or give the paths in place of the trace"
         settings.refuse("a trace was read and aligned already", hint)
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
-            return inputs, Aligned()
+            return inputs, Aligned(earlier=inputs.receipt)
         alignment = align([inputs])
         return _with_frames(merge_traces([inputs], alignment)), Aligned(alignment)
     files = opened(inputs, settings)

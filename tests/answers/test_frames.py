@@ -499,6 +499,19 @@ def test_slices_of_two_recordings_of_one_thread_are_of_their_own_input(tmp_path:
     assert until_next == [20_000, None, 20_000, 20_000, None], "time between recordings is no time of a step"
 
 
+def test_a_merged_trace_says_how_its_inputs_were_placed(tmp_path: Path) -> None:
+    paths = [_cycle(tmp_path / "a.json", 0, (1, 2)), _cycle(tmp_path / "b.json", 10_000, (5, 6, 7))]
+    asked = traceconv.Questions(sections=("overview",))
+    trace = traceconv.merge(paths).trace
+    assert trace is not None
+    of_files, of_trace = ([(one.rows, one.notes) for one in traceconv.report(what, asked)] for what in (paths, trace))
+    assert of_trace == of_files
+    own = traceconv.merge(paths, tmp_path / "own.pftrace")
+    assert own.trace is not None
+    [section] = traceconv.report(own.trace.with_tables(receipt=()), asked)
+    assert {row["method"] for row in section.records()} == {"not known"}
+
+
 def test_the_time_of_steps_that_were_not_recorded_is_no_time_of_a_step(tmp_path: Path) -> None:
     files = [_cycle(tmp_path / "a.json", 0, (1, 2, 5, 6, 1))]
 

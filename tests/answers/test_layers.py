@@ -923,6 +923,26 @@ def test_the_call_tree_of_a_layer() -> None:
     assert [row["frame"] for row in stacks(table, NO_LAYER).records()] == ["x"]
     with pytest.raises(UsageError, match="there is no layer 'none'"):
         stacks(table, "none")
+    (note,) = stacks(SliceTable(made([Slice(1, "a", 0, 9)], [Sample(1, 2, frames=("f",))])), "a").notes
+    assert note.startswith("1 sample while a ran")
+
+
+def test_a_layer_without_samples_has_no_call_tree_and_says_so() -> None:
+    of_another = made([Slice(1, "a", 0, 2), Slice(1, "b", 4, 9)], [Sample(1, 6, frames=("f",))])
+    for trace, note in (
+        (of_another, "no sample while a ran"),
+        (made([Slice(1, "a", 0, 2)], []), "no input has samples"),
+    ):
+        section = stacks(SliceTable(trace), "a")
+        assert (section.rows, section.notes) == ([], [note])
+    result = CliRunner().invoke(command, [str(RECORDED / "profile.json"), "--stacks", "conv"])
+    assert result.stdout.endswith("\nstacks\n  no input has samples\n")
+
+
+def test_only_layers_can_lack_the_name_that_they_are_grouped_by() -> None:
+    section = layers(SliceTable(made([], [Sample(1, 2, frames=("f",))])))
+    assert section.rows
+    assert not [note for note in section.notes if "no slice here has" in note]
 
 
 def test_the_command_prints_the_call_tree() -> None:

@@ -286,7 +286,19 @@ def test_steps_of_devices_are_not_listed_beside_those_of_hosts(case: str, names:
 def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:
     section = steps(kineto(tmp_path / "a.json", [event("conv", 0, 1)]))
     assert section.rows == []
-    assert "no steps found" in section.notes[0]
+    assert section.notes == ["no input marks steps; if slices of the input are steps, name them: --step-name REGEX"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "near"),
+    [("ste", "; there is step#0, step#1"), ("stpe#0", "; there is step#0, step#1"), ("[0-9]+x", "")],
+)
+def test_names_near_a_pattern_that_matches_none_are_named(tmp_path: Path, pattern: str, near: str) -> None:
+    section = steps(
+        kineto(tmp_path / "a.json", [event("step#0", 0, 1), event("step#1", 5, 1), event("x", 8, 1)]), pattern
+    )
+    assert section.rows == []
+    assert section.notes == [f"--step-name {pattern}: no slice has a whole name that matches{near}"]
 
 
 # -- devices ----------------------------------------------------------------------------------------------------------

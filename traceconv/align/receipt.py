@@ -194,10 +194,12 @@ class Aligned:
     Attributes:
         alignment: the maps of their clocks; None if there was nothing to align.
         checks: the checks that effects come after their causes.
+        earlier: for a trace that was merged before: its receipt; nothing else is known then.
     """
 
     alignment: Alignment | None = None
     checks: Causality = field(default_factory=lambda: Causality(()))
+    earlier: Sequence[ReceiptLine] = ()
 
     @property
     def matched(self) -> Matched | None:
@@ -207,7 +209,7 @@ class Aligned:
     @property
     def receipt(self) -> Sequence[ReceiptLine]:
         """The lines of the receipt, one for each clock."""
-        return self.alignment.receipt if self.alignment else ()
+        return self.alignment.receipt if self.alignment else self.earlier
 
 
 def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:

@@ -137,8 +137,12 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
 
 def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
     """Return a note for each key that no row has a value of; the rows begin with the keys."""
-    nothing = [key for at, key in enumerate(by) if not any(row[at] for row in rows)]
-    return [f"--by {key}: no slice here has {_as_value(key)}, so the cells are empty" for key in nothing]
+    nothing = [key for at, key in enumerate(by) if rows and not any(row[at] for row in rows)]
+    by_default = list(by) == ["name"]
+    return [
+        f"{'' if by_default else f'--by {key}: '}no slice here has {_as_value(key)}, so the cells are empty"
+        for key in nothing
+    ]
 
 
 def _as_value(key: str) -> str:

@@ -36,6 +36,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     section = Section("overview", _COLUMNS)
     whole = trace.span()
     starts, ends, slices = _of_inputs(trace)
+    without_line = "nothing to place" if receipt else "not known"
     for number, source in enumerate(trace.sources):
         start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
@@ -45,7 +46,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     source.name,
                     source.format,
                     line.clock if line else "",
-                    line.method if line else "nothing to place",
+                    line.method if line else without_line,
                     line.verdict if line else "",
                     line.bound_ns if line else None,
                     None if start is None or whole is None else start - whole[0],

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.steps import step_rows
+from traceconv.answers.steps import no_steps, step_rows
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.times import format_short
@@ -187,7 +188,7 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
         of_collectives.notes.append(_NO_COLLECTIVE)
     steps = step_rows(table, step_name)
     if not len(steps):
-        of_ranks.notes.append("no input marks steps: name them by --step-name REGEX")
+        of_ranks.notes.append(no_steps(table, step_name))
     _add_ranks(of_ranks, table, by_rank, judged, steps[table.in_window(table.trace.slices.ts[steps])])
     of_ranks.notes += table.untimed_notes(steps, "step times leave out")
     of_ranks.notes += _notes(sources, judged, matched)
@@ -252,7 +253,7 @@ def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin:
                 unknown or f"{of.rank[last]} by {format_short(lead)}",
                 int(waited.transfer[number]),
                 int(waited.wait[longest]),
-                int(of.rank[longest]),
+                int(of.rank[longest]) if waited.wait[longest] else None,
                 None if unknown else int(of.rank[last]),
                 lead if comparable else None,
                 int(waited.bound[number]) if comparable else None,
@@ -306,7 +307,7 @@ def _add_ranks(
 ) -> None:
     """Add a row for each recorded rank."""
     trace = table.trace
-    source = np.array([track.source for track in trace.tracks], np.int64)[trace.slices.track[steps]]
+    source = inputs_of(trace, "slices")[steps]
     caused, last = Counter[int](), Counter[int]()
     whole = 0
     if judged is not None:

@@ -14,6 +14,7 @@ from traceconv.answers.slice_counts import counts_of
 from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
+from traceconv.io.shown import quantity
 from traceconv.model.trace import I64, Frame
 
 _COLUMNS = (
@@ -59,9 +60,12 @@ def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Sect
     main = main if np.any(amounts[main]) else 0
     shown = [columns_of(name, event)[0] for name, event in events.items()] if len(events) > 1 else []
     section = Section("stacks", (*_COLUMNS, *shown, _TREE))
+    if not len(mine):
+        section.notes.append(f"no sample while {layer} ran" if len(samples.ts) else "no input has samples")
+        return section
     everything = float(np.sum(amounts[main], dtype=np.float64))
     section.rows = tree.rows(main, everything, len(shown))
-    ran = f"{len(mine)} samples while {layer} ran, with all inside it"
+    ran = f"{quantity(len(mine), 'samples')} while {layer} ran, with all inside it"
     of_what = f", {list(events)[main - 1]}" if main and shown else ""
     section.notes.append(f"{ran}; of the layer: the share of them{of_what}; self: samples in the function itself")
     return section

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Collection
+from difflib import get_close_matches
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,8 @@ _COLUMNS = (
 #: of the median.
 _FAR, _AT_LEAST = 5, 0.1
 _FEW = 4
+#: The most near names that a note lists, of how many characters each, and the most names that are compared for it.
+_NEAR, _MOST_CHARACTERS, _MOST_COMPARED = 3, 60, 2000
 #: A name that ends with a number, in ASCII digits.
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 #: The number in place of a name for the self time of a step, since numbered steps have names of their own.
@@ -51,7 +54,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     rows = step_rows(table, pattern)
     shown = set(rows[np.isin(rows, table.counted)].tolist())
     if not len(rows):
-        section.notes.append("no steps found; if slices of the input are steps, name them: --step-name REGEX")
+        section.notes.append(no_steps(table, pattern))
         return section
     trace = table.trace
     slices = trace.slices
@@ -103,6 +106,17 @@ def step_rows(table: SliceTable, pattern: str = "") -> Rows:
     """Return the rows of the slices that are steps: by the pattern of their names, or as formats declare."""
     is_step = table.named(pattern) if pattern else marked(table)
     return table.recorded[is_step[table.recorded]]
+
+
+def no_steps(table: SliceTable, pattern: str = "") -> str:
+    """Return a note that there are no steps; of a pattern that matches no whole name, with names that are near."""
+    if not pattern:
+        return "no input marks steps; if slices of the input are steps, name them: --step-name REGEX"
+    trace = table.trace
+    names = [trace.strings[number] for number in np.unique(trace.slices.name[table.recorded]).tolist()]
+    near = [name for name in names if re.search(pattern, name)] or get_close_matches(pattern, names[:_MOST_COMPARED])
+    shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_NEAR])}" if near else ""
+    return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
 
 
 def check_pattern(pattern: str) -> None:

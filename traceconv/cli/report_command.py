@@ -179,7 +179,7 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
     in_report = shown.path == "-" or shown.form == "csv"
     common.print_details(trace, aligned, verbosity, problems=not in_report)
     if shown.form in _BRIEF and not questions.sections:
-        printed = [section for section in sections if section.rows]
+        printed = [section for section in sections if section.rows or section.name == "stacks"]
     else:
         printed = sections
     if shown.details and shown.form in _BRIEF:

@@ -72,6 +72,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
         tracks=tracks,
         metadata=metadata,
         left_out=left_out,
+        receipt=tuple(alignment.receipt),
         one_machine=all(machine.by_user for machine in alignment.machines),
     )
 

@@ -428,6 +428,7 @@ class Trace:
         collectives: the declared collectives of an input; None without any, and in a trace of several inputs.
         left_out: the files of folders and archives that were not read, with the reason.
         one_machine: whether the user states that all inputs are of one machine.
+        receipt: how the clocks of its inputs were put on its time, by `traceconv.align`; () if they were not.
         table_of: returns one of its tables, by name, as an Arrow table on one clock. It needs the alignment, about
             which nothing is known here, so the functions of the library that return the trace set it; else None.
     """
@@ -450,6 +451,7 @@ class Trace:
     collectives: Collectives | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     one_machine: bool = False
+    receipt: tuple[Any, ...] = ()
     table_of: Callable[[Trace, str], Any] | None = None
 
     def __repr__(self) -> str:
