@@ -154,13 +154,13 @@ def test_the_exit_code_is_handed_on(script: str, status: int, tmp_path: Path) ->
     assert (result.returncode, found["command"]["exit_code"]) == (status, status)
 
 
-def test_what_cannot_be_run(tmp_path: Path) -> None:
-    found, result = recorded(tmp_path, "no-such-program-at-all")
-    assert (result.returncode, found["command"]["pid"]) == (127, None)
+def test_what_cannot_be_run_leaves_no_file(tmp_path: Path) -> None:
+    output = tmp_path / "anchor.json"
+    result = process("anchor", "-o", output, "--", "no-such-program-at-all")
+    assert (result.returncode, output.exists()) == (127, False)
     assert b"error: no-such-program-at-all: no such program\nhint: " in result.stderr
-    (tmp_path / "anchor.json").unlink()
-    found, result = recorded(tmp_path, str(tmp_path))
-    assert (result.returncode, found["command"]["pid"]) == (126, None)
+    result = process("anchor", "-o", output, "--", tmp_path)
+    assert (result.returncode, output.exists()) == (126, False)
     assert b"is not executable\nhint: a script needs chmod +x" in result.stderr
 
 

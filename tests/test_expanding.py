@@ -506,6 +506,24 @@ def test_the_header_of_a_recording_is_part_of_it(tmp_path: Path) -> None:
     assert left_out(runs) == {}
 
 
+def test_what_is_wrong_with_inputs_is_told_before_the_output_exists(tmp_path: Path) -> None:
+    runs, output = folder(tmp_path / "runs", CONTENT), tmp_path / "out.pftrace"
+    output.write_bytes(b"kept")
+    assert "holds 2 recordings" in str(run("convert", runs, "-o", output).exception)
+    absent = run("merge", KINETO, tmp_path / "absent.log", "-o", output).exception
+    assert "No such file" in str(absent)
+    for command in ("convert", "merge"):
+        assert "the file exists" in str(run(command, KINETO, "-o", output).exception)
+    assert output.read_bytes() == b"kept"
+
+
+def test_files_of_archives_cannot_be_named(tmp_path: Path) -> None:
+    error = run("report", zipped(tmp_path / "runs.zip", CONTENT) / "a.json").exception
+    assert isinstance(error, InputError)
+    assert error.hint == "a part of the path is a file; files in an archive cannot be named: name the archive"
+    assert str(run("report", zipped(tmp_path / "empty.zip", {})).exception).endswith("the zip archive is empty")
+
+
 def golden_input(format: str, case: str) -> bytes:
     return next((ROOT / format / case).glob("input.*")).read_bytes()
 

@@ -177,11 +177,11 @@ def test_gzip_with_garbage_behind_it_keeps_what_could_be_unpacked(written: Write
     assert source.damage
 
 
-@pytest.mark.parametrize(("files", "found"), [({}, "0 files"), ({"a": b"1", "b": b"2"}, "2 files (a, b)")])
-def test_a_zip_needs_one_file(files: dict[str, bytes], found: str, written: Write) -> None:
-    error = refusal(written(zipped(files)))
-    assert found in error.message
+def test_a_zip_needs_one_file(written: Write) -> None:
+    error = refusal(written(zipped({"a": b"1", "b": b"2"})))
+    assert "2 files (a, b)" in error.message
     assert "traceconv merge" in error.hint
+    assert "the zip archive is empty" in refusal(written(zipped({}))).message
 
 
 def test_file_names_in_a_zip_do_not_break_the_line(written: Write) -> None:

@@ -38,6 +38,9 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
         raise UsageError("-o -: the readings need a file", hint="standard output belongs to the command")
     check_target(target, binary=False, force=force)
     content, status = anchor.record(command)
+    if command and content["command"]["pid"] is None:
+        report(_not_run(command[0], status))
+        ctx.exit(status)
     try:
         _write(target, content, force)
     except TraceconvError as error:  # the command is done all the same
@@ -47,8 +50,6 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
         widest = max((reading["within_ns"] for reading in content["readings"]), default=0)
         count = len(content["clocks"])
         say(f"{target}: {count} clocks, read to within {format_time(widest)} of each other")
-    if command and content["command"]["pid"] is None:
-        report(_not_run(command[0], status))
     ctx.exit(status)
 
 

@@ -90,6 +90,17 @@ def shown(path: AnyPath) -> str:
     return path.display if isinstance(path, Member) else os.fspath(path)
 
 
+def check_there(path: AnyPath) -> None:
+    """Raise InputError if there is no such file or folder; "-" is standard input."""
+    try:
+        if os.fspath(path) != "-":
+            os.stat(path)
+    except ValueError:
+        return  # the error is raised when it is opened
+    except OSError as error:
+        raise unreadable(shown(path), error) from None
+
+
 def files_of(path: AnyPath, limits: Limits) -> Files | None:
     """Return the files of a folder, or of an archive of several files; None for any other input.
 

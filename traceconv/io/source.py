@@ -220,6 +220,8 @@ class Source:
                 return stack.enter_context(archive.open(members[0]))
         except (*DAMAGED, EOFError) as error:
             raise InputError(f"broken zip archive: {error}", at=self.display) from None
+        if not members:
+            raise InputError("the zip archive is empty", at=self.display)
         names = ", ".join(info.filename for info in members[:5])
         raise InputError(
             f"a zip archive with {len(members)} files ({names}), expected one",
@@ -482,6 +484,7 @@ def unreadable(display: str, error: OSError) -> InputError:
     """Return the error for a path that cannot be opened."""
     hint = {
         FileNotFoundError: "check the spelling and the current folder",
+        NotADirectoryError: "a part of the path is a file; files in an archive cannot be named: name the archive",
         PermissionError: "ask for read permission, or run as the user that owns the file",
     }.get(type(error), "")
     return InputError(error.strerror or error, hint=hint, at=display)

@@ -322,8 +322,9 @@ class PerfJson:
     checked = (("perf 6.1", "recorded", "threads and times against perf.data of the same recording"),)
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC. The headers then hold readings of it and of the wall clock, which "
-        "align the file with files on either. No other tool reads perf's default clock (without -k): "
-        "--clock FILE=monotonic places it to within 10 ms and 500 ppm of the time since boot (2 s per hour)."
+        "align the file with files on either. No other tool reads perf's default clock (without -k). If "
+        "another file is on CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it, to "
+        "within 10 ms and 500 ppm of the time since boot (2 s per hour)."
     )
 
     def form(self, head: Head) -> Form:

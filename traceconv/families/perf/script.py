@@ -519,9 +519,10 @@ class PerfScript:
     )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC and print with --header. The header then names the clock and relates "
-        "it to the wall clock. No other tool reads perf's default clock (without -k): --clock FILE=monotonic "
-        "places it to within 10 ms and 500 ppm of the time since boot (2 s per hour). Or use --offset, or let the "
-        "samples align it, if another file has slices of a sampled thread over some seconds."
+        "it to the wall clock. No other tool reads perf's default clock (without -k). If another file is on "
+        "CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it, to within 10 ms and 500 "
+        "ppm of the time since boot (2 s per hour). Or use --offset, or let the samples align it, if another file has "
+        "slices of a sampled thread over some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("sample with its call stack", "call stack sample of its thread, with its CPU, weighted with the period"),
