@@ -1132,8 +1132,8 @@ def test_speeds_of_layers_are_those_of_the_primitives_with_known_work(tmp_path: 
     moved = 4 * (10 * 20 + 20 * 30 + 10 * 30) + 2 * 4 * 32 * 4
     assert row["gb_per_s"] == pytest.approx(moved / 6000)
     assert [note for note in section.notes if "/s" in note] == [
-        "GFLOP/s: without work and time of 2 primitives: operations not known, or a time of 0",
-        "GB/s: without work and time of 1 primitive: bytes not known, or a time of 0",
+        "GFLOP/s: 2 primitives left out: operations not known, or a time of 0",
+        "GB/s: 1 primitive left out: bytes not known, or a time of 0",
     ]
 
 

@@ -69,7 +69,7 @@ def test_rates_follow_from_the_shape(tmp_path: Path) -> None:
         + line.format("prefetch:any", "1x1:1x1", "0.5")
     )
     section = primitives(SliceTable(read(path)))
-    assert [note.endswith("without work and time of 1 call in the same rows") for note in section.notes[1:3]] == [
+    assert [note.endswith("in rows with a speed, 1 call left out") for note in section.notes[1:3]] == [
         True
     ] * 2
     found = {row["implementation"]: row for row in section.records()}

@@ -413,7 +413,7 @@ class Calls:
         titles = {column.name: column.title for column in _COLUMNS}
         left_out = {titles[name]: int(np.count_nonzero(~known)) for name, (_, known, _) in self._amounts().items()}
         return [
-            f"{title}: without work and time of {quantity(count, 'primitives')}: {work} not known, or a time of 0"
+            f"{title}: {quantity(count, 'primitives')} left out: {work} not known, or a time of 0"
             for (title, count), work in zip(left_out.items(), ("operations", "bytes"), strict=True)
             if 0 < count < len(self.rows)
         ]

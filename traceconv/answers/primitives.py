@@ -124,7 +124,7 @@ def _left_out(calls: Iterable[list[_Call]], which: int) -> str:
     """Return how many calls the speed of their row leaves out: the work is number 1 or 2 of a call."""
     known = [[call[which] is not None and call[0] > 0 for call in works] for works in calls]
     count = sum(works.count(False) for works in known if any(works))
-    return f"; without work and time of {quantity(count, 'calls')} in the same rows" if count else ""
+    return f"; in rows with a speed, {quantity(count, 'calls')} left out" if count else ""
 
 
 def _yes(value: bool) -> str:
