@@ -461,8 +461,8 @@ def test_empty_packets_cost_no_more_than_their_bytes(
     module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at = []
-    one = PacketReader._one
-    monkeypatch.setattr(PacketReader, "_one", lambda *args: (looked_at.append(1), one(*args)))
+    read_packet = PacketReader._read_packet
+    monkeypatch.setattr(PacketReader, "_read_packet", lambda *args: (looked_at.append(1), read_packet(*args)))
     packets = Packets()
     packets.descriptor(5, "work")
     packets.slice(10, 5, "op")

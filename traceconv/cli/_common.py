@@ -117,8 +117,9 @@ def named(output: Output, files: Sequence[str]) -> Output:
     """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe.
 
     Raises:
-        UsageError: it is to be cut to an interval that cannot be read; `merge` finds that, too, but only once archives
-            are unpacked.
+        InputError: an input does not exist.
+        UsageError: the output exists, or is to be cut to an interval that cannot be read; `merge` finds that, too, but
+            only once archives are unpacked.
     """
     if not output.path:
         ending = writer_named(output.to or "perfetto").suffixes[0]
@@ -127,20 +128,11 @@ def named(output: Output, files: Sequence[str]) -> Output:
         from traceconv.answers.trim import check_trim
 
         check_trim(output.trim, files)
-    return output
-
-
-def check_output(output: Output, files: Sequence[str]) -> None:
-    """Check the output, once the recordings in the inputs are known: what is wrong with inputs is told first.
-
-    Raises:
-        InputError: an input does not exist.
-        UsageError: the output exists, and is not an input; `merge` tells of that.
-    """
     for file in files:
         check_there(file)
     if os.path.realpath(output.path) not in map(os.path.realpath, files):
         check_target(os.fspath(output.path), binary=False, force=output.force)
+    return output
 
 
 def default_name(files: Sequence[str], suffix: str) -> str:

@@ -32,7 +32,6 @@ def command(output: api.Output, named: Named, settings: Settings, verbosity: Ver
     """
     output = common.named(output, named.files)
     recording = named.opened(settings, verbosity, output.path, single=True)
-    common.check_output(output, named.files)
     with working(f"converting {shown(recording.paths[0])}", verbosity.quiet, recording.paths):
         result = api.merge(recording, output)
     common.print_summary(result, output.path, verbosity)

@@ -40,7 +40,6 @@ def command(
     """
     output = common.named(output, named.files)
     recordings = named.opened(settings, verbosity, str(output.path))
-    common.check_output(output, named.files)
     with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output, report=reports)
     common.print_summary(result, output.path, verbosity)
