@@ -366,7 +366,7 @@ class Text(enum.Enum):
 
     # -- contradictions -----------------------------------------------------------------------------------------------
     TOO_MANY_TO_CHECK = "its clock was not checked against the events of {other}: there are more than {most} slices"
-    FITS_IN_SEVERAL_PLACES = "its events and those of {other} do not fit each other here, but at several other offsets"
+    FITS_IN_SEVERAL_PLACES = "its events do not fit those of {other} at this offset, but at several others"
     WRONG_OR_TWO_RUNS = "a clock is wrong, or they are of two runs"
     STEPS = "{steps:, then }"
     BOTH_FILES_SAY = "as both files state them"
