@@ -20,6 +20,7 @@ from traceconv.families.furiosa.table import FLOAT_TIMES, WAIT_DIFFERS, wait_of
 from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import Run, Zero
 from traceconv.model.diagnostics import Code
+from traceconv.model.drawable import OUT_OF_RANGE
 from traceconv.model.trace import Trace
 
 START = make.EXPORTER_START + 1_000_000
@@ -115,6 +116,15 @@ def test_printed_waits_are_counted(tmp_path: Path) -> None:
 
 
 # -- the same spans from all outputs ----------------------------------------------------------------------------------
+
+
+def test_an_execution_at_an_impossible_time_is_drawn_at_a_possible_one(tmp_path: Path) -> None:
+    args = {"start_ts": "9999999999999999999", "end_ts": "9999999999999999999", "trace_id": "1", "span_id": "2"}
+    event = {"ph": "X", "cat": "NPU", "name": "Execution", "pid": 1, "tid": 1, "ts": 1.0, "dur": 0.0, "args": args}
+    trace = read(saved(tmp_path, json.dumps([event])), format="furiosa")
+    assert [row[0] for row in slices(trace)] == ["Execution"]
+    assert trace.sources[0].balance.even
+    assert count(trace, OUT_OF_RANGE) == 1
 
 
 def in_common(trace: Trace) -> list[tuple[str, int, int, dict[str, Any]]]:

@@ -486,7 +486,7 @@ def test_what_was_read_stays_as_it_is() -> None:
     guess = ClockSnapshot(RUN, 0, REALTIME, UNIX, MS, "start time in the file name", provenance=Provenance.ASSUMED)
     three = [trace("a", RUN, snapshots=[guess]), trace("b", REALTIME, [UNIX]), trace("c", BOOT, [5 * S])]
     texts = [f"a@0s=b@{UNIX + 7200 * S}ns~5ms", f"c@5s=b@{UNIX}ns"]
-    constraints = parse_constraints("abc", anchors=texts, clocks=["c=monotonic@vm"], drifts=["c=1ppm"])
+    constraints = parse_constraints(list("abc"), anchors=texts, clocks=["c=monotonic@vm"], drifts=["c=1ppm"])
     before = [(list(one.clocks), list(one.snapshots)) for one in three]
     assert state(three, constraints, [REALTIME] * 3).traces[0].snapshots == []
     assert [(one.clocks, one.snapshots) for one in three] == before

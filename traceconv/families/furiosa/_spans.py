@@ -24,6 +24,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import Code, absent, noted, repaired
 from traceconv.model.ordering import chunks, like_next, stable_order
+from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, NO_TRACK, TrackId
 
 WRAPPED = repaired(
@@ -197,7 +198,7 @@ class Spans:
             self._out.problem(WRAPPED, span.at, f"{span.name!r} ends {difference} ns after its start: {dur} ns")
         span.args.update({key: text for key, text in _ids(span) if text})
         row = -1
-        if span.is_npu and span.name == EXECUTION and span.span:
+        if span.is_npu and span.name == EXECUTION and span.span and abs(span.start) <= LIMIT_NS:
             args_at, args_len = self._out.tables.keep_args(span.args)
             _append(self._executions, (self._count, span.start, args_at, args_len))
         else:
