@@ -123,8 +123,8 @@ class Text(enum.Enum):
         "both files have durations of the same kinds of work for {known:slice s} only, expected at least {least}"
     )
     DURATIONS_FIT_ELSEWHERE = (
-        "the durations fit nearly as well at {others} other offsets{spacing}; {settle}, or one that starts with the "
-        "profile"
+        "the durations fit nearly as well at {others} other offsets{spacing}; {settle}, and so would a log that starts "
+        "when the profile starts"
     )
     APART = ", {spacing:short} apart"
     LOG_WITH_TIMES_SETTLES = "a log with times would settle it"
