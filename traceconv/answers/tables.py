@@ -156,7 +156,9 @@ class SliceTable:
         for number in np.flatnonzero(np.diff(starts)).tolist():
             start, end = starts[number : number + 2].tolist()
             inputs = tracks[number].inputs_over_time("slices")
-            later = np.searchsorted(slices.ts[start:end], [since for since, _ in inputs[1:]]) + start
+            later = (
+                np.searchsorted(slices.ts[start:end], np.array([since for since, _ in inputs[1:]], np.int64)) + start
+            )
             for (_, source), (first, stop) in zip(inputs, pairwise([start, *later.tolist(), end]), strict=True):
                 if first < stop:
                     parts.setdefault(source, []).append((first, stop))
