@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -115,7 +116,8 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
         option: the option, for messages.
 
     Raises:
-        UsageError: an end is invalid, a name has no slice or several, or the window is empty.
+        UsageError: an end is invalid, only one of two times has a unit, a name has no slice or several, or the window
+            is empty.
     """
     whole = _End(text, 0, text, option)
     ends = [whole] if len(_of_name(table, text)) else _ends(text, option)
@@ -124,6 +126,7 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
     else:
         span = table.trace.span() or (0, 0)
         ends[1] = _numbered(table, *ends)
+        _refuse_one_unit(table, ends)
         start, end = (_instant(table, one, side) if one.text else span[side] for side, one in enumerate(ends))
     if end <= start:
         first, last = (format_option(instant - table.start) for instant in (start, end))
@@ -152,6 +155,20 @@ def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
         if len(named.rows(table)) or not is_time:
             return named
     return last
+
+
+def _refuse_one_unit(table: SliceTable, ends: Sequence[_End]) -> None:
+    """Raise UsageError if one end is a time with a unit and the other is without: they count from different zeros."""
+    times = [one for one in ends if _LIKE_A_TIME.fullmatch(one.text) and not len(one.rows(table))]
+    bare = [one for one in times if _CLOCK_TIME.fullmatch(one.text)]
+    if len(bare) == 1 and len(times) == 2:
+        (other,) = (one for one in times if one is not bare[0])
+        unit = other.text.lstrip("+-.0123456789eE").strip()
+        bare[0].fail(
+            f"{bare[0].text!r} has no unit, but {other.text!r} has one",
+            f"times from the start of the trace need a unit: {bare[0].text}{unit}; "
+            "without a unit, both are ns on the clock of the trace",
+        )
 
 
 def _instant(table: SliceTable, end: _End, side: int) -> int:
