@@ -23,6 +23,7 @@ from traceconv.answers import SECTIONS, Questions, answers
 from traceconv.answers.device import device
 from traceconv.answers.launches import launches
 from traceconv.answers.operations import operations
+from traceconv.answers.page import page
 from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.steps import steps
@@ -281,6 +282,23 @@ def test_steps_of_devices_are_not_listed_beside_those_of_hosts(case: str, names:
     for path in paths:
         (section,) = report([path], Questions(["steps"]))
         assert [row["step"] for row in section.records()] == names
+
+
+def test_iterations_of_deepsparse_are_steps_without_a_start(tmp_path: Path) -> None:
+    """The analysis states how long each of five iterations took, and no times."""
+    path = ROOT / "deepsparse" / "v180-analysis" / "input.json"
+    milliseconds = json.loads(path.read_text())["iteration_times"]
+    expected = [(f"iteration {number}", round(ms * 10**6)) for number, ms in enumerate(milliseconds)]
+    convert(path, tmp_path / "a.pftrace")
+    for one in (path, tmp_path / "a.pftrace"):
+        (section,) = report([one], Questions(["steps"]))
+        rows = section.records()
+        assert [(row["step"], row["duration_ns"]) for row in rows] == expected
+        assert {(row["start_ns"], row["interval_ns"]) for row in rows} == {(None, None)}
+        assert "an empty start: the input states no times; the durations are real" in section.notes
+    html = page(report([path], Questions(["steps"])), 10)
+    assert "How long steps take" in html
+    assert "Steps over time" not in html
 
 
 def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def _steps(section: Section) -> list[Plot]:
         ]
         caption = f"{one_line(str(owner))}: how many of the {len(rows)} steps took how long."
         plots.append(Plot("How long steps take", caption, bars))
-        if len(rows) > _MOST_STEPS:
+        if len(rows) > _MOST_STEPS or any(row[start] is None for row in rows):
             continue
         begin = min(int(row[start] or 0) for row in rows)
         whole = max(int(row[start] or 0) + int(row[length] or 0) for row in rows) - begin

@@ -40,7 +40,7 @@ _ITSELF = -1
 
 
 def steps(table: SliceTable, pattern: str = "") -> Section:
-    """Return a row for each step in order of time.
+    """Return a row for each step in order of time. Steps at synthetic positions have no start and no interval.
 
     Args:
         table: the slices.
@@ -86,16 +86,21 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
                 continue
             start, duration = int(slices.ts[row]), durations.get(row)
             follows = own[number + 1] if number + 1 < len(own) else row
-            interval = int(slices.ts[follows]) - start if follows != row and not is_apart(row, follows) else None
+            in_time = bool(table.drawn_in_time[slices.track[row]])
+            begin = start - table.start if in_time else None
+            has_next = in_time and follows != row and not is_apart(row, follows)
+            interval = int(slices.ts[follows]) - start if has_next else None
             why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else ""
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
             state = state if row in durations else "no duration"
-            of_steps.append((start, (name, table.path(track), start - table.start, duration, interval, state, why)))
+            of_steps.append((start, (name, table.path(track), begin, duration, interval, state, why)))
         counted = [duration for row, duration in durations.items() if row in shown]
         if counted:
             section.notes.append(_summary(table.path(track), counted, len(durations)))
     section.notes += table.untimed_notes(rows)
+    if not all(table.drawn_in_time[slices.track[rows]]):
+        section.notes.append("an empty start: the input states no times; the durations are real")
     if not of_steps:
         section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(of_steps, key=lambda one: one[0])]

@@ -44,7 +44,7 @@ class DeepSparse:
     url: ClassVar[str] = "https://github.com/neuralmagic/deepsparse"
     versions: ClassVar[str] = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
     clock: ClassVar[ClockDomain] = NO_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="deepsparse")
+    marks: ClassVar[FormatMarks] = FormatMarks(libraries="deepsparse", steps=r"iteration \d+")
     record: ClassVar[str] = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("compute_func lines", "slices on the thread that printed them, with their duration, ending at their line"),
