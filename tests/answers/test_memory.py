@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import traceconv
+from tests.answers.test_totals import OWN
 from tests.golden import ROOT
+from traceconv.answers import Questions
 from traceconv.answers.memory import memory
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
@@ -43,6 +48,23 @@ def test_allocations_on_a_device_are_counters_of_memory(case: str) -> None:
     names = [str(row["counter"]) for row in memory(SliceTable(read(path))).records()]
     assert names
     assert all("Allocated" in name for name in names)
+
+
+@pytest.mark.parametrize(("table", "digits"), [("mxnet.dumps.txt", 0), ("mxnet.dumps.json", -3)])
+def test_the_peak_in_the_table_of_mxnet_is_that_of_its_run(table: str, digits: int, tmp_path: Path) -> None:
+    """Text states kB with four decimals, as floats of 32 bit; JSON has four significant digits."""
+    paths = [OWN / "mxnet.json", OWN / table]
+    traceconv.merge(paths, tmp_path / "a.pftrace")
+    for inputs in (paths, [tmp_path / "a.pftrace"]):
+        (section,) = traceconv.report(inputs, Questions(["memory"]))
+        run, stated = sorted(section.records(), key=lambda row: row["first_bytes"] is None)
+        assert stated["counter"] == "MXNet / MXNet totals: Device Storage / Memory: cpu/0"
+        assert stated["peak_bytes"] == round(run["peak_bytes"], digits)
+        assert [stated[key] for key in ("peak_at_ns", "first_bytes", "last_bytes")] == [None] * 3
+        assert "a peak without a time is what a table of sums states" in section.notes
+    (section,) = traceconv.report([OWN / table], Questions(["memory"], between="0s..1s"))
+    assert section.rows == []
+    assert section.notes == [f"{table}: its sums cannot be divided: they are left out"]
 
 
 def test_an_input_that_tells_nothing_has_no_zero() -> None:

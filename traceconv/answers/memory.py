@@ -8,6 +8,7 @@ import numpy as np
 
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
+from traceconv.answers.totals import stated_peaks, title
 from traceconv.io.shown import quantity
 from traceconv.model.trace import TrackKind
 
@@ -23,10 +24,10 @@ _COLUMNS = (
 
 
 def memory(table: SliceTable) -> Section:
-    """Return a row for each counter of memory, the largest peak first.
+    """Return a row for each counter of memory, the largest peak first, and the peaks that tables of sums state.
 
     The formats of the inputs declare the counters. `peak_at_ns` is the first time of the peak, from the first event of
-    the trace.
+    the trace. Sums cannot be divided: with a window, those of tables are left out.
     """
     trace, counters = table.trace, table.trace.counters
     section = Section("memory", _COLUMNS)
@@ -66,15 +67,27 @@ def memory(table: SliceTable) -> Section:
         ends = (int(values[0]), int(values[-1]))
         at = int(times[top]) - table.start
         rows.append((table.path(number), int(values[top]), at, *ends, inside, source.name))
+    of_sums = stated_peaks(table)
+    telling |= {trace.tracks[one.track].source for one in of_sums}
+    if table.window is None:
+        for one in of_sums:
+            name, source = f"{title(table, one.track)} / {one.name}", trace.sources[trace.tracks[one.track].source]
+            rows.append((name, one.peak, None, None, None, one.changes, source.name))
+    else:
+        names = dict.fromkeys(trace.sources[trace.tracks[one.track].source].name for one in of_sums)
+        section.notes += [f"{name}: its sums cannot be divided: they are left out" for name in names]
     section.rows = sorted(rows, key=lambda row: (-int(row[1] or 0), str(row[0])))
     silent = [source.name for number, source in enumerate(trace.sources) if number not in telling]
     if not telling:
         section.notes.append("no input tells how much memory is held")
         return section
     section.notes += [f"{name}: does not tell how much memory is held" for name in silent]
-    section.notes.append(
-        "a peak between two values is not seen; counters may count the same memory: they do not add up"
-    )
+    if rows:
+        section.notes.append(
+            "a peak between two values is not seen; counters may count the same memory: they do not add up"
+        )
+    if of_sums and table.window is None:
+        section.notes.append("a peak without a time is what a table of sums states")
     if synthetic:
         section.notes.append("some positions are synthetic: when their peak was is not real")
     return section

@@ -39,6 +39,7 @@ class _Row(NamedTuple):
         name, category: of the row.
         track: the table.
         numbers: by the names of `TotalsMarks`; times in ns.
+        peak: the most memory that was held, bytes.
         single: whether the row is about one call.
         nested: whether the row repeats a part of another one.
         too_large: how many of its numbers are not among `numbers`, since no time or count is so large.
@@ -48,6 +49,7 @@ class _Row(NamedTuple):
     category: str
     track: int
     numbers: dict[str, float | None]
+    peak: float | None
     single: bool
     nested: bool
     too_large: int
@@ -82,12 +84,10 @@ def with_totals(section: Section, table: SliceTable, sort: str = "", by: Sequenc
         sort: the name or title of a column; without such a column, the largest total is first, then the largest self.
         by: the keys that operations are grouped by; rows of a table are not.
     """
-    inputs = [one for source in table.trace.sources for one in (source.stated or (source,))]
-    if not any(one.marks.totals for one in inputs):
+    table, rows = _tables_of_sums(table)
+    numbers = list(rows)
+    if not numbers:
         return [section]
-    table = by_stated_inputs(table)
-    numbers = [number for number, source in enumerate(table.trace.sources) if source.marks.totals]
-    rows = _printed(table, numbers)
     if table.chosen is not None or table.window is not None:
         names = [table.trace.sources[number].name for number in numbers if any(map(_states_time, rows[number]))]
         section.notes += [f"{name}: its sums cannot be divided: they are left out" for name in names]
@@ -107,6 +107,42 @@ def with_totals(section: Section, table: SliceTable, sort: str = "", by: Sequenc
     if tuple(by) != ("name",):
         listed.notes.append(f"--by {','.join(by)} does not apply to this table: its sums cannot be divided")
     return [section, listed]
+
+
+class Peak(NamedTuple):
+    """The most memory that was held, as a row of a table of sums states it.
+
+    Attributes:
+        track: the table.
+        name: of the row.
+        peak: bytes.
+        changes: how many times it changed; None if not stated.
+    """
+
+    track: int
+    name: str
+    peak: int
+    changes: int | None
+
+
+def stated_peaks(table: SliceTable) -> list[Peak]:
+    """Return the rows about memory of the inputs that are tables of sums."""
+    rows_of = _tables_of_sums(table)[1]
+    return [
+        Peak(row.track, row.name, round(row.peak), _whole(row.calls))
+        for rows in rows_of.values()
+        for row in rows
+        if row.peak is not None
+    ]
+
+
+def _tables_of_sums(table: SliceTable) -> tuple[SliceTable, dict[int, list[_Row]]]:
+    """Return the rows of the inputs that are tables of sums by their number, and the slices with these inputs."""
+    inputs = [one for source in table.trace.sources for one in (source.stated or (source,))]
+    if not any(one.marks.totals for one in inputs):
+        return table, {}
+    table = by_stated_inputs(table)
+    return table, _printed(table, [number for number, one in enumerate(table.trace.sources) if one.marks.totals])
 
 
 def is_column(sort: str) -> bool:
@@ -143,27 +179,28 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
     """Return the rows of tables of sums; rows that are about one call each are added up by name."""
     several_inputs = len(rows_of) > 1
     section = Section("stated_totals", _COLUMNS)
-    without = nested = several = 0
+    without = nested = several = of_memory = 0
     for number, rows in rows_of.items():
         name = table.trace.sources[number].name
         single: dict[tuple[str, str, int], list[float]] = {}
         for row in rows:
             if not _states_time(row):
                 nested += row.nested
-                without += not row.nested
+                of_memory += row.peak is not None
+                without += not row.nested and row.peak is None
             elif row.single:
                 single.setdefault((row.name, row.category, row.track), []).append(row.numbers["total"] or 0)
             else:
                 cells = [_whole(row.numbers[key]) for key in _NUMBERS[:-1]]
                 share = _share(row.numbers["percent"])
-                section.rows.append((row.name, _title(table, row.track), *cells, share, row.category, name))
+                section.rows.append((row.name, title(table, row.track), *cells, share, row.category, name))
         for (text, category, track), times in single.items():
             several += len(times) > 1
             whole, mean, least, most = map(_whole, (sum(times), sum(times) / len(times), min(times), max(times)))
             if whole is not None and abs(whole) > LIMIT_NS:
                 whole = None
             numbers = (len(times), whole, None, mean, least, most, None, None, None)
-            section.rows.append((text, _title(table, track), *numbers, category, name))
+            section.rows.append((text, title(table, track), *numbers, category, name))
     shown = {"category"} if _mixes_shares(section) else set()
     shown |= {"input"} if several_inputs else set()
     section.columns = tuple(replace(one, detail=False) if one.name in shown else one for one in _COLUMNS)
@@ -175,6 +212,7 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
     section.notes.append(f"as {stated} them, not computed from events; empty: not stated")
     section.notes += [f"{quantity(nested, 'rows')} about a part of another one: left out"] if nested else []
     section.notes += [f"{quantity(without, 'rows')} without a time or a share: left out"] if without else []
+    section.notes += [f"{quantity(of_memory, 'rows')} about memory: in the section memory"] if of_memory else []
     section.notes += ["rows about a single call were added up by name"] if several else []
     return section
 
@@ -200,7 +238,8 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else float(Decimal(repr(percent)).scaleb(-2))
 
 
-def _title(table: SliceTable, track: int) -> str:
+def title(table: SliceTable, track: int) -> str:
+    """Return the path of a table of sums for people."""
     return table.path(track).removesuffix(TOTALS_ENDING)
 
 
@@ -310,7 +349,7 @@ def _printed(table: SliceTable, inputs: Sequence[int]) -> dict[int, list[_Row]]:
 def _rows(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[_Row]:
     """Yield rows of tables with these marks. A number is not stated if it is not finite, or beyond LIMIT_NS."""
     instants = trace.instants
-    kinds = {kind: getattr(marks, kind) for kind in (*_NUMBERS, "single", "nested")}
+    kinds = {kind: getattr(marks, kind) for kind in (*_NUMBERS, "peak", "single", "nested")}
     keys = list(dict.fromkeys(key for some in kinds.values() for key in some))
     numbers, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], keys)
     for row, at in zip(rows.tolist(), numbers.tolist(), strict=True):
@@ -320,16 +359,16 @@ def _rows(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[_Row]:
         for kind, some in kinds.items():
             number = next((args[key] for key in some if _is_number(args[key])), None)
             if number is not None and kind not in ("calls", "percent"):
-                number *= marks.unit_ns
+                number *= marks.unit_bytes if kind == "peak" else marks.unit_ns
             if number is not None and not abs(number) <= LIMIT_NS:
                 number, too_large = None, too_large + 1
             first[kind] = number
-        single, nested = first.pop("single"), first.pop("nested")
+        peak, single, nested = (first.pop(kind) for kind in ("peak", "single", "nested"))
         if single is not None:
             first |= {"calls": 1, "total": single}
         name, category = trace.strings[instants.name[row]], trace.strings[instants.category[row]]
         track = int(instants.track[row])
-        yield _Row(name, category, track, first, single is not None, nested is not None, too_large)
+        yield _Row(name, category, track, first, peak, single is not None, nested is not None, too_large)
 
 
 def _is_number(value: Any) -> bool:

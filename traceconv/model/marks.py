@@ -114,7 +114,9 @@ class TotalsMarks(Struct, frozen=True):
         single: the args with the time of the one call that a row is about.
         device_total, device_own: the args with the time on a device, with and without that of the calls inside.
         percent: the args with the share that the tool states, in per cent.
+        peak: the args with the most memory that was held.
         unit_ns: the unit of the times, ns.
+        unit_bytes: the unit of memory, bytes.
         nested: the args that only rows have which repeat a part of another row.
         joined: a pattern of the names that the table sums up in one row, and the name of that row.
         as_slices: whether slices of the same run have the names and categories of the rows.
@@ -130,7 +132,9 @@ class TotalsMarks(Struct, frozen=True):
     device_total: tuple[str, ...] = ()
     device_own: tuple[str, ...] = ()
     percent: tuple[str, ...] = ()
+    peak: tuple[str, ...] = ()
     unit_ns: int = 1
+    unit_bytes: int = 1
     nested: tuple[str, ...] = ()
     joined: tuple[str, str] | None = None
     as_slices: bool = False

@@ -401,7 +401,9 @@ class MxnetTable:
             mean=("avg_ms",),
             least=("min_ms",),
             most=("max_ms",),
+            peak=("max_use_kB",),
             unit_ns=10**6,
+            unit_bytes=1000,
             as_slices=True,
         )
     )
