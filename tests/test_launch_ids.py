@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import random
+import tempfile
 
 import msgspec
 import numpy as np
@@ -60,6 +62,18 @@ def test_ids_of_args(parts: int, with_kernel: bool, monkeypatch: pytest.MonkeyPa
     if not with_kernel:
         monkeypatch.setattr("traceconv.kernel.module", lambda _: None)
     assert _ids([text for text, _ in OBJECTS], parts) == [one for _, one in OBJECTS]
+
+
+def test_ids_of_args_in_a_file_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("traceconv.model.arg_bytes._READ_OF_FILE", 4)
+    length = np.array([len(text) for text, _ in OBJECTS], np.int32)
+    at = np.cumsum(length, dtype=np.int64) - length
+    with tempfile.TemporaryFile() as file:
+        file.write(b"".join(text for text, _ in OBJECTS))
+        file.flush()
+        args = Args([mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)])
+    assert ids_of(args, at, length, MARKS).tolist() == [one for _, one in OBJECTS]
+    assert max(len(rows) for rows, _, _ in args.by_part(at, length)) == 4
 
 
 def test_any_args_have_the_same_ids_with_and_without_the_kernel() -> None:

@@ -16,6 +16,8 @@ from traceconv.model.ordering import occurring
 _SEARCHED = 1 << 24
 #: After this many reads of args in files, their resident pages are dropped: each read may load 64 KiB.
 _MANY_LOOKS = 256
+#: The number of args in files that a reader of many gets at a time, for the same reason.
+_READ_OF_FILE = 1 << 10
 #: The number and size of args that are joined at a time: each byte takes dozens of bytes then.
 _JOINED, _LONGEST_JOINED = 1 << 13, 1 << 9
 
@@ -68,13 +70,19 @@ class Args:
     def by_part(
         self, at: npt.NDArray[np.int64], length: npt.NDArray[np.int32]
     ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.uint8]]]:
-        """Yield, for each part with JSON objects, which these are, where they start in it, and its bytes."""
+        """Yield, for each part with JSON objects, which these are, where they start in it, and its bytes.
+
+        Those of a part in a file come a few at a time.
+        """
         some = np.flatnonzero(length > 0)
         part_of = np.searchsorted(self._starts, at[some], "right") - 1
         for number in occurring(part_of):
-            rows = some[part_of == number]
-            yield rows, at[rows] - self._starts[number], np.frombuffer(self.parts[number], np.uint8)
-            self.forget()
+            part, of_part = self.parts[number], some[part_of == number]
+            step = _READ_OF_FILE if isinstance(part, mmap.mmap) else len(of_part)
+            for start in range(0, len(of_part), step):
+                rows = of_part[start : start + step]
+                yield rows, at[rows] - self._starts[number], np.frombuffer(part, np.uint8)
+                self.forget()
 
     def places(self, text: bytes) -> Iterator[int]:
         """Yield the positions at which a text occurs in the bytes of all args."""
