@@ -389,6 +389,21 @@ def test_parts_of_ranges_and_callers_are_not_listed_beside_the_whole() -> None:
     assert "2 rows about a part of another one: left out" in stated.notes
 
 
+@pytest.mark.parametrize(("mode", "column"), [("flat", "self_ns"), ("bottom up", "self_ns"), ("top down", "total_ns")])
+def test_the_mode_of_a_cpu_profile_says_which_time_it_states(mode: str, column: str, tmp_path: Path) -> None:
+    """Written by hand: each sample of a flat profile counts for the function that ran, not for its callers."""
+    log = tmp_path / "nvprof.log"
+    rows = " 71.43%     500ms  matmul\n 28.57%     200ms  clock_gettime\n"
+    log.write_text(f"======== CPU profiling result ({mode}):\nTime(%)      Time  Name\n{rows}\n")
+    _, stated = stated_of(log)
+    assert {row["name"]: row[column] for row in stated.records()} == {
+        "matmul": 500 * 10**6,
+        "clock_gettime": 200 * 10**6,
+    }
+    other = ({"self_ns", "total_ns"} - {column}).pop()
+    assert {row[other] for row in stated.records()} == {None}
+
+
 def test_spans_without_names_are_not_inferences() -> None:
     """The table lists all spans of a trace id; the table below it says which of the times are inferences."""
     _, stated = stated_of(ROOT / "furiosa-table" / "pandas-legacy" / "input.txt")

@@ -54,8 +54,9 @@ MOVED_START = repaired(
     "slice, by at most one unit of its last digit",
 )
 
-#: The title of a CPU profile whose outermost rows are times of functions without those that they call.
-_EXCLUSIVE = re.compile(r"CPU profiling result \(bottom up\)")
+#: The title of a CPU profile whose outermost rows are times of functions without those that they call: each sample
+#: counts for the function that ran. From the top down it counts for all functions on the stack.
+_EXCLUSIVE = re.compile(r"CPU profiling result \((?:bottom up|flat)\)")
 #: The type of rows that are NVTX ranges; the others of such a table ran in them.
 _RANGE = "Range"
 _TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
