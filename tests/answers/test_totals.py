@@ -237,6 +237,36 @@ ALONE = {
         "stated_share": 0.0408,
         "category": "libpython3.11.so.1.0",
     },
+    "nsight-compute/h100_live/input.csv": {
+        "name": "void reduce_block<float, 256>(const T1 *, T1 *, int)",
+        "table": "Nsight Compute",
+        "count": 2,
+        "total_ns": 28_832 + 29_024,
+        "mean_ns": 28_928,
+        "min_ns": 28_832,
+        "max_ns": 29_024,
+        "category": "kernel_metrics",
+    },
+    "nsight-compute/h100_raw/input.csv": {
+        "name": "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4_alignc4"
+        "_execute_kernel__5x_cublas",
+        "table": "Nsight Compute",
+        "count": 1,
+        "total_ns": 7_360,
+        "mean_ns": 7_360,
+        "min_ns": 7_360,
+        "max_ns": 7_360,
+        "category": "kernel_metrics",
+    },
+    "nsight-compute/summary/input.csv": {
+        "name": "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128>(T1::Params)",
+        "table": "Nsight Compute",
+        "count": 3,
+        "mean_ns": 20_700,
+        "min_ns": 20_100,
+        "max_ns": 21_300,
+        "category": "kernel_metrics",
+    },
     "openvino/csv-sorted/input.csv": {
         "name": "conv",
         "table": "OpenVINO layers by time",
@@ -262,6 +292,13 @@ def test_a_table_alone_is_listed_as_its_tool_states_it(name: str, tmp_path: Path
     for saved in ("a.pftrace", "b.pftrace"):
         again = traceconv.report([tmp_path / saved], Questions(["operations"]))[1]
         assert [row[:-1] for row in again.rows] == [row[:-1] for row in stated.rows]
+
+
+@pytest.mark.parametrize(("case", "kernels"), [("details_all_nvtx", 2), ("cut", 0), ("no_kernels", 0)])
+def test_a_table_of_rows_without_times_says_so(case: str, kernels: int) -> None:
+    operations = traceconv.report([ROOT / "nsight-compute" / case / "input.csv"], Questions(["operations"]))[0]
+    said = [note for note in operations.notes if "states a time" in note]
+    assert said == [f"input.csv: none of its {kernels} rows states a time or a share"] * (kernels > 0)
 
 
 def test_rows_about_one_call_are_added_up() -> None:

@@ -99,7 +99,11 @@ def with_totals(section: Section, table: SliceTable, sort: str = "", by: Sequenc
             section.notes.append(f"{name}: {quantity(too_large, 'numbers')} of its sums too large: taken as not stated")
     sentences = compared(table, rows)
     section.notes += sentences.values()
-    alone = [number for number in numbers if number not in sentences and any(map(_states_time, rows[number]))]
+    others = [number for number in numbers if number not in sentences and rows[number]]
+    alone = [number for number in others if any(map(_states_time, rows[number]))]
+    for number in sorted({*others} - {*alone}):
+        name, count = table.trace.sources[number].name, quantity(len(rows[number]), "rows")
+        section.notes.append(f"{name}: none of its {count} states a time or a share")
     if not alone:
         return [section]
     section.notes.append("what tools summed up themselves is in the table stated_totals")
@@ -351,9 +355,13 @@ def _rows(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[_Row]:
     instants = trace.instants
     kinds = {kind: getattr(marks, kind) for kind in (*_NUMBERS, "peak", "single", "nested")}
     keys = list(dict.fromkeys(key for some in kinds.values() for key in some))
-    numbers, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], keys)
+    read = [marks.inside] if marks.inside else keys
+    numbers, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], read)
     for row, at in zip(rows.tolist(), numbers.tolist(), strict=True):
-        args = dict(zip(keys, values[at], strict=True))
+        args = dict(zip(read, values[at], strict=True))
+        if marks.inside:
+            members = args[marks.inside]
+            args = {key: members.get(key, ABSENT) if isinstance(members, dict) else ABSENT for key in keys}
         first: dict[str, float | None] = {}
         too_large = 0
         for kind, some in kinds.items():

@@ -118,6 +118,7 @@ class TotalsMarks(Struct, frozen=True):
         unit_ns: the unit of the times, ns.
         unit_bytes: the unit of memory, bytes.
         nested: the args that only rows have which repeat a part of another row.
+        inside: the arg that holds all of these as members; "" if they are args themselves.
         joined: a pattern of the names that the table sums up in one row, and the name of that row.
         as_slices: whether slices of the same run have the names and categories of the rows.
     """
@@ -136,6 +137,7 @@ class TotalsMarks(Struct, frozen=True):
     unit_ns: int = 1
     unit_bytes: int = 1
     nested: tuple[str, ...] = ()
+    inside: str = ""
     joined: tuple[str, str] | None = None
     as_slices: bool = False
 

@@ -37,7 +37,8 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.marks import CountMarks, FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
+from traceconv.model.times import LIMIT_NS
 
 OTHER_LINE = declare(
     "ncu.other_line",
@@ -77,6 +78,10 @@ _RULE = {
     "Estimated Speedup": "speedup_percent",
 }
 _SUMMARY = ("Minimum", "Maximum", "Average")
+#: The metrics that state how long a kernel ran, the surest first; their units, ns.
+_DURATIONS = ("gpu__time_duration.sum", "Duration", "gpu__time_duration.avg", "gpu__time_duration.max")
+_UNITS = dict.fromkeys(("ns", "nsecond"), 1) | dict.fromkeys(("us", "usecond"), 10**3)
+_UNITS |= dict.fromkeys(("ms", "msecond"), 10**6) | dict.fromkeys(("s", "second"), 10**9)
 #: The section of metrics that were asked for by name: these are known by their names alone.
 _BY_NAME = "Command line profiler metrics"
 # "ID","Process ID", | ID;Process ID; | "Process ID","Process Name",...,"Kernel Name","Context","Stream"
@@ -135,6 +140,11 @@ class _Heading(msgspec.Struct, dict=True):
         return tuple((at, column) for at, column in enumerate(self.columns) if self.is_value(column))
 
     @cached_property
+    def durations(self) -> tuple[tuple[int, str], ...]:
+        """The columns that hold how long a kernel ran, the surest first, and where they stand."""
+        return tuple((self.columns.index(one), one) for one in _DURATIONS if one in self.columns)
+
+    @cached_property
     def needed(self) -> int:
         """How many fields a row of a metric has at least: the columns of rules behind it may be missing."""
         if self.is_raw:
@@ -150,17 +160,24 @@ class _Heading(msgspec.Struct, dict=True):
 
 
 class _Kernel(msgspec.Struct):
-    """A launch, or several of a summary."""
+    """A launch, or several of a summary.
+
+    Attributes:
+        durations: how long it ran, by the name of the arg, ns; of several launches the shortest, longest, mean.
+        stated_by: the metric that states this, as a place in _DURATIONS.
+    """
 
     name: str
     line: int
     launch: dict[str, Any]
+    durations: dict[str, int] = msgspec.field(default_factory=dict)
+    stated_by: int = len(_DURATIONS)
     metrics: dict[str, Any] = msgspec.field(default_factory=dict)
     rules: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
     def args(self) -> dict[str, Any]:
         """Return the args under one key, since they may be added to other args."""
-        args = dict(self.launch)
+        args = self.launch | self.durations
         for key, value in self.metrics.items():
             _put(args, key, value)
         if self.rules:
@@ -273,6 +290,8 @@ class _Reader:
 
     def _raw(self, kernel: _Kernel, heading: _Heading, row: Sequence[str]) -> None:
         units = heading.units or [""] * len(heading.columns)
+        for at, column in heading.durations:
+            self._duration(kernel, column, units[at], {"duration_ns": row[at]})
         for at, column in heading.values:
             if row[at]:
                 self._metric(kernel.metrics, column, units[at], row[at])
@@ -285,14 +304,25 @@ class _Reader:
                 where = _group(where, group) if group else where
             if "Metric Value" in values:
                 self._metric(where, metric, unit, values["Metric Value"])
+                self._duration(kernel, metric, unit, {"duration_ns": values["Metric Value"]})
             else:
                 summary = {word.lower(): values.get(word, "") for word in _SUMMARY}
+                self._duration(kernel, metric, unit, {f"{word}_ns": text for word, text in summary.items()})
                 _put(where, _key(metric, unit), {word: self._value(text) for word, text in summary.items() if text})
         rule = {name: values.get(column, "") for column, name in _RULE.items()}
         if any(rule.values()):
             rule_args = {name: self._value(text) if name == "speedup_percent" else text for name, text in rule.items()}
             about = {"section": section} if section and not metric else {}
             kernel.rules.append({name: value for name, value in (about | rule_args).items() if value != ""})
+
+    def _duration(self, kernel: _Kernel, metric: str, unit: str, texts: dict[str, str]) -> None:
+        """Take over how long a kernel ran, if the metric states it, and no surer one did before."""
+        if metric not in _DURATIONS[: kernel.stated_by] or unit not in _UNITS:
+            return
+        values = {name: number_of(_first(text), self._mark) for name, text in texts.items()}
+        if all(value is not None and 0 <= value * _UNITS[unit] <= LIMIT_NS for value in values.values()):
+            kernel.durations = {name: round((value or 0) * _UNITS[unit]) for name, value in values.items()}
+            kernel.stated_by = _DURATIONS.index(metric)
 
     def _metric(self, where: dict[str, Any], metric: str, unit: str, text: str) -> None:
         several = _INSTANCES.fullmatch(text)
@@ -334,8 +364,9 @@ class _Reader:
         if not out.balance.written:
             out.note("the table holds no kernel: was a filter (--kernel-name, --launch-skip) too narrow?")
         out.note(
-            "Nsight Compute says nothing about when kernels ran, so there is no timeline: merge it with an nvprof or "
-            "Nsight Systems recording of the same program to see the metrics beside its kernels"
+            "Nsight Compute replays kernels to measure them: durations are those of replays, and nothing says when the "
+            "kernels ran. Merge it with an nvprof or Nsight Systems recording of the same program to see the metrics "
+            "beside its kernels"
         )
 
 
@@ -428,7 +459,17 @@ class NsightCompute:
     versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
     clock: ClassVar[ClockDomain] = NO_TIME
     marks: ClassVar[FormatMarks] = FormatMarks(
-        counts=CountMarks(("kernel_metrics", _cupti.KERNEL), r"\w+\.sum(?: \(.*\))?", inside="ncu", rows_are_calls=True)
+        counts=CountMarks(
+            ("kernel_metrics", _cupti.KERNEL), r"\w+\.sum(?: \(.*\))?", inside="ncu", rows_are_calls=True
+        ),
+        totals=TotalsMarks(
+            calls=("invocations",),
+            mean=("average_ns",),
+            least=("minimum_ns",),
+            most=("maximum_ns",),
+            single=("duration_ns",),
+            inside="ncu",
+        ),
     )
     record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
     line_up: ClassVar[str] = (
@@ -438,6 +479,7 @@ class NsightCompute:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),
         ("metric", "arg, with its unit in the key, below its section"),
+        ("duration", "arg duration_ns; in summaries average_ns, minimum_ns, maximum_ns"),
         ("rule", "entry of the arg `rules`"),
     )
     skips = (OTHER_LINE,)
