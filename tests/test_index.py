@@ -24,7 +24,7 @@ from traceconv.io.source import Head, Source
 
 def check(head: Head, what: object) -> None:
     """Whoever claims the head is a candidate, and is never surer than the index says."""
-    text = searched(head)
+    text = searched(head, to_end=True)
     for name, cls in IMPORTERS.items():
         certainty = cls().sniff(head).certainty
         assert certainty <= FORMATS[name].most, (what, name)
@@ -100,7 +100,7 @@ def test_few_importers_are_loaded(name: str) -> None:
     """Of no golden input more than six; those that need no others' modules load the one that reads them."""
     for folder in (ROOT / name).iterdir():
         (path,) = folder.glob("input.*")
-        text = searched(Source(path).head())
+        text = searched(Source(path).head(), to_end=True)
         assert sum(format.fits(text) for format in FORMATS.values()) <= 6
 
 

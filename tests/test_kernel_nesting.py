@@ -49,3 +49,26 @@ def _all_nest(slices: Slices, ends: np.ndarray, stop: int) -> bool:
     """Whether on each track the slices before `stop` nest."""
     bounds = [0, *(np.flatnonzero(np.diff(slices.track[:stop])) + 1).tolist(), stop]
     return all(lanes._nests(slices, ends, first, end) for first, end in itertools.pairwise(bounds))
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 4), st.integers(0, 3))
+def test_lanes(rows: list[tuple[int, int, int, int]], depth: int, resolution: int) -> None:
+    """The lanes of one track do not depend on the kernel, which opens and closes the slices that nest."""
+    ts, ends = np.array(sorted((ts, -ts - dur) for _, ts, dur, _ in rows), np.int64).T
+    results = []
+    for module in (*variants("nesting").values(), None):
+        starts, stops = ts.copy(), -ends
+        with pytest.MonkeyPatch.context() as patch, using("nesting", module):
+            patch.setattr(lanes, "MAX_DEPTH", depth)
+            found = lanes._assign(starts, stops, resolution)
+        results.append([column.tolist() for column in (starts, stops, found.lane, found.marks)])
+    assert all(result == results[0] for result in results)
+
+
+def test_rows_outside_of_the_columns() -> None:
+    column = np.zeros(2, np.int64)
+    for kernel in variants("nesting").values():
+        for row, depth in ((3, 0), (-1, 0), (0, 3), (0, -1)):
+            with pytest.raises(ValueError, match="outside"):
+                kernel.nest(column, column, row, column, depth)

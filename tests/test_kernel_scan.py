@@ -17,7 +17,7 @@ import traceconv
 from tests.kernels import using, variants
 from traceconv import kernel
 from traceconv.errors import TraceconvError
-from traceconv.families.chrome.flows import _innermost
+from traceconv.families.chrome.flows import FlowSteps, _innermost
 from traceconv.families.chrome.rows import RowScanner
 from traceconv.families.perfetto.writer import PerfettoProto
 from traceconv.model.dump import dump
@@ -289,3 +289,19 @@ def test_slices_around_flow_steps(slices: list[tuple[int, int]], points: list[in
         with using("nesting", module):
             results.append(_innermost(starts, ends, np.array(sorted(points), np.int64)).tolist())
     assert all(result == results[0] for result in results)
+
+
+@given(
+    st.lists(
+        st.sampled_from(['"7"', "0", "07", '"00"', '""', "-1", "1.0", "9" * 18, "9" * 19, '"a"', '"\\""', "12345"])
+    )
+)
+def test_ids_of_flows(texts: list[str]) -> None:
+    """All ids of a part of a file at once get the numbers that each would get, also where there is none (length 0)."""
+    data = " ".join(["x", *texts]).encode()
+    lengths = np.array([0, *map(len, texts)], np.int64)
+    starts = np.append(0, 2 + np.cumsum(np.append(0, lengths[1:-1] + 1))) if texts else np.zeros(1, np.int64)
+    one, many = FlowSteps(), FlowSteps()
+    expected = [one.id(text.encode().strip(b'"')) for text in ["", *texts]]
+    assert many.ids(data, starts, lengths).tolist() == expected
+    assert many.texts() == one.texts()

@@ -88,6 +88,17 @@ def test_tail_of_a_short_file(tmp_path: Path) -> None:
     assert Source(tmp_path / "short").head().tail == b"abc"
 
 
+def test_an_archive_is_unpacked_once_if_its_start_says_enough(tmp_path: Path) -> None:
+    """The start of Kineto's files is enough; the last bytes, for which an archive is unpacked, are not asked for."""
+    event = '{"ph": "X", "cat": "cpu_op", "name": "relu", "pid": 1, "tid": 1, "ts": 1, "dur": 1}'
+    text = '{"schemaVersion": 1, "traceEvents": [' + ", ".join([event] * 1000) + "]}"
+    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(text.encode()))
+    source = Source(tmp_path / "trace.json.gz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Source, "_tail", lambda source: pytest.fail("the last bytes were read"))
+        assert identify(source)[0].name == "pytorch-kineto"
+
+
 # -- formats whose mark stands behind their events, or behind a long value ------------------------------------------
 
 

@@ -245,13 +245,21 @@ def closed(head: Head) -> Closed | None:
     return next((one for one in CLOSED if re.match(one.pattern, head.data)), None)
 
 
-def searched(head: Head) -> bytes:
-    """Return the text that is searched for marks: all of an input that importers can see, in lower case.
+def may_end_with_marks(head: Head) -> bool:
+    """Return whether marks may be in the last bytes only, which JSON has for metadata behind its events."""
+    return head.text[:1] in (b"{", b"[", b'"') and not head.complete
+
+
+def searched(head: Head, *, to_end: bool) -> bytes:
+    """Return the text that is searched for marks: what importers can see of an input, in lower case.
 
     If there are terminal control sequences or JSON escapes, the text without them is appended.
+
+    Args:
+        to_end: whether the last bytes are part of it, for which an archive is unpacked to its end.
     """
     parts = [head.data, *map(str.encode, head.tables)]
-    if head.text[:1] in (b"{", b"[", b'"') and not head.complete:
+    if to_end and may_end_with_marks(head):
         parts.append(head.tail)
     if b"\x1b" in head.data:
         parts += map(plain, head.data.splitlines())

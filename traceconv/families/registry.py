@@ -2,7 +2,8 @@
 
 Each importer looks at the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES wins,
 else a single MAYBE, else a single FALLBACK. There are no other priorities. Importers whose marks in `index` are missing
-are not loaded.
+are not loaded. The last bytes of an input are searched for marks only if no importer is sure by the first ones, since
+an archive is unpacked to its end for them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.families.importer import Importer, Match
-from traceconv.families.index import ALIASES, FORMATS, Certainty, closed, searched
+from traceconv.families.index import ALIASES, FORMATS, Certainty, closed, may_end_with_marks, searched
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
@@ -92,15 +93,12 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
         UnrecognizedFormat: no importer claims it.
         AmbiguousFormat: several claim it with equal certainty.
     """
-    answers: list[tuple[type[Importer], Match]] = []
-    for most, group in groupby(_candidates(source.head()), key=lambda candidate: candidate[1]):
-        if all(match.certainty < most for _, match in answers):
-            for name, _ in group:
-                if among and name not in among:
-                    continue
-                cls = importer_class(name)
-                answers.append((cls, answer_of(cls, source)))
-    surest = max((match.certainty for _, match in answers), default=Certainty.NO)
+    answers: dict[str, tuple[type[Importer], Match]] = {}
+    _ask(source, among, answers, to_end=False)
+    surest = _surest(answers)
+    if surest < Certainty.YES and may_end_with_marks(source.head()):
+        _ask(source, among, answers, to_end=True)
+        surest = _surest(answers)
     if surest is Certainty.NO and among:
         raise UnrecognizedFormat(
             f"is not of the formats {', '.join(among)}",
@@ -109,16 +107,32 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
         )
     if surest is Certainty.NO:
         raise _unrecognized(source)
-    claims = [(cls, match) for cls, match in answers if match.certainty is surest]
+    claims = [(cls, match) for _, (cls, match) in sorted(answers.items()) if match.certainty is surest]
     if len(claims) > 1:
         reasons = "; ".join(f"{cls.name}: {match.reason}" for cls, match in claims)
         raise AmbiguousFormat(f"several formats fit ({reasons})", hint="choose one with --from NAME", at=source.display)
     return claims[0]
 
 
-def _candidates(head: Head) -> list[tuple[str, Certainty]]:
+def _ask(
+    source: Source, among: Sequence[str], answers: dict[str, tuple[type[Importer], Match]], *, to_end: bool
+) -> None:
+    """Add the answers of the importers that can be surer than those so far. `to_end`: see `searched`."""
+    for most, group in groupby(_candidates(source.head(), to_end=to_end), key=lambda candidate: candidate[1]):
+        if _surest(answers) < most:
+            for name, _ in group:
+                if name not in answers and (not among or name in among):
+                    cls = importer_class(name)
+                    answers[name] = cls, answer_of(cls, source)
+
+
+def _surest(answers: Mapping[str, tuple[type[Importer], Match]]) -> Certainty:
+    return max((match.certainty for _, match in answers.values()), default=Certainty.NO)
+
+
+def _candidates(head: Head, *, to_end: bool) -> list[tuple[str, Certainty]]:
     """Return the candidate formats of an input with their highest certainty, the most certain first."""
-    text = searched(head)
+    text = searched(head, to_end=to_end)
     fitting = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
     return sorted([*fitting, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
 

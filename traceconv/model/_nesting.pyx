@@ -40,6 +40,37 @@ def first_crossing(
     return stop
 
 
+def nest(
+    const int64_t[::1] starts, const int64_t[::1] ends, Py_ssize_t row, int64_t[::1] open_ends, Py_ssize_t depth
+) -> tuple[int, int]:
+    """Open and close slices of one track from a row on, until one crosses the slice around it or lies too deep.
+
+    Args:
+        starts, ends: of the slices in order of begin, then longer first.
+        row: the next slice.
+        open_ends: the ends of the open slices, outermost first, and room for as many as may be open.
+        depth: how many slices are open.
+
+    Returns:
+        That row, or the number of slices; and how many slices are open before it.
+
+    Raises:
+        ValueError: a row or depth outside of the columns.
+    """
+    cdef Py_ssize_t stop = starts.shape[0], room = open_ends.shape[0]
+    if ends.shape[0] != stop or not 0 <= row <= stop or not 0 <= depth <= room:
+        raise ValueError("a row or depth outside of the columns")
+    while row < stop:
+        while depth and open_ends[depth - 1] <= starts[row]:
+            depth -= 1
+        if depth >= room or (depth and ends[row] > open_ends[depth - 1]):
+            break
+        open_ends[depth] = ends[row]
+        depth += 1
+        row += 1
+    return row, depth
+
+
 def innermost(
     const int64_t[::1] starts, const int64_t[::1] ends, const int64_t[::1] points, int64_t[::1] found
 ) -> None:

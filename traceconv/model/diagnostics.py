@@ -18,7 +18,7 @@ import msgspec
 
 from traceconv.io.shown import quantity
 
-_KEPT_PLACES = 3
+KEPT_PLACES = 3
 
 
 class ProblemKind(enum.Enum):
@@ -157,10 +157,10 @@ class Diagnostic(msgspec.Struct):
     def keep(self, place: str, number: float) -> None:
         """Keep the place if it is among the first ones of the file."""
         rank = bisect_right(self.numbers, number)
-        if rank < _KEPT_PLACES:
+        if rank < KEPT_PLACES:
             self.places.insert(rank, place)
             self.numbers.insert(rank, number)
-            del self.places[_KEPT_PLACES:], self.numbers[_KEPT_PLACES:]
+            del self.places[KEPT_PLACES:], self.numbers[KEPT_PLACES:]
 
     def describe(self) -> str:
         """Return one line: count, help, first places."""
@@ -202,7 +202,7 @@ class Diagnostics:
     def count_late(self, code: Code, count: int = 1, number: float = math.inf, skipped: int = 0) -> bool:
         """Count a frequent problem if its place is not among the first ones; return whether it was counted."""
         entry = self._by_name.get(code.name)
-        if entry is None or len(entry.numbers) < _KEPT_PLACES or number < entry.numbers[-1]:
+        if entry is None or len(entry.numbers) < KEPT_PLACES or number < entry.numbers[-1]:
             return False
         entry.count += count
         entry.skipped += skipped
@@ -211,7 +211,7 @@ class Diagnostics:
     def is_full(self, code: Code) -> bool:
         """Return whether all places are known that will be kept of a code, for an importer that reads in file order."""
         entry = self._by_name.get(code.name)
-        return entry is not None and len(entry.numbers) == _KEPT_PLACES
+        return entry is not None and len(entry.numbers) == KEPT_PLACES
 
     def extend(self, other: Diagnostics) -> None:
         """Add all diagnostics of another part of the same input."""

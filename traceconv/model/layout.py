@@ -16,7 +16,7 @@ and that is counted. Where durations have a finer resolution than times, none is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -249,12 +249,23 @@ def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
         new_ts, new_ends: their starts and ends, ns, sorted by start; changed in place where slices are trimmed.
         resolution: the largest overlap that is trimmed, ns.
     """
-    lanes = _Lanes(np.zeros(len(new_ts), np.int32), np.zeros(len(new_ts), np.uint8))
+    count = len(new_ts)
+    lanes = _Lanes(np.zeros(count, np.int32), np.zeros(count, np.uint8))
     earliest, starts, ends = new_ts.copy().data, new_ts.data, new_ends.data
     lane, marks = lanes.lane.data, lanes.marks.data
-    delayed: list[tuple[int, int, int]] = []
+    delayed: list[tuple[int, int, int]] = []  # a heap: they come at their new starts
     open_slices = _OpenSlices()
-    for index in _in_order(starts, ends, delayed):
+    nesting = kernel.module("nesting")
+    upcoming = 0
+    while upcoming < count or delayed:
+        if nesting is not None and not delayed:
+            upcoming = open_slices.nest(nesting, new_ts, new_ends, upcoming)
+            if upcoming == count:
+                break
+        if delayed and (upcoming == count or delayed[0] <= (starts[upcoming], -ends[upcoming], upcoming)):
+            index = heapq.heappop(delayed)[2]
+        else:
+            index, upcoming = upcoming, upcoming + 1
         around = open_slices.around(starts[index])
         if ends[index] - around in range(1, resolution + 1):
             ends[index] = around
@@ -270,16 +281,6 @@ def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
     return lanes
 
 
-def _in_order(starts: memoryview, ends: memoryview, delayed: list[tuple[int, int, int]]) -> Iterator[int]:
-    """Yield the positions of the slices by start, longer first; a delayed slice comes at its new start."""
-    for index in range(len(starts)):
-        while delayed and delayed[0] <= (starts[index], -ends[index], index):
-            yield heapq.heappop(delayed)[2]
-        yield index
-    while delayed:
-        yield heapq.heappop(delayed)[2]
-
-
 class _OpenSlices:
     """The open slices of each lane. Finds the first lane on which a slice fits in logarithmic time.
 
@@ -289,27 +290,41 @@ class _OpenSlices:
     """
 
     def __init__(self) -> None:
-        self._first: list[int] = []
+        self._first = np.empty(MAX_DEPTH, np.int64)  # the ends of the open slices of the first lane, outermost first
+        self._first_ends = self._first.data
+        self._depth = 0  # their number
         self._ends: list[list[int]] = [[]]
         self._latest = [_FREE, _FREE]
         self._closing: list[tuple[int, int]] = []  # a heap of (end, lane) of the open slices in the tree
 
+    def nest(self, nesting: Any, starts: I64, ends: I64, row: int) -> int:
+        """Open and close slices from a row on while they fit on the first lane; return the first row that does not.
+
+        Args:
+            nesting: the compiled module for it.
+            starts, ends: of all slices of the track, ns.
+            row: the next slice.
+        """
+        row, self._depth = nesting.nest(starts, ends, row, self._first, self._depth)
+        return row
+
     def around(self, ts: int) -> int:
         """Close the slices that end by `ts` (ns); return the end of the innermost slice on the first lane."""
-        first, closing = self._first, self._closing
-        while first and first[-1] <= ts:
-            first.pop()
+        first, closing = self._first_ends, self._closing
+        while self._depth and first[self._depth - 1] <= ts:
+            self._depth -= 1
         while closing and closing[0][0] <= ts:
             lane = heapq.heappop(closing)[1]
             self._ends[lane].pop()
             self._update(lane)
-        return first[-1] if first else _FREE
+        return first[self._depth - 1] if self._depth else _FREE
 
     def place(self, end: int) -> int:
         """Open a slice on the first lane on which it nests or is disjoint; return the lane."""
-        first = self._first
-        if not first or (end <= first[-1] and len(first) < MAX_DEPTH):
-            first.append(end)
+        depth = self._depth
+        if not depth or (end <= self._first_ends[depth - 1] and depth < MAX_DEPTH):
+            self._first_ends[depth] = end
+            self._depth = depth + 1
             return 0
         if self._latest[1] < end:
             self._grow()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from traceconv.families.chrome.events import ChromeEvents
 
 _COMPLETE, _BEGIN, _END = b"XBE"
+_INSTANTS = list(b"iIR")
 _FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
 _UNKNOWN = np.iinfo(np.int32).min
 
@@ -66,17 +67,24 @@ class RowAdder:
         self._make_room(rows.scanner)
         is_watched = np.zeros(len(rows), bool)
         for number in self._watched_texts:
-            is_watched |= (rows.name == number) & (rows.phase != 0)
-        for row in np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0)).tolist():
-            if not rows.phase[row]:
+            is_watched |= rows.name == number
+        if np.any(is_watched):
+            is_watched &= np.isin(rows.phase, _INSTANTS) & (rows.args_len > 0)
+        looked = np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0))
+        columns = (rows.phase, rows.is_fresh, is_watched, rows.stand, rows.ts, rows.args_at, rows.args_len)
+        for row, phase, fresh, watched, stand, ts, args_at, args_len in zip(
+            looked.tolist(), *(column[looked].tolist() for column in columns), strict=True
+        ):
+            if not phase:
                 event = decode_event(rows.raw(row))
                 self._events.prepare(event)
                 self._events.dispatch(event, count + row + 1)
                 continue
-            if rows.is_fresh[row]:
+            if fresh:
                 self._meet(rows, row)
-            if is_watched[row]:
-                self._events.watch(rows, row, count + row + 1)
+            if watched:
+                args = rows.args[args_at : args_at + args_len]
+                self._events.watch(rows.scanner.pid(stand), ts, args, count + row + 1)
 
     def _make_room(self, scanner: RowScanner) -> None:
         """Extend the columns to all texts and stands that the scanner has seen."""
@@ -98,15 +106,13 @@ class RowAdder:
                 self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
 
     def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
-        flows, data, name_of = self._events.flows, rows.data, rows.scanner.name
+        flows, name_of = self._events.flows, rows.scanner.name
         kinds: Known[tuple[int, int], int] = Known(lambda texts: flows.kind(*map(name_of, texts)))
         texts = zip(rows.category[own].tolist(), rows.name[own].tolist(), strict=True)
-        starts, ends = rows.id_at[own], rows.id_at[own] + rows.id_len[own]
-        ids = [data[start:end].strip(b'"') for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
         flows.extend(
             [kinds[pair] for pair in texts],
-            ids,
+            flows.ids(rows.data, rows.id_at[own], rows.id_len[own]),
             rows.phase[own],
             self._stand_tracks[rows.stand[own]].astype(np.int64),
             rows.ts[own],

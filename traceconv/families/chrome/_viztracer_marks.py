@@ -13,11 +13,16 @@ _LAST_ENTRY = 4096
 _KEY = b'"viztracer_metadata"'
 
 
+def begins_as_of_viztracer(head: Head) -> bool:
+    """Return whether viztracer wrote a Chrome trace, by metadata or functions in the head."""
+    return _KEY in head.data or _FUNCTION.search(head.data) is not None
+
+
 def is_of_viztracer(head: Head) -> bool:
     """Return whether viztracer wrote a Chrome trace.
 
     By functions in the head, or by its metadata or `file_info` at the end.
     """
-    if _KEY in head.data or _FUNCTION.search(head.data):
+    if begins_as_of_viztracer(head):
         return True
     return _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None

@@ -242,8 +242,15 @@ class ChromeEvents:
     def prepare(self, event: Event) -> None:
         """Correct an event of the tool before it is read; plain events of the scanner do not need it."""
 
-    def watch(self, rows: Rows, row: int, number: int) -> None:
-        """Look at a plain event with a watched name, in addition to its row."""
+    def watch(self, pid: bytes, ts: int, args: bytes, number: int) -> None:
+        """Look at a plain instant with args and a watched name, in addition to its row.
+
+        Args:
+            pid: its process, as it stands in the file.
+            ts: its time, ns.
+            args: a JSON object.
+            number: its number in the file.
+        """
 
     # -- phases -----------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import Code, absent, lost
+from traceconv.model.diagnostics import KEPT_PLACES, Code, absent, lost
 from traceconv.model.launch_ids import ids_of, of_launches
 from traceconv.model.marks import LaunchMarks
 from traceconv.model.ordering import Order, chunks, gathered, like_next, occurring, stable_order
@@ -40,6 +40,7 @@ _NO_SLICE = -1
 _FIRST_PLACEHOLDER = -2  # the next ones are below
 #: Longer ids are kept as texts: an int64 always holds this many digits.
 _MOST_DIGITS = 18
+_QUOTE, _ZERO = b'"0'
 _STEP_COLUMNS = {
     "kind": "i",
     "id": "q",
@@ -94,17 +95,15 @@ class FlowSteps:
             counts: whether it counts as an event (a flow field of a slice does not).
         """
         category, name, id = key
-        fields = (self.kind(category, name), self._id(id), _PHASES[phase], track, ts, at, to_next, row, counts)
+        fields = (self.kind(category, name), self.id(id), _PHASES[phase], track, ts, at, to_next, row, counts)
         for column, value in zip(self._columns.values(), fields, strict=True):
             column.append(value)
 
-    def extend(
-        self, kinds: Sequence[int], ids: Sequence[bytes], phase: I64, track: I64, ts: I64, at: I64, to_next: I64
-    ) -> None:
-        """Add many flow events at once; kinds are numbers of `kind`, phases are numbers of characters."""
+    def extend(self, kinds: Sequence[int], ids: I64, phase: I64, track: I64, ts: I64, at: I64, to_next: I64) -> None:
+        """Add many flow events at once; numbers of `kind` and of `id`, phases are numbers of characters."""
         columns = {
             "kind": np.array(kinds),
-            "id": np.array([self._id(id) for id in ids]),
+            "id": ids,
             "phase": np.select([phase == ord("s"), phase == ord("t")], [_START, _STEP], _END),
             "track": track,
             "ts": ts,
@@ -120,11 +119,28 @@ class FlowSteps:
         """Return the number of a pair of category and name."""
         return self._kinds.setdefault((category, name), len(self._kinds))
 
-    def _id(self, text: bytes) -> int:
+    def id(self, text: bytes) -> int:
         """Return the number of an id: its own if it is a plain number, otherwise one below 0."""
         if text.isdigit() and len(text) <= _MOST_DIGITS and (text[:1] != b"0" or len(text) == 1):
             return int(text)
         return -1 - self._texts.setdefault(text, len(self._texts))
+
+    def ids(self, data: bytes, at: I64, length: I64) -> I64:
+        """Return the numbers of ids by their positions in JSON, where they may have quotes; see `id`."""
+        text = np.frombuffer(data, np.uint8)
+        quoted = (length > 0) & (text[np.minimum(at, len(text) - 1)] == _QUOTE)
+        first, digits = at + quoted, length - 2 * quoted
+        is_plain = (digits > 0) & (digits <= _MOST_DIGITS)
+        numbers = np.zeros(len(at), np.int64)
+        for place in range(int(np.max(digits, where=is_plain, initial=0))):
+            inside = is_plain & (place < digits)
+            digit = text[np.where(inside, first + place, 0)] - _ZERO  # wraps for characters before 0
+            is_plain &= ~inside | (digit <= 9)
+            numbers = np.where(inside, numbers * 10 + digit, numbers)
+        is_plain &= (digits == 1) | (text[np.where(is_plain, first, 0)] != _ZERO)
+        for row in np.flatnonzero(~is_plain).tolist():
+            numbers[row] = self.id(data[at[row] : at[row] + length[row]].strip(b'"'))
+        return numbers
 
     def placeholder(self) -> int:
         """Return a placeholder for a track that is not known yet."""
@@ -238,7 +254,15 @@ class _Resolution:
         return left
 
     def _skip(self, code: Code, steps: Order) -> None:
-        for step in steps.tolist():
+        """Report steps. Only the first ones of the file are described, since no other places are kept."""
+        steps = steps[np.argsort(self.at[steps], kind="stable")]
+        more = steps[KEPT_PLACES:]
+        skipped = int(np.count_nonzero(self.counts[more]))
+        if skipped:
+            self._out.skip(code, count=skipped)
+        if len(more) > skipped:
+            self._out.problem(code, count=len(more) - skipped)
+        for step in steps[:KEPT_PLACES].tolist():
             key = self.key[step]
             category, name = self._kinds[self._kind_of[key]]
             shown = f"{'stf'[self.phase[step]]} of flow {category or name} {self._shown_id(int(self._id_of[key]))}"

@@ -31,12 +31,11 @@ import numpy as np
 from msgspec import Raw
 
 from traceconv.families.chrome import document
-from traceconv.families.chrome._viztracer_marks import is_of_viztracer
+from traceconv.families.chrome._viztracer_marks import begins_as_of_viztracer, is_of_viztracer
 from traceconv.families.chrome.event import Event, decode_json, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.chrome.rows import Rows
 from traceconv.families.importer import Match
 from traceconv.families.pytorch._collectives import declare_collectives
 from traceconv.io.source import Head, Source
@@ -85,7 +84,6 @@ _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
 _MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
 _DIGITS = 9  # the most digits of a rank
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_INSTANTS = tuple(b"iIR")
 #: c10::DeviceType; the numbers are stable.
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
 
@@ -192,7 +190,9 @@ class PytorchKineto:
         has_args = any(key in text for key in _KEYS)
         if not has_schema and not (has_args and _CATEGORY.search(text)):
             return Match.no("no schemaVersion, and no categories of Kineto")
-        if _TENSORFLOW in text or is_of_viztracer(head):
+        # viztracer removes schemaVersion from traces of torch that it takes over, so the last bytes are not needed then
+        viztracers = begins_as_of_viztracer if has_schema else is_of_viztracer
+        if _TENSORFLOW in text or viztracers(head):
             return Match.no("written by viztracer or TensorFlow")
         return Match.yes(
             "schemaVersion with deviceProperties or traceEvents" if has_schema else "categories and args of Kineto"
@@ -284,7 +284,7 @@ class KinetoEvents(ChromeEvents):
         self.flows = FlowSteps(unpaired=HALF_FLOW)
         self._launched: dict[tuple[bytes, bytes], int] = {}
         self._host_pids: set[bytes] = set()
-        self._plain_memory_tracks: dict[tuple[bytes, int, int, int], TrackId] = {}
+        self._plain_memory_tracks: dict[tuple[bytes, int, int], list[TrackId | None]] = {}  # by series
         self._memory_values = array("q")  # plain instants: track, ts, value, number of the event
         self._memory_tracks: dict[tuple[TrackId, str], TrackId] = {}
 
@@ -349,23 +349,23 @@ class KinetoEvents(ChromeEvents):
         if event.name in _MEMORY:
             self._memory(bytes(event.pid), members_of(event), ts, number)
 
-    def watch(self, rows: Rows, row: int, number: int) -> None:
+    def watch(self, pid: bytes, ts: int, args: bytes, number: int) -> None:
         """Keep an instant of the allocator, in columns, since there may be many."""
-        if rows.phase[row] not in _INSTANTS or not rows.args_len[row]:
-            return
-        pid = rows.scanner.pid(int(rows.stand[row]))
         try:
-            one = _decode_allocation(rows.args_of(row))
+            one = _decode_allocation(args)
         except msgspec.ValidationError:
-            self._memory(pid, decode_json(rows.args_of(row)), int(rows.ts[row]), number)
+            self._memory(pid, decode_json(args), ts, number)
             return
-        ts, key = int(rows.ts[row]), (pid, one.device_type, one.device_id)
+        key = pid, one.device_type, one.device_id
+        tracks = self._plain_memory_tracks.get(key)
+        if tracks is None:
+            tracks = self._plain_memory_tracks[key] = [None] * len(_MEMORY_SERIES)
         for series, value in enumerate((one.allocated, one.reserved)):
             if value is not None:
-                track = self._plain_memory_tracks.get((*key, series))
+                track = tracks[series]
                 if track is None:
-                    track = self._memory_track(pid, one.device_type, one.device_id, _MEMORY_SERIES[series])
-                    self._plain_memory_tracks[*key, series] = track
+                    track = self._memory_track(*key, _MEMORY_SERIES[series])
+                    tracks[series] = track
                 self._memory_values.extend((track, ts, value, number))
 
     def _memory(self, pid: bytes, args: dict[str, Any], ts: int, number: int) -> None:
