@@ -16,11 +16,13 @@ import pytest
 
 from tests.align.pairs import TRUTH, private, recordings, trace_of
 from tests.benchmarks.alignment.simulate import Shape, outer, run
+from tests.golden import ROOT
 from traceconv.align import Alignment, Policy, align, report_html
 from traceconv.align.causality import causality
 from traceconv.align.estimate import Method
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import Axis, page, time_axis
+from traceconv.api import read
 from traceconv.check._schemas import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
 from traceconv.model.clocks import REALTIME, ClockSnapshot, Verdict, Zero
@@ -382,6 +384,18 @@ def test_no_text_of_a_report_is_markup(report: Json) -> None:
     templates = list(Path(report_html.__file__).parent.glob("*.j2"))
     assert len(templates) == 2
     assert not [path for path in templates if "safe" in path.read_text(encoding="utf-8")]
+
+
+def test_a_move_of_decades_is_told_as_a_time_of_day() -> None:
+    """Kineto states its zero in ns since 1970, which the log of oneDNN counts from."""
+    zero = 1790857026 * 10**9
+    files = ("pytorch-kineto/torch-convnet-process/input.json", "onednn-verbose/torch-convnet-process/input.log")
+    report = reported([read(ROOT / one) for one in files])
+    zeros = [one["clocks"][0]["zero_at"] for one in report["inputs"]]
+    assert zeros == ["2026-10-01 12:17:06 UTC", None]
+    assert "its zero is 2026-10-01 12:17:06 UTC" in page(report)
+    assert report_html._shift(-zero) == "−20727 d 12 h"
+    assert report_html._shift(1_500_000) == "+1.5 ms"
 
 
 @pytest.mark.parametrize("verdict", Verdict)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
@@ -26,7 +27,7 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
 from traceconv.errors import AlignmentError, UsageError
 from traceconv.io import shown
-from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Verdict, worse
+from traceconv.model.clocks import DRIFT_UNIT, ClockDomain, ClockMap, Verdict, worse
 from traceconv.model.trace import Trace
 
 SCHEMA = "alignment.schema.json"
@@ -53,6 +54,7 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
             {clock: (clock_map, next(receipt)) for clock, clock_map in sorted(maps.items())},
             alignment.pairs,
             index,
+            alignment.clock,
         )
         for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
     ]
@@ -127,10 +129,14 @@ def _head(verdict: str) -> dict[str, Any]:
 
 
 def _input(
-    trace: Trace, placed: dict[int, tuple[ClockMap, ReceiptLine]], pairs: Sequence[PairEstimate], index: int
+    trace: Trace,
+    placed: dict[int, tuple[ClockMap, ReceiptLine]],
+    pairs: Sequence[PairEstimate],
+    index: int,
+    target: ClockDomain | None = None,
 ) -> dict[str, Any]:
     source = trace.sources[0]
-    clocks = [_clock(ClockInput(index, clock, trace), placed.get(clock), pairs) for clock in spans(trace)]
+    clocks = [_clock(ClockInput(index, clock, trace), placed.get(clock), pairs, target) for clock in spans(trace)]
     return {
         "file": source.name,
         "format": source.format,
@@ -142,10 +148,15 @@ def _input(
 
 
 def _clock(
-    side: ClockInput, placed: tuple[ClockMap, ReceiptLine] | None, pairs: Sequence[PairEstimate]
+    side: ClockInput,
+    placed: tuple[ClockMap, ReceiptLine] | None,
+    pairs: Sequence[PairEstimate],
+    target: ClockDomain | None,
 ) -> dict[str, Any]:
     domain = side.domain
     first, last = side.span
+    has_zero = placed is not None and target is not None and target.is_wall_clock
+    has_zero &= not domain.is_wall_clock and not domain.synthetic
     return {
         "name": domain.name,
         "description": domain.describe(),
@@ -153,7 +164,13 @@ def _clock(
         "begin_ns": first,
         "end_ns": last,
         "map": _map(side, *placed, pairs, (first, last)) if placed else None,
+        "zero_at": _utc(placed[0].offset_ns) if placed and has_zero else None,
     }
+
+
+def _utc(ns: int) -> str:
+    """Return a time since 1970 as date and time of day, without fractions of a second."""
+    return f"{datetime(1970, 1, 1) + timedelta(seconds=ns // 10**9)} UTC"
 
 
 def _map(

@@ -17,7 +17,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from traceconv.align.estimate import Method
 from traceconv.align.messages import Text
 from traceconv.model.clocks import Verdict
-from traceconv.model.times import format_drift, format_short, format_time
+from traceconv.model.times import format_drift, format_long, format_short, format_time
 
 Json = dict[str, Any]
 Point = tuple[float, float]
@@ -65,8 +65,8 @@ def _short(ns: float | None) -> str:
 
 
 def _shift(ns: int) -> str:
-    """Return an offset (ns) with its sign, short; exact if it is as large as a wall-clock time."""
-    return f"{'+' if ns > 0 else ''}{format_time(ns) if abs(ns) >= 10**15 else _short(ns)}"
+    """Return an offset (ns) with its sign, short."""
+    return f"{'+' if ns > 0 else ''}{format_long(ns).replace('-', '−')}"
 
 
 def _verdict_of(file: str, clock: str, report: Json) -> str | None:
