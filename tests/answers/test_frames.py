@@ -6,6 +6,7 @@ import csv
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import weakref
@@ -29,6 +30,7 @@ from traceconv.answers.frames import TABLE_NAMES, Frames
 from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.overview import overview
 from traceconv.answers.tables import SliceTable
+from traceconv.api import read
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
 from traceconv.model.arg_bytes import Args
@@ -36,6 +38,7 @@ from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import TABLES, SourceInfo, Trace, Track, take
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -497,6 +500,45 @@ def test_slices_of_two_recordings_of_one_thread_are_of_their_own_input(tmp_path:
     [steps] = traceconv.report(files, traceconv.Questions(sections=("steps",)))
     until_next = [row["interval_ns"] for row in steps.records()]
     assert until_next == [20_000, None, 20_000, 20_000, None], "time between recordings is no time of a step"
+
+
+def test_an_output_says_which_slices_of_one_thread_are_of_which_input(tmp_path: Path) -> None:
+    """Two recordings of one thread, one after the other: also in an output that was made of that output."""
+    paths = [_cycle(tmp_path / "a.json", 0, (1, 2)), _cycle(tmp_path / "b.json", 10_000, (5, 6, 7))]
+    traceconv.merge(paths, tmp_path / "ab.pftrace")
+    traceconv.convert(tmp_path / "ab.pftrace", tmp_path / "again.pftrace")
+    asked = traceconv.Questions(sections=("overview", "steps"), step_name="ProfilerStep.*")
+    until_next = [row["interval_ns"] for row in traceconv.report(paths, asked)[1].records()]
+    assert until_next == [20_000, None, 20_000, 20_000, None]
+    for name in ("ab.pftrace", "again.pftrace"):
+        trace = by_stated_inputs(read(tmp_path / name))
+        of_slices = [trace.sources[number].name for number in inputs_of(trace, "slices").tolist()]
+        assert of_slices == ["a.json"] * 2 + ["b.json"] * 3
+        overview, steps = traceconv.report([tmp_path / name], asked)
+        made_of = "a.json (pytorch-kineto): 2 slices; b.json (pytorch-kineto): 3 slices"
+        assert f"{name}: made of {made_of}" in overview.notes
+        assert [(row["slices"], row["span_ns"]) for row in overview.records()] == [(5, 10_050_000)]
+        assert [row["interval_ns"] for row in steps.records()] == until_next
+
+
+def test_positions_without_times_stay_marked_in_a_merge(tmp_path: Path) -> None:
+    """Beside an input with times, and in the output, the analysis of DeepSparse and a table of VTune have none."""
+    analysis = shutil.copy(ROOT / "deepsparse" / "v180-analysis" / "input.json", tmp_path / "analysis.json")
+    table = shutil.copy(ROOT / "vtune" / "hotspots" / "input.csv", tmp_path / "vtune.csv")
+    placed = traceconv.Input(analysis, offset_ns=1790857026 * 10**9)
+    merged = traceconv.merge([_cycle(tmp_path / "a.json", 0, (1, 2)), placed, table], tmp_path / "m.pftrace")
+    assert merged.trace is not None
+    asked = traceconv.Questions(sections=("overview", "operations", "steps"))
+    for what in (merged.trace, [tmp_path / "m.pftrace"]):
+        overview, operations, _, steps = traceconv.report(what, asked)
+        spans = {row["input"]: (row["start_ns"], row["span_ns"]) for row in overview.records()}
+        if len(spans) > 1:
+            assert spans == {"a.json": (0, 30_000), "analysis.json": (None, None), "vtune.csv": (None, None)}
+        else:
+            assert spans == {"m.pftrace": (0, 30_000)}
+        assert any(note.startswith("some positions are synthetic") for note in operations.notes)
+        starts = {row["step"]: row["start_ns"] for row in steps.records()}
+        assert starts == {"ProfilerStep#1": 0, "ProfilerStep#2": 20_000} | {f"iteration {n}": None for n in range(5)}
 
 
 def test_a_merged_trace_says_how_its_inputs_were_placed(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_peak_in_the_table_of_mxnet_is_that_of_its_run(table: str, digits: i
         assert stated["counter"] == "MXNet / MXNet totals: Device Storage / Memory: cpu/0"
         assert stated["peak_bytes"] == round(run["peak_bytes"], digits)
         assert [stated[key] for key in ("peak_at_ns", "first_bytes", "last_bytes")] == [None] * 3
-        assert "a peak without a time is what a table of sums states" in section.notes
+        assert "an empty time: the input states none" in section.notes
     (section,) = traceconv.report([OWN / table], Questions(["memory"], between="0s..1s"))
     assert section.rows == []
     assert section.notes == [f"{table}: its sums cannot be divided: they are left out"]

@@ -213,6 +213,57 @@ def test_formats_without_shapes_are_said_to_have_none() -> None:
     assert not any(note.startswith("--by") for note in ranked.notes)
 
 
+@pytest.mark.parametrize(
+    ("case", "words", "of_calls", "alone"),
+    [
+        ("deepsparse/v180-analysis/input.json", "means of several calls: 7 slices", 7, 5),
+        ("tensorrt/profile/input.json", "means of several calls: 3 slices", 3, 0),
+        ("tvm-debugger/two-ranks/input.log", "means of several calls: 15 slices", 15, 0),
+        ("tvm-execution-trace/alone/input.json", "means of several calls: 7 slices", 7, 0),
+        ("vtune/call_tree/input.csv", "sums of several calls: 7 slices", 7, 0),
+        ("tvm-debugger/start-and-end-times/input.log", "", 0, 8),
+    ],
+)
+def test_means_and_sums_have_no_percentiles(case: str, words: str, of_calls: int, alone: int, tmp_path: Path) -> None:
+    """Beside them are iterations of DeepSparse, and nodes of TVM, that were timed one by one."""
+    convert(ROOT / case, tmp_path / "a.pftrace")
+    for path in (ROOT / case, tmp_path / "a.pftrace"):
+        section = operations(SliceTable(read(path)))
+        assert [note.split(";")[0] for note in section.notes if "of several calls" in note] == [words] * bool(words)
+        rows = section.records()
+        several = [row for row in rows if row["max_ns"] is None]
+        assert len(rows) - len(several) == alone
+        assert {(row["p50_ns"], row["p99_ns"]) for row in several} == ({(None, None)} if several else set())
+        is_sum = words.startswith("sums")
+        assert all((row["count"] is None) == (row["mean_ns"] is None) == is_sum for row in several)
+        assert is_sum or sum(row["count"] for row in several) == of_calls
+
+
+def test_what_a_format_does_not_tell_apart_is_not_zero(tmp_path: Path) -> None:
+    """Executions of Furiosa's NPU are one piece: what of them copies or communicates is not known."""
+    path = ROOT / "furiosa" / "two-queries" / "input.json"
+    convert(path, tmp_path / "a.pftrace")
+    keys = ("exposed_comm_ns", "exposed_copy_ns", "comm_ns")
+    for one in (path, tmp_path / "a.pftrace"):
+        rows = device(SliceTable(read(one)))[0].records()
+        assert {tuple(row[key] for key in keys) for row in rows} == {(None, None, None)}
+        assert all(row["compute_ns"] + row["idle_ns"] == row["window_ns"] for row in rows)
+    rows = device(SliceTable(read(CUDA)))[0].records()
+    assert all(row[key] is not None for row in rows for key in keys)
+
+
+def test_times_of_synthetic_positions_are_empty() -> None:
+    """A log of OpenVINO has warnings without times; a report of TVM has rows on two clocks, counted once."""
+    overview, logs = report([ROOT / "openvino" / "log" / "input.txt"], Questions(["overview", "logs"]))
+    (row,) = overview.records()
+    assert (row["start_ns"], row["span_ns"], row["bound_ns"], row["slices"]) == (None, None, None, 3)
+    assert row["method"] == "no times in the file: positions are synthetic"
+    assert [row["first_ns"] for row in logs.records()] == [None, None]
+    assert "an empty time: the input states none" in logs.notes
+    (overview,) = report([ROOT / "tvm-profile" / "graph-text" / "input.txt"], Questions(["overview"]))
+    assert [(row["tracks"], row["slices"], row["lost"]) for row in overview.records()] == [(3, 8, 0), (None,) * 3]
+
+
 def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
     events = []
     for number in range(8):
@@ -295,7 +346,7 @@ def test_iterations_of_deepsparse_are_steps_without_a_start(tmp_path: Path) -> N
         rows = section.records()
         assert [(row["step"], row["duration_ns"]) for row in rows] == expected
         assert {(row["start_ns"], row["interval_ns"]) for row in rows} == {(None, None)}
-        assert "an empty start: the input states no times; the durations are real" in section.notes
+        assert "some positions are synthetic: durations are real, starts are not" in section.notes
     html = page(report([path], Questions(["steps"])), 10)
     assert "How long steps take" in html
     assert "Steps over time" not in html

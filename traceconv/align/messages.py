@@ -449,6 +449,7 @@ class Text(enum.Enum):
     # -- receipts -----------------------------------------------------------------------------------------------------
     ITS_OWN_TIMES = "its own times"
     TOTALS_ALONE = "totals have no times"
+    NO_TIMES_ALONE = "no times in the file: positions are synthetic"
     ALONG_LINES = "{method}, in {n} segments of time"
     BOUND = "{bound:bound}"
     BOUND_OF_TWO_HOSTS = "not known (clocks of hosts may differ)"

@@ -35,7 +35,7 @@ class ReceiptLine:
         method: the sources of the map to trace time.
         offset_ns: what was added to each time of the clock, ns; with a drift, at one instant.
         bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known, and
-            for totals, which have no times.
+            for totals and synthetic positions that nothing places.
         verdict: how far to trust the map: a `Verdict`, as text. "assumed" also if positions are synthetic.
         drift_ppm: by how much trace time runs faster than the clock, ppm.
         matches: the number of events matched with those of another input, if the map rests on them.
@@ -260,8 +260,9 @@ def receipt_line(
     source, domain = clock.trace.sources[0], clock.domain
     used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(clock_map)]
     basis = max(used, key=lambda estimate: estimate.matches, default=None)
-    has_times = domain.run is not Run.TOTALS
-    own = Text.ITS_OWN_TIMES() if has_times else Text.TOTALS_ALONE()
+    totals = domain.run is Run.TOTALS
+    has_times = not domain.synthetic or (bool(clock_map.steps) and domain.run is Run.NONE)
+    own = Text.ITS_OWN_TIMES() if has_times else Text.TOTALS_ALONE() if totals else Text.NO_TIMES_ALONE()
     method = clock_map.method if clock_map.steps else str(own)
     if clock_map.bends:
         method = str(Text.ALONG_LINES(method=method, n=len(clock_map.lines)))

@@ -57,12 +57,15 @@ class _Work:
     Attributes:
         rows: the rows of the slices.
         is_copy, is_communication: the kind of work; other work is computation.
+        tells_copies, tells_communication: whether the format tells this kind of work from others.
         launch: the row of the launch call of each, -1 if not recorded.
     """
 
     rows: Rows
     is_copy: npt.NDArray[np.bool_]
     is_communication: npt.NDArray[np.bool_]
+    tells_copies: npt.NDArray[np.bool_]
+    tells_communication: npt.NDArray[np.bool_]
     launch: I64
 
 
@@ -115,7 +118,8 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     without = int(np.sum(started & (work.launch < 0)))
     if without:
         section.notes.append(
-            f"{without} of {np.sum(started)} kernels and copies have no recorded launch: gaps before them are unknown"
+            f"no launch is recorded for {without} of {quantity(int(np.sum(started)), 'slices')} of device work: "
+            "the gaps before them are unknown"
         )
     latency = _latency(table, work, np.flatnonzero(started & (work.launch >= 0)))
     if np.any(latency < 0):
@@ -171,24 +175,35 @@ def _work(table: SliceTable) -> tuple[_Work, list[str]]:
     trace = table.trace
     slices = trace.slices
     is_work = np.zeros(len(slices.ts), bool)
-    copies, communication = is_work.copy(), is_work.copy()
+    copies, communication, tells_copies, tells_communication = (is_work.copy() for _ in range(4))
     for number, info in enumerate(trace.sources):
         work = work_of(table, number)
         if not len(work):
             continue
         is_work[work] = True
         by_id, by_track = info.marks.launches, info.marks.devices
+        in_categories = table.of_categories(by_id.work if by_id is not None else (), work)
         if by_id is not None:
             copies[work] |= table.of_categories(by_id.copies_work, work)
+            tells_copies[work] |= in_categories & bool(by_id.copies_work)
         if by_track is not None and by_track.copies:
             copies[work] |= table.naming(by_track.copies, work)
-        for marks in (by_id, by_track):
+            tells_copies[work] |= ~in_categories
+        for marks, of_marks in ((by_id, in_categories), (by_track, ~in_categories)):
             if marks is not None and marks.communication:
                 communication[work] |= table.naming(marks.communication, work)
+                tells_communication[work] |= of_marks
     rows = np.flatnonzero(is_work)
     untimed = table.untimed_notes(rows[table.in_window(slices.ts[rows])])
     rows = rows[table.timed[rows]]
-    return _Work(rows, copies[rows], communication[rows], launches(table)[rows]), untimed
+    return _Work(
+        rows,
+        copies[rows],
+        communication[rows],
+        tells_copies[rows],
+        tells_communication[rows],
+        launches(table)[rows],
+    ), untimed
 
 
 def _undivided(table: SliceTable) -> list[str]:
@@ -244,18 +259,21 @@ def _row(
     ended = launched[table.timed[work.launch[launched]]]
     queued = slices.ts[work.rows[ended]] - table.ends(work.launch[ended])
     hidden = communication.length - exposed.length
+    tells_copies, tells_communication = (
+        bool(np.all(told[mine])) for told in (work.tells_copies, work.tells_communication)
+    )
     row = (
         *names,
         end - start,
         busy.length,
         compute.length,
-        exposed.length,
-        exposed_copies.length,
+        exposed.length if tells_communication else None,
+        exposed_copies.length if tells_copies else None,
         idle.length,
         busy.length / (end - start) if end > start else None,
         *(causes.sums() if known else (None, None, None, None, idle.length)),
         len(idle.starts),
-        communication.length,
+        communication.length if tells_communication else None,
         hidden / communication.length if communication.length else None,
         len(launched),
         _median(latency),

@@ -21,7 +21,7 @@ _COLUMNS = (
 def logs(table: SliceTable) -> Section:
     """Return a row for each text, level and input, from WARNING on, the most severe first.
 
-    `first_ns` counts from the first event of the trace.
+    `first_ns` counts from the first event of the trace; it is None if the entries have no real times.
     """
     trace, entries = table.trace, table.trace.logs
     section = Section("logs", _COLUMNS)
@@ -38,13 +38,17 @@ def logs(table: SliceTable) -> Section:
         return section
     keys = np.stack((-entries.level[rows].astype(np.int64), entries.text[rows].astype(np.int64), source[rows]))
     groups, numbers, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    in_time = table.drawn_in_time[entries.track[rows]]
     first = np.full(len(counts), np.iinfo(np.int64).max)
     np.minimum.at(first, numbers.reshape(-1), entries.ts[rows])
+    known = np.zeros(len(counts), bool)
+    known[numbers.reshape(-1)[in_time]] = True
     first -= table.start
     for at in np.lexsort((first, -counts, groups[0])).tolist():
         level, text, number = groups[:, at].tolist()
         name = Level(-level).name.lower()
-        section.rows.append((name, trace.strings[text], int(counts[at]), int(first[at]), trace.sources[number].name))
-    if not all(table.drawn_in_time[entries.track[rows]]):
-        section.notes.append("some positions are synthetic: their order in time is not real")
+        begin = int(first[at]) if known[at] else None
+        section.rows.append((name, trace.strings[text], int(counts[at]), begin, trace.sources[number].name))
+    if not all(known):
+        section.notes.append("an empty time: the input states none")
     return section

@@ -27,7 +27,7 @@ def memory(table: SliceTable) -> Section:
     """Return a row for each counter of memory, the largest peak first, and the peaks that tables of sums state.
 
     The formats of the inputs declare the counters. `peak_at_ns` is the first time of the peak, from the first event of
-    the trace. Sums cannot be divided: with a window, those of tables are left out.
+    the trace, None if the input states no times. Sums cannot be divided: with a window, those of tables are left out.
     """
     trace, counters = table.trace, table.trace.counters
     section = Section("memory", _COLUMNS)
@@ -35,7 +35,6 @@ def memory(table: SliceTable) -> Section:
     bounds = np.searchsorted(counters.track[order], np.arange(len(trace.tracks) + 1)).tolist()
     telling: set[int] = set()
     rows: list[tuple[Cell, ...]] = []
-    synthetic = False
     for number, track in enumerate(trace.tracks):
         source = trace.sources[track.source]
         of_counter = order[bounds[number] : bounds[number + 1]]
@@ -44,7 +43,6 @@ def memory(table: SliceTable) -> Section:
         if not re.fullmatch(source.marks.memory, track.name):
             continue
         telling.add(track.source)
-        synthetic |= not table.drawn_in_time[number]
         whole = of_counter[counters.is_integer[of_counter] == 1]
         if len(whole) < len(of_counter):
             section.notes.append(
@@ -65,7 +63,7 @@ def memory(table: SliceTable) -> Section:
         values = counters.integer[whole]
         top = int(np.argmax(values))
         ends = (int(values[0]), int(values[-1]))
-        at = int(times[top]) - table.start
+        at = int(times[top]) - table.start if table.drawn_in_time[number] else None
         rows.append((table.path(number), int(values[top]), at, *ends, inside, source.name))
     of_sums = stated_peaks(table)
     telling |= {trace.tracks[one.track].source for one in of_sums}
@@ -86,8 +84,6 @@ def memory(table: SliceTable) -> Section:
         section.notes.append(
             "a peak between two values is not seen; counters may count the same memory: they do not add up"
         )
-    if of_sums and table.window is None:
-        section.notes.append("a peak without a time is what a table of sums states")
-    if synthetic:
-        section.notes.append("some positions are synthetic: when their peak was is not real")
+    if any(row[2] is None for row in rows):
+        section.notes.append("an empty time: the input states none")
     return section

@@ -39,6 +39,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
 
     Slices without a recorded duration are counted in a column of their own; times are of the others, None without any.
     Of slices that sum up several calls, each call counts; percentiles and the maximum are None, since sums do not tell.
+    So they are for means, and if the number of calls is not stated, the count and the mean are, too.
 
     Args:
         table: the slices.
@@ -76,6 +77,20 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         timed_calls = np.add.reduceat(np.where(known, calls_of, 0), first)
         is_sum = np.maximum.reduceat(calls_of, first) > 1
         several = int(np.count_nonzero(calls_of > 1))
+    is_whole, notes_on_several = np.zeros(len(first), bool), []
+    if table.several is not None:
+        means, wholes = (gathered(mask, order) for mask in table.several)
+        is_whole = np.logical_or.reduceat(wholes, first)
+        is_sum |= is_whole | np.logical_or.reduceat(means, first)
+        notes_on_several = [
+            f"{what} of several calls: {quantity(int(np.count_nonzero(mask)), 'slices')}; {unstated} of their rows are "
+            "not known"
+            for mask, what, unstated in (
+                (means, "means", "the percentiles and the maximum"),
+                (wholes, "sums", "the count, the mean, the percentiles and the maximum"),
+            )
+            if np.any(mask)
+        ]
     total = np.add.reduceat(np.where(gathered(outermost, order), durations, 0), first).tolist()
     durations[~known] = -1  # the first ones of a group after sorting
     for start, count in zip(first.tolist(), counts.tolist(), strict=True):
@@ -91,6 +106,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         calls.tolist(),
         timed_calls.tolist(),
         is_sum.tolist(),
+        is_whole.tolist(),
         unknown.tolist(),
         total,
         self_ns,
@@ -101,14 +117,15 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
         strict=True,
     )
     rows: list[tuple[Cell, ...]] = []
-    for code, (count, with_times, summed, without, outer, own, whole, *ranked) in zip(
+    for code, (count, with_times, summed, unstated, without, outer, own, whole, *ranked) in zip(
         codes[order[first]].tolist(), columns_of_numbers, strict=True
     ):
         times: tuple[Cell, ...] = (None,) * 7
         if with_times:
             shown = (None, None, None) if summed else ranked
-            times = (outer, own, rounded(whole, with_times), *shown, own / busy if busy else None)
-        rows.append((*values(code), count, *times, without))
+            mean = None if unstated else rounded(whole, with_times)
+            times = (outer, own, mean, *shown, own / busy if busy else None)
+        rows.append((*values(code), None if unstated else count, *times, without))
 
     section.rows = in_order(rows, at)
     if several:
@@ -116,6 +133,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
             f"count is the number of calls; {quantity(several, 'slices')} with several calls: "
             "the percentiles and the maximum of their rows are not known"
         )
+    section.notes += notes_on_several
     missing = int(np.sum(unknown))
     if missing:
         section.columns = (*columns, _UNKNOWN)
@@ -125,8 +143,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, 'slices')} (copies of others, or about the recording)")
-    if not all(table.drawn_in_time[slices.track]):
-        section.notes.append("some positions are synthetic: the durations shown are real, their order in time is not")
+    section.notes += table.synthetic_notes(slices.track)
     section.notes += without_values(by, section.rows)
     section.notes.append(
         "self: duration without the slices directly inside; total: nested slices of one row count once; "

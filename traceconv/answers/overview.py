@@ -9,8 +9,10 @@ import numpy as np
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.inputs_of import Inputs
 from traceconv.answers.section import Column, Section, Unit
-from traceconv.model.clocks import Run
+from traceconv.answers.tables import SliceTable
+from traceconv.io.shown import quantity
 from traceconv.model.ordering import chunks
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import I64, Trace
 
 _COLUMNS = (
@@ -27,19 +29,45 @@ _COLUMNS = (
     Column("lost", "lost", Unit.COUNT),
 )
 
-#: The most left-out files that are named.
-_MOST_LEFT_OUT = 20
+#: The most left-out files that are named, and inputs of an output of traceconv.
+_MOST_NAMED = 20
 
 
 def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
-    """Return a row for each input and clock; `start_ns` counts from the first event of the trace."""
+    """Return a row for each input and clock; the events of an input are counted in its first row.
+
+    `start_ns` counts from the first event of the trace. Inputs without real times have no start and no span. A note
+    names the inputs that an output of traceconv states, with their slices.
+    """
     section = Section("overview", _COLUMNS)
     whole = trace.span()
-    starts, ends, slices = _of_inputs(trace)
+    by_input = by_stated_inputs(trace)
+    starts, ends, slices = _of_inputs(by_input)
+    stated = len(trace.sources)
     without_line = "nothing to place" if receipt else "not known"
     for number, source in enumerate(trace.sources):
+        if source.stated:
+            own = slice(stated, stated := stated + len(source.stated))
+            starts[number] = min(starts[number], np.min(starts[own]))
+            ends[number] = max(ends[number], np.max(ends[own]))
+            made_of = [
+                f"{one.name} ({one.format}): {quantity(int(count), 'slices')}"
+                for one, count in zip(source.stated[:_MOST_NAMED], slices[own].tolist(), strict=False)
+            ]
+            more = len(source.stated) - _MOST_NAMED
+            section.notes.append(
+                f"{source.name}: made of {'; '.join(made_of)}{f'; and {more} more' if more > 0 else ''}"
+            )
+            slices[number] += np.sum(slices[own])
         start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
+        events: tuple[int | None, ...] = (
+            None if start is None or whole is None else start - whole[0],
+            None if start is None or end is None else end - start,
+            sum(track.source == number for track in trace.tracks),
+            int(slices[number]),
+            source.diagnostics.lost,
+        )
         for line in lines or [None]:
             section.rows.append(
                 (
@@ -49,42 +77,37 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     line.method if line else without_line,
                     line.verdict if line else "",
                     line.bound_ns if line else None,
-                    None if start is None or whole is None else start - whole[0],
-                    None if start is None or end is None else end - start,
-                    sum(track.source == number for track in trace.tracks),
-                    int(slices[number]),
-                    source.diagnostics.lost,
+                    *events,
                 )
             )
+            events = (None,) * len(events)
         section.notes += [f"{source.name}: {note}" for note in source.notes]
     left_out = list(trace.left_out.items())
-    section.notes += [f"left out: {path}: {reason}" for path, reason in left_out[:_MOST_LEFT_OUT]]
-    if len(left_out) > _MOST_LEFT_OUT:
-        section.notes.append(f"left out: {len(left_out) - _MOST_LEFT_OUT} more files")
+    section.notes += [f"left out: {path}: {reason}" for path, reason in left_out[:_MOST_NAMED]]
+    if len(left_out) > _MOST_NAMED:
+        section.notes.append(f"left out: {len(left_out) - _MOST_NAMED} more files")
     return section
 
 
 def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
-    """Return the first and the last time (ns) of the events of each input, reversed without events, and its slices."""
+    """Return the first and the last time (ns) of the events of each input, and the number of its slices.
+
+    The times are real ones; of an input without any, the first is after the last.
+    """
     count = len(trace.sources)
     starts, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
     slices = np.zeros(count, np.int64)
-    without_times = np.array(
-        [
-            trace.clocks[one.clock].run is Run.TOTALS or bool(trace.sources[one.source].belongs_to)
-            for one in trace.tracks
-        ],
-        bool,
-    )
+    in_time = SliceTable(trace).drawn_in_time
     for name, table in trace.timed_tables():
         inputs_of = Inputs(trace, name)
         for rows in chunks(len(table.ts)):
             inputs, ts = inputs_of.of(rows), table.ts[rows]
-            if name == "instants" and np.any(untimed := without_times[table.track[rows]]):
-                inputs, ts = inputs[~untimed], ts[~untimed]
-            np.minimum.at(starts, inputs, ts)
-            np.maximum.at(ends, inputs, ts + table.dur[rows] if name == "slices" else ts)
+            last = ts + table.dur[rows] if name == "slices" else ts
             if name == "slices":
                 slices += np.bincount(inputs, minlength=count)
+            if np.any(untimed := ~in_time[table.track[rows]]):
+                inputs, ts, last = inputs[~untimed], ts[~untimed], last[~untimed]
+            np.minimum.at(starts, inputs, ts)
+            np.maximum.at(ends, inputs, last)
         trace.forget()
     return starts, ends, slices

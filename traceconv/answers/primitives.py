@@ -72,8 +72,7 @@ def primitives(table: SliceTable) -> Section:
         section.notes.append(
             f"GB/s: source, weights and destination once each; of calls with known sizes{_left_out(calls.values(), 2)}"
         )
-    if not all(table.drawn_in_time[trace.slices.track]):
-        section.notes.append("some positions are synthetic: their durations are real, their order in time is not")
+    section.notes += table.synthetic_notes(trace.slices.track)
     return section
 
 

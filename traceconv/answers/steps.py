@@ -15,6 +15,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import having_any
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import format_short
 from traceconv.model.trace import I32
 
@@ -64,7 +65,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
-    inputs = inputs_of(trace, "slices")
+    inputs = inputs_of(by_stated_inputs(trace), "slices")
 
     def is_apart(row: int, follows: int) -> bool:
         """Return whether steps between two of them were not recorded."""
@@ -99,8 +100,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         if counted:
             section.notes.append(_summary(table.path(track), counted, len(durations)))
     section.notes += table.untimed_notes(rows)
-    if not all(table.drawn_in_time[slices.track[rows]]):
-        section.notes.append("an empty start: the input states no times; the durations are real")
+    section.notes += table.synthetic_notes(slices.track[rows])
     if not of_steps:
         section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(of_steps, key=lambda one: one[0])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,9 @@ from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import arg_values, durations_recorded
+from traceconv.model.marks import JOINT
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
 
 Rows = npt.NDArray[np.intp]
@@ -80,7 +82,7 @@ class SliceTable:
     def drawn_in_time(self) -> npt.NDArray[np.bool_]:
         """Return whether the times of each track are real; others are synthetic."""
         clocks = self.trace.clocks
-        return np.array([not clocks[track.clock].synthetic for track in self.trace.tracks], bool)
+        return np.array([not (one.synthetic or clocks[one.clock].synthetic) for one in self.trace.tracks], bool)
 
     @cached_property
     def counted(self) -> Rows:
@@ -116,6 +118,30 @@ class SliceTable:
             per_row = np.ones(len(slices.ts), np.int64) if per_row is None else per_row
             per_row[rows] = np.array(calls, np.int64)[numbers]
         return per_row
+
+    @cached_property
+    def several(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]] | None:
+        """Return masks of the slices that are means of calls, and sums over calls whose number is not stated.
+
+        None if no format declares such slices.
+        """
+        inputs = [one for source in self.trace.sources for one in (source.stated or (source,))]
+        if not any(one.marks.several for one in inputs):
+            return None
+        table = replace(self, trace=by_stated_inputs(self.trace))
+        means, wholes = np.zeros(len(self.trace.slices.ts), bool), np.zeros(len(self.trace.slices.ts), bool)
+        for number, source in enumerate(table.trace.sources):
+            if (marks := source.marks.several) is not None:
+                rows = table.rows_of(number)
+                pattern = marks.tracks.replace(" / ", f"(?: / |{JOINT})")
+                (means if marks.means else wholes)[rows[table.on_tracks(pattern, rows)]] = True
+        return means, wholes
+
+    def synthetic_notes(self, tracks: npt.NDArray[np.int32]) -> list[str]:
+        """Return a note if some of the tracks have no real times."""
+        if np.all(self.drawn_in_time[tracks]):
+            return []
+        return ["some positions are synthetic: durations are real, starts are not"]
 
     def untimed_notes(self, rows: Rows, start: str = "times leave out") -> list[str]:
         """Return a note on those of the slices whose duration was not recorded, if there are some."""

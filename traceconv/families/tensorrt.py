@@ -35,7 +35,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
 from traceconv.model.diagnostics import lost, repaired
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
@@ -270,7 +270,9 @@ class Tensorrt:
     url: ClassVar[str] = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
     versions: ClassVar[str] = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
     clock: ClassVar[ClockDomain] = RUN_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libnvinfer")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries="libnvinfer", several=SeveralMarks(r".* / layers \(synthetic\)", means=True)
+    )
     record: ClassVar[str] = (
         "trtexec --loadEngine=model.engine --exportTimes=times.json\n"
         "trtexec --loadEngine=model.engine --dumpProfile --separateProfileRun --exportProfile=profile.json\n"

@@ -85,9 +85,15 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
     if not all(clock_map.changes_nothing for clock_map in maps.values()):
         trace = _with_moved_times(trace, maps)
-    if all(track.clock == 0 and track.source == index for track in trace.tracks):
+    synthetic = [domain.synthetic for domain in trace.clocks]
+    if not any(synthetic) and all(track.clock == 0 and track.source == index for track in trace.tracks):
         return trace
-    return trace.with_tables(tracks=Tracks(replace(track, clock=ClockId(0), source=index) for track in trace.tracks))
+    return trace.with_tables(
+        tracks=Tracks(
+            replace(track, clock=ClockId(0), source=index, synthetic=track.synthetic or synthetic[track.clock])
+            for track in trace.tracks
+        )
+    )
 
 
 def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:

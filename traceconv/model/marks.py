@@ -158,6 +158,18 @@ class SumMarks(Struct, frozen=True):
     calls: str
 
 
+class SeveralMarks(Struct, frozen=True):
+    """How to recognise slices that each stand for several calls, which the file does not state one by one.
+
+    Attributes:
+        tracks: a pattern of the paths of the tracks with these slices.
+        means: whether their durations are means of the calls; else sums over a number of calls that is not stated.
+    """
+
+    tracks: str
+    means: bool
+
+
 class FormatMarks(Struct, frozen=True):
     """The declarations of a format about all its files.
 
@@ -180,6 +192,8 @@ class FormatMarks(Struct, frozen=True):
         primitives: how to recognise calls of primitives; None if there are none.
         totals: how to read rows of sums; None if the file is not a table of sums.
         sums: how to recognise slices that sum up several calls; None if each slice is one.
+        several: how to recognise slices that stand for several calls, where no arg holds the number of calls; None if
+            there are none.
         interval_counts: a pattern of the names of counters whose values are event counts of the interval up to the next
             value; "" if there are none.
         interval_threads: a pattern, with groups `name` and `tid`, of the tracks whose counters count in one thread
@@ -213,6 +227,7 @@ class FormatMarks(Struct, frozen=True):
     devices: DeviceMarks | None = None
     shapes: tuple[str, ...] = ()
     step_args: tuple[str, ...] = ()
+    several: SeveralMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()

@@ -26,7 +26,15 @@ def by_stated_inputs(trace: Trace) -> Trace:
             sources[number] = replace(source, marks=NO_MARKS, sampled=(), stated=(), placings=(Placing(),))
             sources += (replace(one, placings=one.placings + placings) for one in source.stated)
     tracks = Tracks(
-        replace(track, source=first[track.source] + track.stated, pid=None if track.invented else track.pid)
+        replace(
+            track,
+            source=first[track.source] + track.stated,
+            carries=(
+                *track.carries,
+                *((table, first[track.source] + number, since) for table, number, since in track.stated_carries),
+            ),
+            pid=None if track.invented else track.pid,
+        )
         if track.source in first
         else track
         for track in trace.tracks

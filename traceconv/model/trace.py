@@ -96,7 +96,9 @@ class Track:
         unknown: PROCESS only: whether it stands for the unknown processes of its threads.
         shown: the name in pictures, if it differs; "" for `name`.
         stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
+        stated_carries: in such an output: as `carries`, with indices into `SourceInfo.stated`.
         invented: PROCESS only, in such an output: whether the pid was made up for pictures.
+        synthetic: whether its times are synthetic although its clock is not: in a merge, all tracks have one clock.
     """
 
     kind: TrackKind
@@ -116,7 +118,9 @@ class Track:
     unknown: bool = False
     shown: str = ""
     stated: int = 0
+    stated_carries: tuple[tuple[str, int, int], ...] = ()
     invented: bool = False
+    synthetic: bool = False
 
     @property
     def source_of_slices(self) -> int:

@@ -27,7 +27,7 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, SeveralMarks
 
 _BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
 #: The text before the layers, which includes the times of all iterations.
@@ -44,7 +44,11 @@ class DeepSparse:
     url: ClassVar[str] = "https://github.com/neuralmagic/deepsparse"
     versions: ClassVar[str] = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
     clock: ClassVar[ClockDomain] = NO_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="deepsparse", steps=r"iteration \d+")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries="deepsparse",
+        steps=r"iteration \d+",
+        several=SeveralMarks(r".* / (?:sub-)?layers \(synthetic\)", means=True),
+    )
     record: ClassVar[str] = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("compute_func lines", "slices on the thread that printed them, with their duration, ending at their line"),

@@ -1,7 +1,9 @@
 """What an output of traceconv states of its inputs for answers: the input of each track, and how events were counted.
 
 The attribute is JSON: {"sources": [{"without_periods": ["cycles"]}, ...], "tracks": {"1": [uuid, ...]}, ...}. A track
-that is not in it is of the first input. Without it, answers would attribute costs by guesses.
+that is not in it is of the first input. In "carries", a thread that several inputs recorded one after the other has
+[uuid, table, input, time (ns) from which rows of the table are of it]. "synthetic" has the tracks without real times,
+beside others that have them. Without the attribute, answers would attribute costs by guesses.
 
 An output that was made of outputs states the inputs of these. Then each source has its name and format, and in "placed"
 how it was placed: in the output that held it, in the one that held that, and so on, as indices into "placings".
@@ -20,7 +22,8 @@ from traceconv.model.diagnostics import lost
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.placing import Placing, placing_of, read_placing
 from traceconv.model.stated import by_stated_inputs, placings_of
-from traceconv.model.trace import Layer, SourceInfo, Trace, TrackId, TrackKind
+from traceconv.model.times import LIMIT_NS
+from traceconv.model.trace import EVER, TIMED, Layer, SourceInfo, Trace, TrackId, TrackKind
 
 BAD_INPUTS = lost(
     "perfetto.bad_inputs",
@@ -56,18 +59,26 @@ def attribute_of(
             one |= {"placed": [placings.index(step) for step in all_placings[number]]}
         attribute["placings"] = [[one.bound_ns, Verdict.SEPARATE if one.apart else "", one.host] for one in placings]
     of_source: dict[int, list[int]] = {}
-    without_pid, unknown = [], []
+    without_pid, unknown, synthetic, carries = [], [], [], []
     for index, track in enumerate(trace.tracks):
         if index in left_out:
             continue
-        if number := number_of.get(track.source_of_slices, number_of.get(track.source, 0)):
+        if number := number_of.get(track.source, 0):
             of_source.setdefault(number, []).append(uuids[index])
+        carries += [
+            (uuids[index], table, number_of[source], since)
+            for table, source, since in track.carries
+            if source in number_of
+        ]
+        if track.synthetic and not trace.clocks[track.clock].synthetic:
+            synthetic.append(uuids[index])
         if track.kind is TrackKind.PROCESS and track.pid is None:
             without_pid.append(uuids[index])
         if track.unknown:
             unknown.append(uuids[index])
     attribute |= {"sources": sources if any(sources) else [], "tracks": of_source}
     attribute |= {"without_pid": without_pid, "unknown": unknown, "groups": groups}
+    attribute |= {"synthetic": synthetic, "carries": carries}
     stated = {key: value for key, value in attribute.items() if value}
     return {INPUTS: stated} if stated else {}
 
@@ -123,6 +134,15 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
             continue
         for track in _tracks(uuids, track_of):
             out.tracks[track].stated = numbers[key]
+    for entry in _list(attribute.get("carries")):
+        known = type(entry) is list and [type(one) for one in entry] == [int, str, int, int]
+        if not known or entry[1] not in TIMED or not 0 <= entry[2] < len(numbers) or not EVER <= entry[3] <= LIMIT_NS:
+            out.problem(BAD_INPUTS, INPUTS, f"rows of an input {entry!r:.40}")
+            continue
+        for track in _tracks(entry[:1], track_of):
+            out.tracks[track].stated_carries += (tuple(entry[1:]),)
+    for track in _tracks(attribute.get("synthetic"), track_of):
+        out.tracks[track].synthetic = True
     for track in _tracks(attribute.get("unknown"), track_of):
         out.tracks[track].unknown = True
     for track in _tracks(attribute.get("without_pid"), track_of):

@@ -49,7 +49,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
 from traceconv.model.diagnostics import noted
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, SliceId, TrackId
 
@@ -309,7 +309,9 @@ class TvmDebugger:
     versions: ClassVar[str] = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
     clock: ClassVar[ClockDomain] = NO_CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm", shapes=("shape",))
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries="libtvm", shapes=("shape",), several=SeveralMarks(r".* / .* \(synthetic\)", means=True)
+    )
     record: ClassVar[str] = (
         "python run.py > tvm.log 2>&1  # run.py calls "
         "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"

@@ -32,7 +32,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import skipped
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.times import format_us
 from traceconv.model.trace import Layer, SliceId, TrackId
 
@@ -122,7 +122,9 @@ class TvmExecutionTrace:
     versions: ClassVar[str] = "0.6 to 0.19"
     clock: ClassVar[ClockDomain] = NO_CLOCK
     layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(libraries="libtvm")
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries="libtvm", several=SeveralMarks(r".* / .* \(synthetic\)", means=True)
+    )
     record: ClassVar[str] = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("node (B and E)", "slice of its mean time, in order of execution"),

@@ -25,7 +25,7 @@ from traceconv.families.vtune import _reports as reports
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.marks import FormatMarks, TotalsMarks
+from traceconv.model.marks import FormatMarks, SeveralMarks, TotalsMarks
 
 #: Messages of VTune may precede a report.
 _LINES = 200
@@ -53,7 +53,8 @@ class Vtune:
             own=("CPU Time (s)", "CPU Time:Self (s)"),
             unit_ns=10**9,
             nested=("level",),
-        )
+        ),
+        several=SeveralMarks(r"(?:.* / )?Call tree \(synthetic\)", means=False),
     )
     record: ClassVar[str] = (
         "vtune -collect hotspots -r result -- ./app && "
