@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests import oracle
 from tests.golden import Case, cases, written
+from tests.kernels import without
 from tests.oracle.fixtures import OpenTrace
 from traceconv.answers.nesting import NO_PARENT, nesting_of
 from traceconv.answers.operations import operations
@@ -61,9 +62,11 @@ def test_against_a_stack(rows: list[tuple[int, int, int]], of_chunk: int) -> Non
         stack.append(number)
     track, ts, dur = (np.array([row[at] for row in rows], np.int64) for at in range(3))
     none = np.zeros(len(rows), np.int64)
-    with patch.object(ordering, "_CHUNK", of_chunk):
-        found = nesting_of(Slices(ts, dur, track.astype(np.int32), none, none, none, none, none))
-    assert (found.parent.tolist(), found.depth.tolist(), found.self_ns.tolist()) == (parents, depths, self_ns)
+    slices = Slices(ts, dur, track.astype(np.int32), none, none, none, none, none)
+    with patch.object(ordering, "_CHUNK", of_chunk), without():
+        in_chunks = nesting_of(slices)
+    for found in (in_chunks, nesting_of(slices)):
+        assert (found.parent.tolist(), found.depth.tolist(), found.self_ns.tolist()) == (parents, depths, self_ns)
     assert all(own >= 0 for own in self_ns)
 
 

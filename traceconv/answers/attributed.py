@@ -25,7 +25,7 @@ from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.args import with_more_args
-from traceconv.model.ordering import chunks
+from traceconv.model.ordering import chunks, distinct_values
 from traceconv.model.times import format_short
 from traceconv.model.trace import I32, I64, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
 from traceconv.model.tracks import Tracks
@@ -174,13 +174,13 @@ def _grafted(
     parent = np.array([NONE, *(frame.parent for frame in frames)], np.int64) + 1
     size = np.int64(len(parent))
     wanted = (callers + 1) * size + stack + 1
-    level = _distinct(wanted)
+    level = distinct_values(wanted)
     levels = [np.empty(0, np.int64)]
     while len(level := level[level % size > 0]):
         levels.append(level)
         caller, inner = np.divmod(level, size)
-        level = _distinct(caller * size + parent[inner])
-    used = _distinct(np.concatenate(levels))
+        level = distinct_values(caller * size + parent[inner])
+    used = distinct_values(np.concatenate(levels))
 
     def number(key: I64) -> I64:
         """Return the new numbers of frames with their callers; the number of the caller for no frame."""
@@ -193,13 +193,6 @@ def _grafted(
     # Not `replace`: there may be a frame for each sample.
     grafted = [Frame((one := frames[at]).name, one.category, up, one.named) for at, up in of_stacks]
     return [*outermost, *grafted], number(wanted).astype(np.int32)
-
-
-def _distinct(keys: I64) -> I64:
-    """Return the distinct keys in order; for many, `np.unique` takes several times as long."""
-    ascending = np.sort(keys)
-    found: I64 = ascending[np.append(True, ascending[1:] != ascending[:-1])[: len(keys)]]
-    return found
 
 
 # -- counters -------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.nesting import NO_PARENT, nesting_of
+from traceconv.model.ordering import distinct_values
 from traceconv.model.trace import I64, Slices, take
 
 #: Before and after all times, ns; a bound can be added without overflow.
@@ -261,7 +262,7 @@ def _latest(
     """
     if len(tracks) == 1:
         return tracks[0]
-    starts = np.union1d(tracks[0][0], tracks[1][0])
+    starts = distinct_values(np.concatenate((tracks[0][0], tracks[1][0])))
     one, other = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
     since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (one, other)]
     is_other = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[other] < slices.dur[one]))

@@ -16,6 +16,7 @@ from traceconv.answers.intervals import Intervals, gaps, union
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.steps import step_rows
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.ordering import distinct_values
 from traceconv.model.trace import I64
 
 _HOST_LATE = (
@@ -122,7 +123,7 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
         groups, group = np.unique(thread[gap] * len(names) + name, return_inverse=True)
         time = np.zeros(len(groups), np.int64)
         np.add.at(time, group, length)
-        in_gaps = np.bincount(np.unique(group * len(starts) + gap) // max(len(starts), 1), minlength=len(groups))
+        in_gaps = np.bincount(distinct_values(group * len(starts) + gap) // max(len(starts), 1), minlength=len(groups))
         for at in range(len(groups)):
             track, text = divmod(int(groups[at]), len(names))
             amount = int(time[at])

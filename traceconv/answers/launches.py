@@ -9,6 +9,7 @@ from traceconv.answers.attribution import NONE
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.launch_ids import of_launches
 from traceconv.model.marks import LaunchMarks
+from traceconv.model.ordering import distinct_values
 from traceconv.model.trace import I64
 
 
@@ -92,9 +93,9 @@ def _add_by_ids(launch: I64, table: SliceTable, work: Rows, hosts: Rows, marks: 
     same = keys[at] == wanted
     launch[rows[known][same]] = calls.rows[at[same]]
     # Each process counts from 1: two devices with one id may be of two processes, of which one has no calls here.
-    pairs = np.unique(np.stack((of_work, device)), axis=1)
-    shares = np.bincount(pairs[0], minlength=len(values)) > 1
-    apart = ~np.isin(device, pairs[1][shares[pairs[0]]])
+    id_of_pair, device_of_pair = _distinct_pairs(of_work, device)
+    shares = np.bincount(id_of_pair, minlength=len(values)) > 1
+    apart = ~np.isin(device, device_of_pair[shares[id_of_pair]])
     only = calls.of_one_process()
     rest = np.flatnonzero(~known & apart & (launch[rows] == NONE))
     if len(only.ids) and len(rest):
@@ -111,12 +112,18 @@ def _processes(launch: I64, table: SliceTable, device: I64, rows: Rows, calls: O
     result = np.full(len(table.trace.tracks), NONE, np.int64)
     by_flow = launch[rows] != NONE
     launched, by = device[by_flow], table.processes[table.trace.slices.track[launch[rows[by_flow]]]]
-    pairs = np.unique(np.stack((launched, by)), axis=1)
-    one, first, count = np.unique(pairs[0], return_index=True, return_counts=True)
-    result[one[count == 1]] = pairs[1][first[count == 1]]
-    drawn_in = np.unique(calls.process)
-    result[drawn_in] = drawn_in
+    launched, by = _distinct_pairs(launched, by)
+    one, first, count = np.unique(launched, return_index=True, return_counts=True)
+    result[one[count == 1]] = by[first[count == 1]]
+    result[calls.process] = calls.process
     return result
+
+
+def _distinct_pairs(one: I64, other: I64) -> tuple[I64, I64]:
+    """Return the distinct pairs of two columns of numbers that are not negative, in ascending order."""
+    count = int(np.max(other, initial=0)) + 1
+    pairs = distinct_values(one.astype(np.int64) * count + other)
+    return pairs // count, pairs % count
 
 
 def _add_by_flows(launch: I64, table: SliceTable, pattern: str, work: Rows) -> None:

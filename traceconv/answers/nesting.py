@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceconv import kernel
 from traceconv.model.ordering import Order, chunks
 from traceconv.model.trace import I32, I64, Slices
 
@@ -38,6 +39,11 @@ def nesting_of(slices: Slices) -> Nesting:
     parent = np.full(count, NO_PARENT, np.int32 if count < _SMALL else np.int64)
     depth = np.zeros(count, np.int32)
     self_ns = np.array(slices.dur, np.int64)
+    compiled = kernel.module("nesting")
+    if compiled is not None:
+        columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
+        compiled.nesting(*columns, parent, depth, self_ns)
+        return Nesting(parent, depth, self_ns)
     around = np.empty(0, np.int64)  # the slices around the first row of a chunk: with them the chunk is complete
     for chunk in chunks(count):
         rows = np.concatenate([around, np.arange(chunk.start, chunk.stop)])

@@ -47,8 +47,10 @@ class Format(NamedTuple):
 
 
 #: The first byte of a protobuf whose first field is 1 and has a length. Kineto begins its JSON with a line feed and two
-#: spaces: as a protobuf, that would be a number in field 4, which no packet of Perfetto and no plane of XSpace has.
-FIELD_1 = rb"\A\n(?!  \{\n)"
+#: spaces: as a protobuf, that would be a number in field 4, which no packet of Perfetto and no plane of XSpace has. Or
+#: with a line feed, a brace, a line feed and two spaces: a number in field 4 of field 1, which is a bundle of Ftrace
+#: without such a number in a packet, and a number in a plane.
+FIELD_1 = rb"\A\n(?!  \{\n|\{\n  \")"
 
 FORMATS = {
     "chrome-trace": Format(

@@ -5,6 +5,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
 
+ctypedef fused _Rows:
+    int32_t
+    int64_t
+
 
 def first_crossing(
     const int32_t[::1] tracks,
@@ -69,6 +73,86 @@ def nest(
         depth += 1
         row += 1
     return row, depth
+
+
+def nesting(
+    const int32_t[::1] tracks,
+    const int64_t[::1] starts,
+    const int64_t[::1] durations,
+    _Rows[::1] parent,
+    int32_t[::1] depth,
+    int64_t[::1] self_ns,
+) -> None:
+    """Fill in the nesting of slices; see traceconv/answers/nesting.py.
+
+    Args:
+        tracks, starts, durations: of slices in order of track, then begin, then longer first, that nest.
+        parent: gets the row of the slice around each, -1 without one.
+        depth: gets the number of slices around each.
+        self_ns: holds the durations; those of the slices directly inside are subtracted.
+
+    Raises:
+        ValueError: columns of different lengths.
+    """
+    cdef Py_ssize_t row, level = 0, room = 1 << 10, count = tracks.shape[0]
+    if min(starts.shape[0], durations.shape[0], parent.shape[0], depth.shape[0], self_ns.shape[0]) < count:
+        raise ValueError("columns of different lengths")
+    cdef int64_t[::1] stack = np.empty(room, np.int64)
+    cdef int64_t above
+    for row in range(count):
+        if row > 0 and tracks[row] != tracks[row - 1]:
+            level = 0
+        while level and starts[stack[level - 1]] + durations[stack[level - 1]] <= starts[row]:
+            level -= 1
+        parent[row] = -1
+        depth[row] = level
+        if level:
+            above = stack[level - 1]
+            parent[row] = above
+            self_ns[above] -= durations[row]
+        if level == room:
+            stack = np.resize(stack, 2 * room)
+            room *= 2
+        stack[level] = row
+        level += 1
+
+
+def outermost(
+    const _Rows[::1] parent,
+    const int64_t[::1] group,
+    const uint8_t[::1] counted,
+    int32_t[::1] around,
+    uint8_t[::1] found,
+) -> None:
+    """Put into `found` whether each slice is inside no counted slice of its group.
+
+    Args:
+        parent: the row of the slice around each, -1 without one; it comes before the slice.
+        group: the number of the group of each slice.
+        counted: whether each slice counts.
+        around: a zero for each group.
+
+    Raises:
+        ValueError: columns of different lengths.
+        IndexError: no such group.
+    """
+    cdef Py_ssize_t row, level = 0, room = 1 << 10, count = parent.shape[0]
+    if min(group.shape[0], counted.shape[0], found.shape[0]) < count:
+        raise ValueError("columns of different lengths")
+    cdef int64_t[::1] stack = np.empty(room, np.int64)
+    for row in range(count):
+        if not 0 <= group[row] < around.shape[0]:
+            raise IndexError("no such group")
+        while level and stack[level - 1] != parent[row]:
+            level -= 1
+            around[group[stack[level]]] -= counted[stack[level]]
+        found[row] = around[group[row]] == 0
+        if level == room:
+            stack = np.resize(stack, 2 * room)
+            room *= 2
+        stack[level] = row
+        level += 1
+        around[group[row]] += counted[row]
 
 
 def innermost(

@@ -34,6 +34,16 @@ def occurring(numbers: npt.NDArray[Any]) -> list[int]:
     return ascending
 
 
+def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the distinct values in ascending order.
+
+    `np.unique` would do, but it loads numpy's masked arrays, and takes several times as long for many values.
+    """
+    values = np.sort(values)
+    distinct: npt.NDArray[Any] = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
+    return distinct
+
+
 def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
     """Return the stable order of rows by several columns; numbers of 32 bits must not be negative.
 

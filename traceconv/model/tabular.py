@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -79,6 +78,8 @@ class Tabular:
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
     """Return the first rows as an HTML table, with texts escaped; `count` is the number of all rows."""
+    from html import escape
+
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     body = "".join(
         "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"

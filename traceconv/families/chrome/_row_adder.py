@@ -71,20 +71,31 @@ class RowAdder:
         if np.any(is_watched):
             is_watched &= np.isin(rows.phase, _INSTANTS) & (rows.args_len > 0)
         looked = np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0))
-        columns = (rows.phase, rows.is_fresh, is_watched, rows.stand, rows.ts, rows.args_at, rows.args_len)
-        for row, phase, fresh, watched, stand, ts, args_at, args_len in zip(
-            looked.tolist(), *(column[looked].tolist() for column in columns), strict=True
+        watched: list[int] = []  # consecutive ones
+        for row, phase, is_fresh, is_one in zip(
+            *(column.tolist() for column in (looked, rows.phase[looked], rows.is_fresh[looked], is_watched[looked])),
+            strict=True,
         ):
+            if watched and (is_fresh or not phase):
+                self._watch(rows, watched, count)
+                watched = []
             if not phase:
                 event = decode_event(rows.raw(row))
                 self._events.prepare(event)
                 self._events.dispatch(event, count + row + 1)
-                continue
-            if fresh:
+            elif is_fresh:
                 self._meet(rows, row)
-            if watched:
-                args = rows.args[args_at : args_at + args_len]
-                self._events.watch(rows.scanner.pid(stand), ts, args, count + row + 1)
+            if is_one:
+                watched.append(row)
+        if watched:
+            self._watch(rows, watched, count)
+
+    def _watch(self, rows: Rows, watched: list[int], count: int) -> None:
+        """Let the format look at rows, with `count` events before all rows."""
+        pids = list(map(rows.scanner.pid, rows.stand[watched].tolist()))
+        starts, ends = rows.args_at[watched], rows.args_at[watched] + rows.args_len[watched]
+        args = [rows.args[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        self._events.watch(pids, rows.ts[watched].tolist(), args, [count + row + 1 for row in watched])
 
     def _make_room(self, scanner: RowScanner) -> None:
         """Extend the columns to all texts and stands that the scanner has seen."""

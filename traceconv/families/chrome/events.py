@@ -242,14 +242,14 @@ class ChromeEvents:
     def prepare(self, event: Event) -> None:
         """Correct an event of the tool before it is read; plain events of the scanner do not need it."""
 
-    def watch(self, pid: bytes, ts: int, args: bytes, number: int) -> None:
-        """Look at a plain instant with args and a watched name, in addition to its row.
+    def watch(self, pids: list[bytes], ts: list[int], args: list[bytes], numbers: list[int]) -> None:
+        """Look at plain instants with args and a watched name, in file order, in addition to their rows.
 
         Args:
-            pid: its process, as it stands in the file.
-            ts: its time, ns.
-            args: a JSON object.
-            number: its number in the file.
+            pids: their processes, as they stand in the file.
+            ts: their times, ns.
+            args: a JSON object of each.
+            numbers: their numbers in the file.
         """
 
     # -- phases -----------------------------------------------------------------------------------------------

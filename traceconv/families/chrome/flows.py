@@ -317,7 +317,8 @@ class _Resolution:
         steps = steps[self._joins_ids[self._kind_of[self.key[steps]]]]
         if len(steps):
             self._is_one_of_many[steps] = True
-            self._begin_there.append(rows[np.isin(starts, self.ts[steps])])
+            times = self.ts[steps]
+            self._begin_there.append(rows[times[np.minimum(np.searchsorted(times, starts), len(times) - 1)] == starts])
 
     def _with_ids(self, steps: Order, rows: I64, wanted: I64) -> I64:
         """Return the slice of each step: the one with the wanted id that begins at its time, else that in `rows`.

@@ -270,7 +270,7 @@ class _Allocation(msgspec.Struct):
     reserved: _Int64 | None = msgspec.field(name="Total Reserved", default=None)
 
 
-_decode_allocation = msgspec.json.Decoder(_Allocation).decode
+_decode_allocations = msgspec.json.Decoder(list[_Allocation]).decode
 
 
 class KinetoEvents(ChromeEvents):
@@ -349,24 +349,31 @@ class KinetoEvents(ChromeEvents):
         if event.name in _MEMORY:
             self._memory(bytes(event.pid), members_of(event), ts, number)
 
-    def watch(self, pid: bytes, ts: int, args: bytes, number: int) -> None:
-        """Keep an instant of the allocator, in columns, since there may be many."""
+    def watch(self, pids: list[bytes], ts: list[int], args: list[bytes], numbers: list[int]) -> None:
+        """Keep instants of the allocator, in columns, since there may be many."""
         try:
-            one = _decode_allocation(args)
+            allocations = _decode_allocations(b"[%b]" % b",".join(args))
         except msgspec.ValidationError:
-            self._memory(pid, decode_json(args), ts, number)
+            if len(args) == 1:
+                self._memory(pids[0], decode_json(args[0]), ts[0], numbers[0])
+                return
+            for row in range(len(args)):
+                own = slice(row, row + 1)
+                self.watch(pids[own], ts[own], args[own], numbers[own])
             return
-        key = pid, one.device_type, one.device_id
-        tracks = self._plain_memory_tracks.get(key)
-        if tracks is None:
-            tracks = self._plain_memory_tracks[key] = [None] * len(_MEMORY_SERIES)
-        for series, value in enumerate((one.allocated, one.reserved)):
-            if value is not None:
-                track = tracks[series]
-                if track is None:
-                    track = self._memory_track(*key, _MEMORY_SERIES[series])
-                    tracks[series] = track
-                self._memory_values.extend((track, ts, value, number))
+        values: list[int] = []
+        for pid, at, one, number in zip(pids, ts, allocations, numbers, strict=True):
+            key = pid, one.device_type, one.device_id
+            tracks = self._plain_memory_tracks.get(key)
+            if tracks is None:
+                tracks = self._plain_memory_tracks[key] = [None] * len(_MEMORY_SERIES)
+            for series, value in enumerate((one.allocated, one.reserved)):
+                if value is not None:
+                    track = tracks[series]
+                    if track is None:
+                        track = tracks[series] = self._memory_track(*key, _MEMORY_SERIES[series])
+                    values += (track, at, value, number)
+        self._memory_values.extend(values)
 
     def _memory(self, pid: bytes, args: dict[str, Any], ts: int, number: int) -> None:
         kind, index = args.get("Device Type", 0), args.get("Device Id", -1)
