@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from tests.golden import ROOT
 from tests.make_ranks import write_ranks
 from traceconv import cli
+from traceconv.cli import open_command
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
 from traceconv.families.registry import formats_called, names
@@ -45,6 +46,29 @@ def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[b
 def refusal(result: Result) -> TraceconvError:
     assert isinstance(result.exception, TraceconvError), result.output
     return result.exception
+
+
+# -- open ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("encoding", "as_it_is"), [("utf-8", True), ("utf-8-sig", False), ("utf-16", False)])
+def test_open_converts_json_that_viewers_refuse(
+    encoding: str, as_it_is: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, served = tmp_path / "given.json", list[bytes]()
+
+    def serve(file: Path, **_: object) -> bool:
+        served.append(file.read_bytes())
+        return True
+
+    given.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]', encoding)
+    monkeypatch.setattr(open_command, "serve", serve)
+    result = run("open", "--no-browser", given)
+    assert result.exit_code == 0, result.output
+    assert (served == [given.read_bytes()]) is as_it_is
+    checked = tmp_path / "served"
+    checked.write_bytes(served[0])
+    assert run("check", checked).exit_code == 0
 
 
 # -- merge and convert --------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import tempfile
@@ -60,7 +61,8 @@ def command(
       traceconv open kineto.json onednn.log
 
     A trace is shown as it is. Any other recording is first converted to a temporary file, and several are merged, as by
-    `merge`. A trace is also converted if options change its clock or how it is read.
+    `merge`. A trace is also converted if options change its clock or how it is read, and if viewers refuse its encoding,
+    such as UTF-16.
 
     The file does not leave the machine: it is served once on 127.0.0.1, to the UI only. The browser may ask you to
     allow that. The command ends when the UI has fetched the file, or with --offline a few seconds later. Over SSH it
@@ -81,7 +83,7 @@ def command(
 
 
 def _is_shown(recordings: Opened) -> bool:
-    """Return whether the UI reads the only file as it is."""
+    """Return whether the UI reads the only file as it is: protobuf, or JSON in UTF-8 without a byte order mark."""
     (recording,), (source,), limits = recordings.expanded.recordings, recordings.sources, recordings.settings.limits
     if recording.path == "-" or isinstance(recording.path, Member):
         return False
@@ -89,9 +91,9 @@ def _is_shown(recordings: Opened) -> bool:
     try:
         if head.data[:1] == b"\x0a":  # XSpace begins so, too
             return recording.recognised(limits).cls.name == "perfetto"
-        if b'"ph"' in head.data or b'"traceEvents"' in head.data:
-            return True
-        return head.text[:1] in (b"{", b"[") and not recording.recognised(limits)
+        if source.recoded or head.data.startswith(codecs.BOM_UTF8) or head.text[:1] not in (b"{", b"["):
+            return False
+        return b'"ph"' in head.text or b'"traceEvents"' in head.text or not recording.recognised(limits)
     except UnrecognizedFormat:
         return True  # the UI says what it makes of it
 
