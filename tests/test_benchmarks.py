@@ -288,10 +288,20 @@ def test_the_cost_of_short_lines_is_shown(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_the_memory_of_short_rows_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    memory.main(["vtune/timeline", "instants", "--size", "1"])
-    _, *rows = capsys.readouterr().out.splitlines()
+    assert memory.main(["vtune/timeline", "instants", "--size", "1"]) == 0
+    said = capsys.readouterr()
+    _, *rows = said.out.splitlines()
     assert [row.split()[0] for row in rows] == ["vtune/timeline", "instants"]
     assert all(len(row.split()) == 7 for row in rows)
+    assert not said.err
+
+
+def test_memory_above_its_bound_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(memory, "BOUND", 1_000_000)
+    assert memory.main(["instants", "--size", "1"]) == 1
+    assert capsys.readouterr().err == "more than 1 MB above the input: instants\n"
 
 
 def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
