@@ -41,6 +41,7 @@ ROWS: dict[str, Row] = {
     "furiosa-table/csv": lambda n: f"1,,{n},{10**18 + n * 1000},{10**18 + n * 1000 + 500},,a,,,,,,,500",
     "furiosa-table/rngd-cycles": lambda n: f"n,a,{n}",
     "mxnet-table/v1.9-text": lambda n: f"a {n} 1.0000 1.0000 1.0000 1.0000",
+    "nsight-compute/details": lambda n: f"{n + 1},,,,k,,,,,,,,m,,1",
     "nsight-compute/raw": lambda n: f"{n},,,,k,1,7,1,1,0,8,{n},1,1,1",
     "nvprof-text/both-traces": lambda n: f"{n}us  1us  -  -  -  -  -  -  -  -  -  -  -  -  a",
     "nvprof-text/csv-imported": lambda n: f"{n % 9973}.5,1,a,{n}",
@@ -74,7 +75,7 @@ _OPEN = {
     "tvm-profile/graph-text": 9,
 }
 #: Files of which another one of the format has the rows.
-OTHERS = ("furiosa-table/printed", "mxnet-table/json-cut", "nsight-compute/details")
+OTHERS = ("furiosa-table/printed", "mxnet-table/json-cut")
 _KINDS = ("empty", "same", "varied", "near", "rows")
 _OPTIONS = {"timed-log": ("-O", "time=syslog")}
 

@@ -110,6 +110,41 @@ SHAPES: dict[str, Shape] = {
         '{"Name":{"string":"a"}}],"device_metrics":{}}',
         ("--from", "tvm-profile"),
     ),
+    "rocprof-sdk": Shape(
+        "in.json",
+        lambda n: f'{{"start_timestamp":{n},"end_timestamp":{n + 1},"correlation_id":{{"internal":{n}}}}},\n',
+        '{"rocprofiler-sdk-tool":[{"buffer_records":{"hip_api":[\n',
+        '{"start_timestamp":0,"end_timestamp":1}]}}]}',
+        ("--from", "rocprof"),
+    ),
+    "tensorrt-times": Shape(
+        "in.json",
+        lambda n: f'{{"startComputeMs":{n},"endComputeMs":{n + 1}}},\n',
+        "[\n",
+        '{"startComputeMs":0,"endComputeMs":0}]',
+        ("--from", "tensorrt"),
+    ),
+    "tensorrt-profile": Shape(
+        "in.json",
+        lambda n: '{"name":"a","timeMs":1},\n',
+        '[{"count":1},\n',
+        '{"name":"a","timeMs":1}]',
+        ("--from", "tensorrt"),
+    ),
+    "openvino-json": Shape(
+        "in.json",
+        lambda n: f'{{"name":"a","real_time":"{n % 9}"}},\n',
+        '{"report_type":"average","avg_performance":{"nodes":[\n',
+        '{"name":"a","real_time":"1"}]}}',
+        ("--from", "openvino"),
+    ),
+    "deepsparse-json": Shape(
+        "in.json",
+        lambda n: f'{{"name":"a","average_run_time_in_ms":{n % 9}}},\n',
+        '{"layer_info":[\n',
+        '{"name":"a","average_run_time_in_ms":1}]}',
+        ("--from", "deepsparse"),
+    ),
     "csv": Shape("in.csv", lambda n: f"H,a,1,1,1,{n},{n + 9}\n", _ROCPROF),
 }
 

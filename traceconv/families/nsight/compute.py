@@ -20,24 +20,30 @@ and other locales were seen in excerpts only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but, literal
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
+from traceconv.families.common.row_store import RowStore
 from traceconv.families.common.text_tables import text_of_line
 from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
+from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
+from traceconv.model.ordering import Order, chunks, like_next, stable_order
 from traceconv.model.times import LIMIT_NS
 
 OTHER_LINE = declare(
@@ -153,10 +159,29 @@ class _Heading(msgspec.Struct, dict=True):
             self.columns.index(one) for one in ("Metric Name", "Metric Value", *_SUMMARY) if one in self.columns
         )
 
+    @cached_property
+    def launch_at(self) -> tuple[int, ...]:
+        """Where the columns stand that identify a launch."""
+        positions = {column: at for at, column in enumerate(self.columns)}
+        return tuple(positions[column] for column in _LAUNCH if column in positions)
+
+    @cached_property
+    def name_at(self) -> int:
+        """Where the name of the kernel stands."""
+        return len(self.columns) - 1 - self.columns[::-1].index("Kernel Name")
+
     @property
     def is_summary(self) -> bool:
         """Whether the rows are about several launches at once."""
         return "ID" not in self.columns
+
+
+class _Row(msgspec.Struct, array_like=True):
+    """A row that waits for others of its launch: the line of its heading, its own line, and its cells."""
+
+    heading: int
+    line: int
+    cells: list[str]
 
 
 class _Kernel(msgspec.Struct):
@@ -193,8 +218,10 @@ class _Reader:
         self._source = source
         self._headings: list[_Heading] = []
         self._track = out.tracks.totals("Nsight Compute", description=_HELP)
-        self._kernels: list[_Kernel] = []  # that are not written yet
-        self._open: dict[tuple[Any, ...], _Kernel] = {}
+        self._waiting = RowStore(out, _Row)
+        self._launches = Column(np.int64)  # of each waiting row the hash of its launch
+        self._headings_by_line: dict[int, _Heading] = {}
+        out.tables.kept_columns = [*out.tables.kept_columns, self._launches]
         self._mark = "."
         self._lines = IdleLines(out)
         self._others = _others([])  # the expression of lines of others
@@ -234,6 +261,7 @@ class _Reader:
             heading = _heading(line[: match.start()], line[match.start() :], number)
             if heading is not None:
                 self._headings = [one for one in self._headings if one.prefix != heading.prefix] + [heading]
+                self._headings_by_line[number] = heading
                 self._others = _others(self._headings)
                 return heading, line
         for heading in self._headings:
@@ -265,28 +293,33 @@ class _Reader:
             self._lines.skip(BAD_ROW, number, wrong)
             return
         row = (row + [""] * len(heading.columns))[: len(heading.columns)]
-        values = dict(zip(heading.columns, row, strict=True))
-        name = values.get("Kernel Name", "")
-        if not name:
+        if not row[heading.name_at]:
             self._out.skip(BAD_ROW, number, "no name of a kernel")
-            return
-        key = (heading.number, *(values.get(column) for column in _LAUNCH))
-        kernel = known = None if heading.is_raw else self._open.get(key)
+        elif heading.is_raw and not len(self._launches):  # nothing else of it follows
+            self._write(self._joined(None, _Row(heading.number, number, row)))
+        else:
+            waiting = _Row(heading.number, number, row)
+            self._launches.append(hash(self._launch_of(waiting)))
+            self._waiting.add(waiting)
+
+    def _launch_of(self, row: _Row) -> tuple[Any, ...]:
+        """Return what rows of one launch have in common; on the page of raw metrics each has one row."""
+        heading = self._headings_by_line[row.heading]
+        return (row.line,) if heading.is_raw else (row.heading, *(row.cells[at] for at in heading.launch_at))
+
+    def _joined(self, kernel: _Kernel | None, row: _Row) -> _Kernel:
+        """Add a row to its kernel; return the kernel, which is a new one for the first row."""
+        heading = self._headings_by_line[row.heading]
+        values = dict(zip(heading.columns, row.cells, strict=True))
         if kernel is None:
-            kernel = _Kernel(name, number, _launch(heading, values))
-            self._out.balance.written += 1
+            kernel = _Kernel(values["Kernel Name"], row.line, _launch(heading, values))
         else:
             self._out.balance.merged["rows joined to their kernel"] += 1
         if heading.is_raw:
-            self._raw(kernel, heading, row)
-            if not self._kernels:  # nothing else of it follows
-                self._write(kernel)
-                return
+            self._raw(kernel, heading, row.cells)
         else:
-            self._open[key] = kernel
             self._detail(kernel, values)
-        if kernel is not known:
-            self._kernels.append(kernel)
+        return kernel
 
     def _raw(self, kernel: _Kernel, heading: _Heading, row: Sequence[str]) -> None:
         units = heading.units or [""] * len(heading.columns)
@@ -349,13 +382,42 @@ class _Reader:
             "--import report.ncu-rep --page raw --csv",
         )
 
+    def _write_waiting(self) -> None:
+        """Write the kernels of the rows that waited, in the order of their first rows."""
+        tables = self._out.tables
+        tables.kept_columns = [column for column in tables.kept_columns if column is not self._launches]
+        self._waiting.close()
+        if not len(self._launches):
+            return
+        (launches,), mappings = kept_rows([self._launches])
+
+        def drop_pages() -> None:
+            for mapping in mappings:
+                forget(mapping)
+
+        order = _grouped(launches, drop_pages)
+        kernels: dict[tuple[Any, ...], _Kernel] = {}  # of one hash: one, unless hashes collide
+        before = None
+        for row, launch in zip(self._waiting.rows(order), _numbers(launches, order), strict=True):
+            if launch != before:
+                self._write_all(kernels)
+                before = launch
+            key = self._launch_of(row)
+            kernels[key] = self._joined(kernels.get(key), row)
+        self._write_all(kernels)
+
+    def _write_all(self, kernels: dict[tuple[Any, ...], _Kernel]) -> None:
+        for kernel in kernels.values():
+            self._write(kernel)
+        kernels.clear()
+
     def _write(self, kernel: _Kernel) -> None:
+        self._out.balance.written += 1
         self._out.totals(self._track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
 
     def _finish(self) -> None:
         out = self._out
-        for kernel in self._kernels:
-            self._write(kernel)
+        self._write_waiting()
         is_summary = any(heading.is_summary for heading in self._headings)
         out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else _cupti.KERNEL)
         self._lines.tell_others(OTHER_LINE)
@@ -368,6 +430,22 @@ class _Reader:
             "kernels ran. Merge it with an nvprof or Nsight Systems recording of the same program to see the metrics "
             "beside its kernels"
         )
+
+
+def _grouped(keys: npt.NDArray[np.int64], drop_pages: Callable[[], None]) -> Order:
+    """Return the order of rows that brings those with the same key together, each group at the place of its first."""
+    order = stable_order([keys], drop_pages)
+    is_first = np.append(True, ~like_next(order, keys))
+    first = np.empty(len(order), order.dtype)
+    first[order] = order[is_first][np.cumsum(is_first) - 1]
+    drop_pages()
+    return stable_order([first], drop_pages)
+
+
+def _numbers(column: npt.NDArray[np.int64], order: Order) -> Iterator[int]:
+    """Yield the numbers of a column in an order."""
+    for rows in chunks(len(order)):
+        yield from column[order[rows]].tolist()
 
 
 def _nothing(count: int) -> None:
