@@ -117,6 +117,17 @@ SHAPES: dict[str, Shape] = {
         '{"start_timestamp":0,"end_timestamp":1}]}}]}',
         ("--from", "rocprof"),
     ),
+    "rocprof-sdk-counters": Shape(
+        "in.json",
+        lambda n: (
+            f'{{"dispatch_data":{{"start_timestamp":{n},"end_timestamp":{n + 1},"dispatch_info":{{"dispatch_id":{n}}}}},'
+            '"records":[{"counter_id":{"handle":1},"value":1}]},\n'
+        ),
+        '{"rocprofiler-sdk-tool":[{"counters":[{"id":{"handle":1},"name":"c"}],'
+        '"callback_records":{"counter_collection":[\n',
+        '{"dispatch_data":{"start_timestamp":0,"end_timestamp":1,"dispatch_info":{}}}]}}]}',
+        ("--from", "rocprof"),
+    ),
     "tensorrt-times": Shape(
         "in.json",
         lambda n: f'{{"startComputeMs":{n},"endComputeMs":{n + 1}}},\n',
@@ -133,9 +144,9 @@ SHAPES: dict[str, Shape] = {
     ),
     "openvino-json": Shape(
         "in.json",
-        lambda n: f'{{"name":"a","real_time":"{n % 9}"}},\n',
+        lambda n: f'{{"name":"a","real_time":{n % 9},"cpu_time":0}},\n',
         '{"report_type":"average","avg_performance":{"nodes":[\n',
-        '{"name":"a","real_time":"1"}]}}',
+        '{"name":"a","real_time":1,"cpu_time":0}]}}',
         ("--from", "openvino"),
     ),
     "deepsparse-json": Shape(

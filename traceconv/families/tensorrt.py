@@ -29,7 +29,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, flatten, repair_value
+from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -44,17 +45,19 @@ REPAIRED_JSON = repaired(
     "tensorrt.repaired", "the file is not valid JSON (names without escapes, nan, cut): read object by object"
 )
 
+_LINE = re.compile(rb"[^\r\n]+")
 _OBJECT = re.compile(rb"\{[^{}]*\}")
 _LAYER = re.compile(rb'\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
 _MEMBER = re.compile(rb'"(\w+)"\s*:\s*([^,}\s]+)')
 _TIMES = re.compile(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
-_PROFILE = re.compile(rb'\A\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
+_PROFILE = re.compile(rb'\A\s*\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
 #: printf of a C++ stream: six digits, zeros at the end cut off.
 _DIGITS = 6
 _NUMBER = re.compile(rb"-?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,2})?")
 _SYNTHETIC = "A profile has no times: the layers stand end to end in the order of the network, with their mean lengths."
 
 _LAYERS = "TensorRT layers"
+_NOTHING = msgspec.Raw(b"[]")
 
 RUN_CLOCK = ClockDomain("trtexec time", Zero.RUN_START, Run.MONOTONIC, 1000)
 ORDER_CLOCK = ClockDomain("TensorRT layer order", Zero.UNKNOWN, Run.NONE, 1000)
@@ -71,15 +74,17 @@ _ENQUEUE = 0
 Record = dict[str, bytes]
 
 
-def _records(data: bytes, out: Builder) -> Iterator[Record]:
+def _records(document: JsonDocument, out: Builder) -> Iterator[Record]:
     """Yield the members of each object as they are written; names are decoded."""
     try:
-        for members in msgspec.json.decode(data, type=list[dict[str, msgspec.Raw]]):
-            yield {key: _plain(bytes(value)) for key, value in members.items()}
-        return
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        elements = document.elements(msgspec.json.decode(document.text, type=msgspec.Raw))
+    except (msgspec.DecodeError, RecursionError):
         out.problem(REPAIRED_JSON, out.info.name)
-    for line in data.splitlines():
+    else:
+        yield from map(_members_of, elements)
+        return
+    for text in _LINE.finditer(document.text):
+        line = text[0]
         layer = _LAYER.search(line)
         if layer is not None:
             yield {"name": layer[1], **_members(b'"timeMs":' + layer[2])}
@@ -90,6 +95,15 @@ def _records(data: bytes, out: Builder) -> Iterator[Record]:
                 yield _members(match[0])
             if line.count(b"{") > line.count(b"}"):
                 yield {}  # cut
+
+
+def _members_of(element: msgspec.Raw) -> Record:
+    """Return the members of an object; none of another value."""
+    try:
+        members = msgspec.json.decode(element, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return {}
+    return {key: _plain(bytes(value)) for key, value in members.items()}
 
 
 def _plain(value: bytes) -> bytes:
@@ -212,35 +226,37 @@ class _Profile(msgspec.Struct):
         self.out.balance.written += 1
 
 
-def _document(source: Source, data: bytes, out: Builder) -> dict[str, Any]:
-    """Return the JSON object of a file, repaired where names hold quotes. Raises MalformedInput if it does not end."""
+def _layers_file(source: Source, document: JsonDocument, out: Builder) -> dict[str, msgspec.Raw]:
+    """Return the members of a file, repaired where names hold quotes. Raises MalformedInput if it does not end."""
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(document.text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
         pass
     try:
-        text, _ = repair_value(data, 0, Counter())
-        document = msgspec.json.decode(text, type=dict[str, Any])
-    except (Incomplete, Hopeless, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text, _ = repair_value(bytes(document.text), 0, Counter())
+        members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (Incomplete, Hopeless, msgspec.DecodeError, RecursionError):
         raise source.malformed(
             "the list of layers is not complete", hint="was the file copied whole? Export it again"
         ) from None
     out.problem(REPAIRED_JSON, out.info.name)
-    return document
+    return members
 
 
-def _read_layers(source: Source, data: bytes, out: Builder) -> None:
+def _read_layers(source: Source, document: JsonDocument, out: Builder) -> None:
     """Read the layers of `--exportLayerInfo`, without times: a row each. Raises MalformedInput if it is cut."""
-    document = _document(source, data, out)
-    layers = document.get("Layers")
+    members = _layers_file(source, document, out)
     out.clocks.set_default(NO_TIME)
     out.belongs_to(("tensorrt",))
     out.info.unit, out.balance.unit = "layer", "layers"
-    if bindings := document.get("Bindings"):
+    if bindings := msgspec.json.decode(flatten(bytes(members.get("Bindings", _NOTHING)))):
         out.metadata["tensorrt_bindings"] = bindings
     track = out.tracks.totals(_LAYERS)
-    for number, layer in enumerate(layers if isinstance(layers, list) else [], 1):
+    layers = members.get("Layers", _NOTHING)
+    elements = document.elements(layers) if is_array(layers) else ()
+    for number, element in enumerate(elements, 1):
         out.balance.read += 1
+        layer = msgspec.json.decode(flatten(bytes(element)))
         args: dict[str, Any] = dict(layer) if isinstance(layer, dict) else {"Name": layer}
         name = args.pop("Name", "")
         if not isinstance(name, str) or not name:
@@ -314,15 +330,16 @@ class Tensorrt:
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
-        with source.open() as stream:
-            data = stream.read()
+        document = JsonDocument(source)
+        data = document.text
         out.info.unit = "object"
         out.balance.unit = "objects"
         if _has_layers(source.head()):
-            _read_layers(source, data.removeprefix(b"\xef\xbb\xbf"), out)
+            _read_layers(source, document, out)
             return
-        is_profile = _PROFILE.match(data.lstrip()) is not None or (b'"timeMs"' in data and b"ComputeMs" not in data)
-        if not is_profile and b"ComputeMs" not in data and b"EnqMs" not in data:
+        has_phases = data.find(b"ComputeMs") >= 0
+        is_profile = _PROFILE.match(data) is not None or (data.find(b'"timeMs"') >= 0 and not has_phases)
+        if not is_profile and not has_phases and data.find(b"EnqMs") < 0:
             raise source.malformed("no times of trtexec found", hint=f"record them with {self.record.splitlines()[0]}")
         adder: _Profile | _Times
         if is_profile:
@@ -333,7 +350,7 @@ class Tensorrt:
             out.note(_SYNTHETIC)
         else:
             adder = _Times(out)
-        for number, record in enumerate(_records(data, out), 1):
+        for number, record in enumerate(_records(document, out), 1):
             out.balance.read += 1
             adder.add(number, record)
         if isinstance(adder, _Times):

@@ -42,6 +42,7 @@ class RowStore(Generic[T]):
         self._encoded = bytearray()  # since the last part
         self._before = 0  # bytes in the parts
         self._kept = Args()
+        self._reads = 0
         out.tables.kept_columns = [*out.tables.kept_columns, self._at, self._length]
 
     def add(self, row: T) -> int:
@@ -79,5 +80,16 @@ class RowStore(Generic[T]):
             place = slice(here.start, here.stop) if isinstance(here, range) else here
             for at, length in zip(*(array[place].tolist() for array in self._arrays), strict=True):
                 yield self._decode(self._kept.view(at, length))
-            for mapping in self._mappings:
-                forget(mapping)
+            self._drop_pages()
+
+    def row(self, number: int) -> T:
+        """Return the row with a number, a copy."""
+        self._reads += 1
+        if self._reads % _BLOCK == 0:
+            self._drop_pages()
+        at, length = (int(array[number]) for array in self._arrays)
+        return self._decode(self._kept.view(at, length))
+
+    def _drop_pages(self) -> None:
+        for mapping in self._mappings:
+            forget(mapping)

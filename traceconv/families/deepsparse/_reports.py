@@ -13,15 +13,18 @@ import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from traceconv.families.common.idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
+from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
-from traceconv.model.trace import TrackId
+from traceconv.model.trace import NO_TRACK, TrackId
 
 LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NONE)
 
@@ -62,23 +65,48 @@ _UNITS = ("mean", "median", "std")
 # -- JSON -------------------------------------------------------------------------------------------------------------
 
 
+class _Array(NamedTuple):
+    """An array of a report, whose elements are decoded when they are iterated."""
+
+    elements: Iterable[Any]
+
+
 def read_json(source: Source, out: Builder) -> None:
     """Read a report in JSON. Raises MalformedInput if the file is not a report."""
-    report = _decode(source)
+    report = _members(source)
     out.info.unit = "row"
-    if isinstance(report, dict) and isinstance(report.get("layer_info"), list):
+    if isinstance(report.get("layer_info"), _Array):
         _read_analysis(report, out)
-    elif isinstance(report, dict) and isinstance(report.get("benchmark_result"), dict):
-        _read_benchmark(report, out)
+    elif isinstance(report.get("benchmark_result"), dict):
+        lists = {key: list(value.elements) for key, value in report.items() if isinstance(value, _Array)}
+        _read_benchmark(report | lists, out)
     else:
         raise source.malformed(
             "found JSON without layer_info or benchmark_result, expected a report of DeepSparse", hint=_REPORTS_HINT
         )
 
 
-def _decode(source: Source) -> Any:
-    with source.open() as stream:
-        text = stream.read().decode("utf-8-sig", "replace")
+def _members(source: Source) -> dict[str, Any]:
+    """Return the members of a report, none of other JSON; its arrays as `_Array`."""
+    document = JsonDocument(source)
+    try:
+        members = msgspec.json.decode(document.text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):  # such as NaN, which Python reads
+        report = _decoded(source, bytes(document.text))
+        members = report if isinstance(report, dict) else {}
+        return {key: _Array(value) if isinstance(value, list) else value for key, value in members.items()}
+    return {
+        key: _Array(_elements(source, document, value)) if is_array(value) else _decoded(source, bytes(value))
+        for key, value in members.items()
+    }
+
+
+def _elements(source: Source, document: JsonDocument, array: msgspec.Raw) -> Iterator[Any]:
+    for element in document.elements(array):
+        yield _decoded(source, bytes(element))
+
+
+def _decoded(source: Source, text: bytes) -> Any:
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
     except json.JSONDecodeError as error:
@@ -94,9 +122,11 @@ def _decode(source: Source) -> Any:
 
 def _read_analysis(report: dict[str, Any], out: Builder) -> None:
     layers = _Layers(out)
-    layers.draw(report["layer_info"])
-    layers.draw_iterations(report.get("iteration_times"))
-    layers.describe(_finite({key: value for key, value in report.items() if not isinstance(value, list)}, out))
+    layers.draw(report["layer_info"].elements)
+    times = report.get("iteration_times")
+    if isinstance(times, _Array):
+        layers.draw_iterations(times.elements)
+    layers.describe(_finite({key: value for key, value in report.items() if not isinstance(value, _Array)}, out))
 
 
 class _Layers:
@@ -170,13 +200,13 @@ class _Layers:
             self._out.problem(NAIVE_THROUGHPUT, row)
         return _finite(args, self._out, row)
 
-    def draw_iterations(self, times: Any) -> None:
+    def draw_iterations(self, times: Iterable[Any]) -> None:
         """Draw the measured iterations, end to end on a track of their own."""
-        if not isinstance(times, list) or not times:
-            return
-        track = self._out.tracks.add("iterations (synthetic)", self._process, description=_HELP)
+        track = NO_TRACK
         start = 0
         for number, time in enumerate(times):
+            if track == NO_TRACK:
+                track = self._out.tracks.add("iterations (synthetic)", self._process, description=_HELP)
             self._out.balance.read += 1
             dur = milliseconds(time)
             if dur is None or start + dur > LIMIT_NS:

@@ -15,13 +15,18 @@ recordings with 2025.3, and the writers statistics_report.py and statistics_repo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
+from traceconv.families.common.json_document import JsonDocument, is_array
+
 _COUNTERS = re.compile(rb'"(?:avg|detailed)_performance"\s*:\s*\[?\s*\{\s*"nodes"\s*:\s*\[')
 _REPORT = re.compile(rb'\A\s*\{\s*"(?:cmd_options|configuration_setup|execution_results)"\s*:\s*\{')
+#: The members of a report.
+Report = dict[str, msgspec.Raw]
+_NULL = msgspec.Raw(b"null")
 SECTIONS = {
     "cmd_options": "Command line parameters",
     "configuration_setup": "Configuration setup",
@@ -46,13 +51,13 @@ class Part(NamedTuple):
     """The layers of one infer request, or means of several.
 
     Attributes:
-        nodes: None for one that cannot be read.
+        nodes: read when they are iterated; None for one that cannot be read.
         total: the sum of their times in ms, b"" if not stated.
         is_sorted: whether they are sorted by time.
         is_average: whether they are means.
     """
 
-    nodes: list[Node | None]
+    nodes: Iterable[Node | None]
     total: bytes
     is_sorted: bool
     is_average: bool
@@ -76,37 +81,50 @@ def is_report(data: bytes) -> bool:
     return _REPORT.match(data) is not None
 
 
-def parts_of(report: dict[str, Any]) -> Iterator[Part]:
+def parts_of(document: JsonDocument, report: Report) -> Iterator[Part]:
     """Yield the parts of a report of counters."""
-    kind = report.get("report_type")
-    detailed, average = report.get("detailed_performance"), report.get("avg_performance")
-    for part in detailed if isinstance(detailed, list) else []:
-        yield _part(part, kind, is_average=False)
-    if average is not None:
-        yield _part(average, kind, is_average=kind != "sorted")
+    kind = _value(report.get("report_type", _NULL))
+    detailed, average = report.get("detailed_performance", _NULL), report.get("avg_performance", _NULL)
+    for part in document.elements(detailed) if is_array(detailed) else ():
+        yield _part(document, part, kind, is_average=False)
+    if bytes(memoryview(average)[:4]) != b"null":
+        yield _part(document, average, kind, is_average=kind != "sorted")
 
 
-def settings_of(report: dict[str, Any]) -> Iterator[Setting]:
+def settings_of(report: Report) -> Iterator[Setting]:
     """Yield the settings and results of a report of a run."""
     for key, section in SECTIONS.items():
-        members = report.get(key)
-        for name, value in members.items() if isinstance(members, dict) else ():
-            yield Setting(section, name, value)
+        for name, value in _members(report.get(key, _NULL)).items():
+            yield Setting(section, name, _value(value))
 
 
-def unknown_keys(report: dict[str, Any]) -> list[str]:
+def unknown_keys(report: Report) -> list[str]:
     """Return the unknown members."""
     return [key for key in report if key not in {*SECTIONS, "report_type", "detailed_performance", "avg_performance"}]
 
 
-def _part(part: Any, kind: Any, *, is_average: bool) -> Part:
-    members = part if isinstance(part, dict) else {}
-    nodes = members.get("nodes")
-    nodes_read = list(map(_node, nodes if isinstance(nodes, list) else [None]))
-    return Part(nodes_read, _number(members.get("total_real_time")), kind == "sorted", is_average)
+def _part(document: JsonDocument, part: msgspec.Raw, kind: Any, *, is_average: bool) -> Part:
+    members = _members(part)
+    nodes = members.get("nodes", _NULL)
+    nodes_read = map(_node, document.elements(nodes)) if is_array(nodes) else [None]
+    return Part(nodes_read, _number(_value(members.get("total_real_time", _NULL))), kind == "sorted", is_average)
 
 
-def _node(node: Any) -> Node | None:
+def _members(value: msgspec.Raw) -> Report:
+    """Return the members of an object, none of another value."""
+    return msgspec.json.decode(value, type=Report) if memoryview(value)[0] == ord("{") else {}
+
+
+def _value(value: msgspec.Raw) -> Any:
+    """Return a decoded value; None where it is nested too deep."""
+    try:
+        return msgspec.json.decode(value)
+    except RecursionError:
+        return None
+
+
+def _node(element: msgspec.Raw) -> Node | None:
+    node = _value(element)
     if not isinstance(node, dict) or "name" not in node or "real_time" not in node:
         return None
     name, layer_type, exec_type, share = (str(node.get(key, "")) for key in ("name", "node_type", "exec_type", "%"))

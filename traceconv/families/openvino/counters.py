@@ -27,6 +27,7 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
+from traceconv.families.common.json_document import JsonDocument
 from traceconv.families.importer import Match
 from traceconv.families.openvino import _json as as_json
 from traceconv.io.source import Head, Source
@@ -182,14 +183,12 @@ class _Reader(msgspec.Struct):
 
     def _json(self, source: Source) -> None:
         self.out.info.unit, self.out.balance.unit = "entry", "entries"
+        document = JsonDocument(source)
         try:
-            with source.open() as stream:
-                report = msgspec.json.decode(stream.read())
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            report = msgspec.json.decode(document.text, type=as_json.Report)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise source.malformed(f"not valid JSON: {error}", hint="was the file cut?") from None
-        if not isinstance(report, dict):
-            return
-        for part in as_json.parts_of(report):
+        for part in as_json.parts_of(document, report):
             self._part(part)
         for self.section, name, value in as_json.settings_of(report):
             number = self._next_entry()
@@ -204,6 +203,7 @@ class _Reader(msgspec.Struct):
     def _part(self, part: as_json.Part) -> None:
         """Read the layers of a request, or means."""
         self.block = None
+        before = self.out.balance.read
         for node in part.nodes:
             number = self._next_entry()
             if node is None:
@@ -212,7 +212,7 @@ class _Reader(msgspec.Struct):
                 self._sorted_layer(number, node)
             else:
                 self._add_layer(number, _Layer(*node[:6]))
-        if part.is_average and len(part.nodes) == 1:
+        if part.is_average and self.out.balance.read == before + 1:
             self.out.problem(FIRST_LAYER_ONLY, self.out.balance.read)
         if part.total:
             self._check_total(self._next_entry(), part.total)

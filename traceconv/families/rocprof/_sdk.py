@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.json_document import JsonDocument
+from traceconv.families.common.row_store import RowStore
 from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
+from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import absent, lost
+from traceconv.model.ordering import gathered, stable_order
 from traceconv.model.trace import TrackId
 
 UNKNOWN_NAME = absent(
@@ -43,7 +51,7 @@ class _Correlation(msgspec.Struct):
     internal: int = 0
 
 
-class _Dispatch(msgspec.Struct):
+class _Dispatch(msgspec.Struct, omit_defaults=True):
     agent_id: _Handle = msgspec.field(default_factory=_Handle)
     queue_id: _Handle = msgspec.field(default_factory=_Handle)
     kernel_id: int = 0
@@ -54,7 +62,7 @@ class _Dispatch(msgspec.Struct):
     grid_size: dict[str, int] = {}
 
 
-class _Record(msgspec.Struct):
+class _Record(msgspec.Struct, omit_defaults=True):
     start_timestamp: int
     end_timestamp: int
     kind: int = 0
@@ -108,8 +116,8 @@ class _Process(msgspec.Struct):
     strings: _Strings = msgspec.field(default_factory=_Strings)
     kernel_symbols: list[_Symbol] = []
     counters: list[_Counter] = []
-    callback_records: dict[str, list[msgspec.Raw]] = {}
-    buffer_records: dict[str, list[msgspec.Raw]] = {}
+    callback_records: dict[str, msgspec.Raw] = {}
+    buffer_records: dict[str, msgspec.Raw] = {}
 
 
 class _Tool(msgspec.Struct):
@@ -120,14 +128,86 @@ _decode_record = msgspec.json.Decoder(_Record).decode
 _decode_counted = msgspec.json.Decoder(_Counted).decode
 _COUNTED = "counter_collection"
 _JOINED = "counters joined to their kernel"
+_HALF = 1 << 63
+
+
+class _Pass(msgspec.Struct, array_like=True):
+    """What a pass counted: the record of the dispatch, its number in the file, and the sum of each counter."""
+
+    record: _Record
+    number: int
+    values: dict[str, int | float]
+
+
+class _Passes:
+    """The counts of kernels. All are added before the first ones are taken.
+
+    Args:
+        out: the builder, in whose memory the counts are.
+    """
+
+    def __init__(self, out: Builder) -> None:
+        self._tables = out.tables
+        self._store = RowStore(out, _Pass)
+        self._column = Column(np.int64)
+        self._ids: memoryview | tuple[()] = ()  # in ascending order
+        self._order = np.empty(0, np.int64)  # the number of the pass of each
+        self._is_taken = np.empty(0, bool)
+        out.tables.kept_columns = [*out.tables.kept_columns, self._column]
+
+    def add(self, dispatch: int, one: _Pass) -> None:
+        """Add what a pass counted of a dispatch."""
+        self._column.append(_signed(dispatch))
+        self._store.add(one)
+
+    def close(self) -> None:
+        """End adding."""
+        tables = self._tables
+        tables.kept_columns = [column for column in tables.kept_columns if column is not self._column]
+        self._store.close()
+        if len(self._column):
+            (ids,), mappings = kept_rows([self._column])
+            self._order = stable_order([ids], lambda: None)
+            self._ids = memoryview(gathered(ids, self._order))
+            self._is_taken = np.zeros(len(ids), bool)
+            for mapping in mappings:
+                forget(mapping)
+
+    def take(self, dispatch: int) -> Iterator[_Pass]:
+        """Yield the passes of a dispatch in the order of the file; none if they were taken before."""
+        wanted = _signed(dispatch)
+        at = bisect_left(self._ids, wanted)
+        while at < len(self._ids) and self._ids[at] == wanted:
+            number = int(self._order[at])
+            if not self._is_taken[number]:
+                self._is_taken[number] = True
+                yield self._store.row(number)
+            at += 1
+
+    def rest(self) -> Iterator[_Pass]:
+        """Yield the first pass of each dispatch whose passes nobody takes before it is yielded."""
+        numbers = np.flatnonzero(~self._is_taken)
+        for number, one in zip(numbers, self._store.rows(numbers), strict=True):
+            if not self._is_taken[number]:
+                yield one
+
+
+def _signed(number: int) -> int:
+    """Return an unsigned 64-bit number as a signed one."""
+    return (number + _HALF) % (2 * _HALF) - _HALF
 
 
 class _Sdk:
-    """Writes the records of one process."""
+    """Writes the records of one process.
 
-    def __init__(self, out: Builder, process: _Process) -> None:
+    Raises:
+        msgspec.ValidationError: records are no array.
+    """
+
+    def __init__(self, out: Builder, document: JsonDocument, process: _Process) -> None:
         self._out = out
-        self._process = process
+        self._counts = document.elements(process.callback_records.get(_COUNTED, msgspec.Raw(b"[]")))
+        self._records = {group: document.elements(records) for group, records in process.buffer_records.items()}
         pid = process.metadata.get("pid")
         self._pid = pid if isinstance(pid, int) else None
         self._tracks = Tracks(out)
@@ -136,18 +216,18 @@ class _Sdk:
         self._markers = {entry.key: entry.value for entry in process.strings.marker_api}
         self._names = process.strings.buffer_records
         self._counters = {counter.id.handle: counter.name for counter in process.counters}
-        #: Of each dispatch the first record of its counts, its number, and the sum of each counter.
-        self._counted: dict[int, tuple[_Record, int, dict[str, int | float]]] = {}
+        self._passes = _Passes(out)
 
     def read(self) -> None:
         out = self._out
-        for raw in self._process.callback_records.get(_COUNTED, []):
+        for raw in self._counts:
             out.balance.read += 1
             try:
                 self._count(_decode_counted(raw), out.balance.read)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 out.skip(BAD_ROW, out.balance.read, f"{_COUNTED}: {error}")
-        for group, records in self._process.buffer_records.items():
+        self._passes.close()
+        for group, records in self._records.items():
             for raw in records:
                 out.balance.read += 1
                 number = out.balance.read
@@ -161,13 +241,13 @@ class _Sdk:
                     continue
                 self._record(group, record, number)
                 out.balance.written += 1
-        for record, number, _ in list(self._counted.values()):  # without --kernel-trace
-            self._record(_COUNTED, record, number)
+        for one in self._passes.rest():  # without --kernel-trace
+            self._record(_COUNTED, one.record, one.number)
             out.balance.written += 1
         self._tracks.flows()
 
     def _count(self, counted: _Counted, number: int) -> None:
-        """Keep the counts of a kernel; of a counter in several passes the first one is used."""
+        """Keep the counts of a kernel."""
         kernel = counted.dispatch_data
         if kernel.dispatch_info is None:
             self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")
@@ -179,10 +259,7 @@ class _Sdk:
                 self._out.problem(UNKNOWN_NAME, number, f"counter {one.counter_id.handle}")
                 name = f"counter {one.counter_id.handle}"
             values[name] = values.get(name, 0) + one.value
-        first, _, known = self._counted.setdefault(kernel.dispatch_info.dispatch_id, (kernel, number, values))
-        if first is not kernel:
-            known |= values | known
-            self._out.balance.merged[_JOINED] += 1
+        self._passes.add(kernel.dispatch_info.dispatch_id, _Pass(kernel, number, values))
 
     def _record(self, group: str, record: _Record, number: int) -> None:
         dur = record.end_timestamp - record.start_timestamp
@@ -222,11 +299,12 @@ class _Sdk:
         args |= {"group_segment_bytes": dispatch.group_segment_size}
         args |= {f"workgroup_{axis}": size for axis, size in dispatch.workgroup_size.items()}
         args |= {f"grid_{axis}": size for axis, size in dispatch.grid_size.items()}
-        if dispatch.dispatch_id in self._counted:
-            first, _, counts = self._counted.pop(dispatch.dispatch_id)
-            args |= counts
-            if first is not record:
+        counts: dict[str, int | float] = {}
+        for one in self._passes.take(dispatch.dispatch_id):
+            counts |= one.values | counts  # of a counter in several passes the first one is used
+            if one.number != number:
                 self._out.balance.merged[_JOINED] += 1
+        args |= counts
         if record.stream_id is not None:
             args["stream"] = record.stream_id.handle
         name = self._kernels.get(dispatch.kernel_id)
@@ -256,11 +334,11 @@ def _described(agent: _Agent) -> str:
 
 def read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
     """Read the JSON of ROCprofiler-SDK, whose times are on that clock."""
-    with source.open() as stream:
-        data = stream.read()
+    document = JsonDocument(source)
     try:
-        tool = msgspec.json.decode(data, type=_Tool)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        tool = msgspec.json.decode(document.text, type=_Tool)
+        writers = [_Sdk(out, document, process) for process in tool.processes]
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise source.malformed(
             f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
         ) from None
@@ -270,8 +348,8 @@ def read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
     if len(set(hosts)) == 1 and hosts[0]:
         out.clocks.set_default(replace(clock, machine=hosts[0]))
     out.metadata["rocprofiler"] = [process.metadata for process in tool.processes]
-    for process in tool.processes:
-        _Sdk(out, process).read()
+    for writer in writers:
+        writer.read()
 
 
 def _hostname(process: _Process) -> str:

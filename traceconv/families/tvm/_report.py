@@ -13,6 +13,7 @@ Source: src/runtime/profiling.cc of tags v0.8 to v0.23, src/runtime/vm/profiler 
 
 from __future__ import annotations
 
+import mmap
 import re
 from array import array
 from collections import Counter
@@ -27,6 +28,7 @@ from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
 from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
+from traceconv.families.common.json_document import JsonDocument
 from traceconv.families.common.row_store import RowStore
 from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text
@@ -69,6 +71,8 @@ _PLAIN_ROW = re.compile(
 )
 _PLAIN_TOTAL = re.compile(rb"(?P<name>Total|Sum)\s+(?P<duration>[\d.,']+)(?:\s+(?P<rest>\S.*?))?\s*")
 _SETTING = re.compile(rb"(?P<key>[^:]{1,80}): (?P<value>.*)")
+#: The levels of a cell that are not made a text.
+_CELL_DEPTH = MAX_DEPTH // 2 - 3
 _LAST_CALL = re.compile(rb"\}\s*\}\s*(?=,\s*\{|\]\s*,\s*\")")
 _GROUPING = " \u00a0\u202f'\u2019.,"
 _NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -227,7 +231,7 @@ def is_header(line: bytes) -> bool:
 class _File(msgspec.Struct):
     """A report of the file."""
 
-    calls: list[Raw] = []
+    calls: Raw = Raw(b"[]")
     device_metrics: dict[str, dict[str, Raw]] = {}
     configuration: dict[str, Raw] = {}
 
@@ -237,14 +241,22 @@ _decode_row = msgspec.json.Decoder(dict[str, Raw]).decode
 
 def read_json(source: Source, out: Builder) -> list[Report]:
     """Return the report of a JSON file. Raises MalformedInput when it cannot be read."""
-    with source.open() as stream:
-        raw = stream.read().removeprefix(b"\xef\xbb\xbf").strip()
-    data = flatten(raw.decode("utf-8", "replace").encode(), MAX_DEPTH // 2)
-    file = _decode(data, source, out)
+    document = JsonDocument(source)
     report = Report(1, RowStore(out, Call), in_order=True)
-    for number, call in enumerate(file.calls, 1):
-        report.add(Call(number, _cells(_decode_row(call))))
-    for number, (device, row) in enumerate(file.device_metrics.items(), len(file.calls) + 1):
+    try:
+        file = _decode(document.text, out)
+        document.drop_pages()
+        count = 0
+        for count, call in enumerate(document.elements(file.calls), 1):
+            report.add(Call(count, _cells(_decode_row(call))))
+    except (Hopeless, msgspec.MsgspecError) as error:
+        place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
+        raise source.malformed(
+            f"not a report of TVM: {error}",
+            hint="names with quotes break the JSON of TVM; report.csv() and str(report) hold the same calls",
+            where=place,
+        ) from None
+    for number, (device, row) in enumerate(file.device_metrics.items(), count + 1):
         total = Call(number, _cells(row), True)
         total.cells.setdefault(DEVICE, Cell("string", device.encode()))
         report.add(total)
@@ -256,22 +268,18 @@ def read_json(source: Source, out: Builder) -> list[Report]:
     return [report]
 
 
-def _decode(data: bytes, source: Source, out: Builder) -> _File:
+def _decode(text: bytes | mmap.mmap, out: Builder) -> _File:
+    """Decode a report, repaired where needed. Raises Hopeless or MsgspecError."""
+    try:
+        return msgspec.json.decode(text, type=_File)
+    except (msgspec.MsgspecError, RecursionError):
+        data = flatten(bytes(text).strip(), MAX_DEPTH // 2)
     try:
         return msgspec.json.decode(data, type=_File)
     except msgspec.MsgspecError:
         pass
     repairs: Counter[str] = Counter()
-    try:
-        data = _repaired(data, repairs, out)
-        file = msgspec.json.decode(data, type=_File)
-    except (Hopeless, msgspec.MsgspecError) as error:
-        place = f"byte {error.at}" if isinstance(error, Hopeless) else ""
-        raise source.malformed(
-            f"not a report of TVM: {error}",
-            hint="names with quotes break the JSON of TVM; report.csv() and str(report) hold the same calls",
-            where=place,
-        ) from None
+    file = msgspec.json.decode(_repaired(data, repairs, out), type=_File)
     if repairs:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in repairs.items())
         out.problem(REPAIRED, kinds, count=repairs.total())
@@ -297,7 +305,7 @@ def _repaired(data: bytes, repairs: Counter[str], out: Builder) -> bytes:
 
 
 def _cells(row: dict[str, Raw]) -> dict[str, Cell]:
-    return {column: _cell(bytes(raw)) for column, raw in row.items()}
+    return {column: _cell(flatten(bytes(raw), _CELL_DEPTH)) for column, raw in row.items()}
 
 
 def _cell(raw: bytes) -> Cell:
