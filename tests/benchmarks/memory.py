@@ -120,8 +120,8 @@ SHAPES: dict[str, Shape] = {
     "rocprof-sdk-counters": Shape(
         "in.json",
         lambda n: (
-            f'{{"dispatch_data":{{"start_timestamp":{n},"end_timestamp":{n + 1},"dispatch_info":{{"dispatch_id":{n}}}}},'
-            '"records":[{"counter_id":{"handle":1},"value":1}]},\n'
+            f'{{"dispatch_data":{{"start_timestamp":{n},"end_timestamp":{n + 1},'
+            f'"dispatch_info":{{"dispatch_id":{n}}}}},"records":[{{"counter_id":{{"handle":1}},"value":1}}]}},\n'
         ),
         '{"rocprofiler-sdk-tool":[{"counters":[{"id":{"handle":1},"name":"c"}],'
         '"callback_records":{"counter_collection":[\n',
