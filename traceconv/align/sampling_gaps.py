@@ -42,7 +42,9 @@ _WIDE_NS = 60e3  # Pairs around the gap within this bound it, ns. Not tuned: as 
 _TRIM = 0.03  # The share of tightest bounds on each side that is left out. Not tuned: some readings are late.
 _FEWEST_DRIFTS = 150  # Drifts on either side for the part that is searched first. Not tuned: nine seconds at 200 ppm.
 _ENOUGH_PAIRS = 20_000  # A part with more pairs is not made longer, for speed. Not tuned: few pairs take little time.
-_LEAST_SAMPLES = 20  # The least samples among the readings. Not tuned: a surprise is no greater than their number.
+#: The least samples among the readings. Those within the close distance of each other count as one, since they are
+#: close to a reading together. Not tuned: a surprise is no greater than their number.
+_LEAST_SAMPLES = 20
 #: The most windows that are searched, and the most echoes, for speed. Not tuned: a label has 10 rivals at most.
 _MOST_WINDOWS = 24
 _MOST_PLACES = 5  # The number of offsets reported for a window. Not tuned: the best one and its strongest rivals.
@@ -125,7 +127,8 @@ def align_interruptions(
         hard: whether the offset is surely in one of the windows; otherwise they are guesses.
     """
     why: Message | None = None
-    for close in _CLOSE_NS:
+    closest = _CLOSE_NS if any(len(samples) > 1 for _, samples in sampled.threads) else ()  # else there is no period
+    for close in closest:
         tried = _all_windows(sampled, windows, max_drift, close, hard=hard)
         if not tried:
             break
@@ -184,16 +187,16 @@ def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
 
 
 def _window(sampled: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
-    """Return the search result of a window; None if no samples lie among the readings there.
+    """Return the search result of a window; None if too few samples lie among the readings there.
 
     Over a long recording, drift moves the ends by more than the width of a gap, so that many drifts would have to be
     tried. So a part is searched first, and then longer ones around its result.
     """
     seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in sampled.threads]
-    times = np.concatenate(seen)
-    if len(times) < _LEAST_SAMPLES:
+    times = np.sort(np.concatenate(seen))
+    if np.count_nonzero(np.diff(times // close, prepend=-np.inf)) < _LEAST_SAMPLES:
         return None
-    first, last = float(times.min()), float(times.max())
+    first, last = float(times[0]), float(times[-1])
     middle, half, resolution = (first + last) / 2, (last - first) / 2, close / 2
     span = min(half, _FEWEST_DRIFTS * resolution / max_drift)
     while True:
