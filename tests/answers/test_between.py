@@ -74,6 +74,15 @@ def test_windows_have_names_and_times(named: SliceTable, text: str, start: int, 
     assert (absolute.start, absolute.end) == (found.start, found.end)
 
 
+def test_a_window_has_the_name_that_a_picture_shows() -> None:
+    table = SliceTable(read(ROOT / "onednn-verbose" / "graph-ts" / "input.log"))
+    numbers, names = table.drawn_names
+    drawn = next(name for name in names if name.startswith("convolution 1x"))
+    rows = np.flatnonzero([names[number] == drawn for number in numbers])
+    window = window_of(table, f"{drawn}[1]..{drawn}[{len(rows)}]")
+    assert (window.start, window.end) == (int(table.trace.slices.ts[rows[0]]), int(table.ends(rows)[-1]))
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [

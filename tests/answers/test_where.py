@@ -118,6 +118,16 @@ def test_conditions_choose_as_brute_force_does() -> None:
         assert holds(TABLE, parse(text)).tolist() == wanted, text
 
 
+def test_a_name_is_also_that_of_a_picture() -> None:
+    table = SliceTable(read(ROOT / "onednn-verbose" / "graph-ts" / "input.log"))
+    numbers, names = table.drawn_names
+    expected = ["brg_conv" in names[number] for number in numbers]
+    assert holds(table, parse("name~brg_conv")).tolist() == expected
+    assert holds(table, parse("name!~brg_conv")).tolist() == [not one for one in expected]
+    assert 0 < sum(expected) < len(expected)
+    assert holds(table, parse("name=convolution")).sum() >= sum(expected)
+
+
 def test_sections_count_what_is_left_or_say_that_they_do_not() -> None:
     found = {one.name: one for one in answers(TABLE.trace, Aligned(), Questions(where="name~^cuda"))}
     names = [row["name"] for row in found["operations"].records()]

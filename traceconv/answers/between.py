@@ -178,8 +178,12 @@ def _instant(table: SliceTable, end: _End, side: int) -> int:
 
 
 def _of_name(table: SliceTable, name: str) -> Rows:
-    """Return the rows of the recorded slices of a name, in order of time."""
+    """Return the rows of the recorded slices of a name, or of a name in a `.pftrace`, in order of time."""
     rows = table.recorded[table.named(re.escape(name))[table.recorded]]
+    if not len(rows):
+        names, texts = table.drawn_names
+        numbers = [number for number, text in enumerate(texts) if text == name]
+        rows = table.recorded[np.isin(names[table.recorded], numbers)]
     return rows[np.argsort(table.trace.slices.ts[rows], kind="stable")]
 
 

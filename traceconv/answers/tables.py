@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,8 +19,9 @@ from traceconv.io.shown import quantity
 from traceconv.model.arg_values import arg_values, durations_recorded
 from traceconv.model.marks import JOINT
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
+from traceconv.model.shown import as_shown
 from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import I64, NO_TRACK, Trace, TrackKind, processes
+from traceconv.model.trace import I32, I64, NO_TRACK, Trace, TrackKind, processes
 
 Rows = npt.NDArray[np.intp]
 Some = Rows | slice
@@ -231,6 +232,12 @@ class SliceTable:
     def named(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices, or some of them, whose whole name matches the pattern."""
         return self._strings_matching("named", pattern)[self.trace.slices.name[rows]]
+
+    @cached_property
+    def drawn_names(self) -> tuple[I32, Sequence[str]]:
+        """Return the name of each slice in a `.pftrace` as the number of a text, and the texts."""
+        drawn = as_shown(self.trace)
+        return drawn.slices.name, drawn.strings
 
     def naming(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices, or some of them, whose name contains a match of the pattern."""

@@ -267,7 +267,11 @@ def _compared(table: SliceTable, comparison: Comparison) -> Mask:
         each = [source.name if comparison.field == "input" else source.rank for source in trace.sources]
         return _accepted(comparison, [ABSENT if value is None else value for value in each])[inputs_of(trace, "slices")]
     codes, texts = key_of(table, comparison.field)
-    return _accepted(comparison, texts)[codes]
+    of_field: Mask = _accepted(comparison, texts)[codes]
+    if comparison.field == "name":
+        names, texts = table.drawn_names
+        of_field |= _accepted(comparison, texts)[names]
+    return of_field
 
 
 def _accepted(comparison: Comparison, values: Sequence[Any]) -> Mask:

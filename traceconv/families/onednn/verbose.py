@@ -370,6 +370,7 @@ class OnednnVerbose:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
         ("problem of convolution, matmul, inner product, reorder", "args derived_gflop, derived_bytes and their rates"),
+        ("durations of Linux and macOS", "whole µs, as they were measured; the log prints them rounded to 1/4096 ms"),
         ("graph partitions", "slices on a track of their own"),
         ("dispatch, error and check lines", "instants"),
         ("info lines", "description and metadata of the run"),
