@@ -61,8 +61,8 @@ def command(
       traceconv open kineto.json onednn.log
 
     A trace is shown as it is. Any other recording is first converted to a temporary file, and several are merged, as by
-    `merge`. A trace is also converted if options change its clock or how it is read, and if viewers refuse its encoding,
-    such as UTF-16.
+    `merge`. A trace is also converted if options change its clock or how it is read, and if viewers refuse its
+    encoding, such as UTF-16.
 
     The file does not leave the machine: it is served once on 127.0.0.1, to the UI only. The browser may ask you to
     allow that. The command ends when the UI has fetched the file, or with --offline a few seconds later. Over SSH it
