@@ -486,9 +486,10 @@ def test_slices_of_two_recordings_of_one_thread_are_of_their_own_input(tmp_path:
     of_slices = [trace.sources[number].name for number in inputs_of(trace, "slices").tolist()]
     assert of_slices == ["a.json"] * 2 + ["b.json"] * 3
     [section] = traceconv.report(files, traceconv.Questions(sections=("overview",)))
-    assert {row["input"]: (row["slices"], row["span_ns"]) for row in section.records()} == {
-        "a.json": (2, 30_000),
-        "b.json": (3, 50_000),
+    first, later = (2, 2, 30_000), (1, 3, 50_000)  # the later one has events on the thread of the first one
+    assert {row["input"]: (row["tracks"], row["slices"], row["span_ns"]) for row in section.records()} == {
+        "a.json": first if in_time else (1, 2, 30_000),
+        "b.json": later if in_time else (2, 3, 50_000),
     }
     [chosen] = traceconv.report(files, traceconv.Questions(sections=("operations",), where="input=b.json"))
     assert {row["name"] for row in chosen.records()} == {"ProfilerStep#5", "ProfilerStep#6", "ProfilerStep#7"}
@@ -519,6 +520,9 @@ def test_an_output_says_which_slices_of_one_thread_are_of_which_input(tmp_path: 
         assert f"{name}: made of {made_of}" in overview.notes
         assert [(row["slices"], row["span_ns"]) for row in overview.records()] == [(5, 10_050_000)]
         assert [row["interval_ns"] for row in steps.records()] == until_next
+        for where, count in (("input=b.json", 3), ("input!=b.json", 2), (f"input={name}", 5), ("input~json", 5)):
+            (of_input,) = traceconv.report([tmp_path / name], traceconv.Questions(["operations"], where=where))
+            assert len(of_input.rows) == count
 
 
 def test_positions_without_times_stay_marked_in_a_merge(tmp_path: Path) -> None:

@@ -260,6 +260,8 @@ def test_times_of_synthetic_positions_are_empty() -> None:
     assert row["method"] == "no times in the file: positions are synthetic"
     assert [row["first_ns"] for row in logs.records()] == [None, None]
     assert "an empty time: the input states none" in logs.notes
+    (overview,) = report([ROOT / "nsight-compute" / "no_kernels" / "input.csv"], Questions(["overview"]))
+    assert [row["method"] for row in overview.records()] == ["nothing to place"]
     (overview,) = report([ROOT / "tvm-profile" / "graph-text" / "input.txt"], Questions(["overview"]))
     assert [(row["tracks"], row["slices"], row["lost"]) for row in overview.records()] == [(3, 8, 0), (None,) * 3]
 
@@ -279,6 +281,7 @@ def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
     assert "8 steps, p50 20 µs" in section.notes[0]
     named = steps(kineto(tmp_path / "b.json", events), "conv")
     assert len(named.rows) == 8
+    assert steps(kineto(tmp_path / "c.json", events), "ProfilerStep#5").notes == [], "one step has no percentiles"
     with pytest.raises(UsageError, match="--step-name"):
         steps(kineto(tmp_path / "b.json", events), "(")
 

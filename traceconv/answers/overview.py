@@ -44,7 +44,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     by_input = by_stated_inputs(trace)
     starts, ends, slices = _of_inputs(by_input)
     stated = len(trace.sources)
-    without_line = "nothing to place" if receipt else "not known"
+    inputs_of_tracks = [{track.source, *(source for _, source, _ in track.carries)} for track in trace.tracks]
     for number, source in enumerate(trace.sources):
         if source.stated:
             own = slice(stated, stated := stated + len(source.stated))
@@ -61,10 +61,11 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
             slices[number] += np.sum(slices[own])
         start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
+        tracks = sum(number in inputs for inputs in inputs_of_tracks)
         events: tuple[int | None, ...] = (
             None if start is None or whole is None else start - whole[0],
             None if start is None or end is None else end - start,
-            sum(track.source == number for track in trace.tracks),
+            tracks,
             int(slices[number]),
             source.diagnostics.lost,
         )
@@ -74,7 +75,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
                     source.name,
                     source.format,
                     line.clock if line else "",
-                    line.method if line else without_line,
+                    line.method if line else "not known" if tracks and not receipt else "nothing to place",
                     line.verdict if line else "",
                     line.bound_ns if line else None,
                     *events,

@@ -97,7 +97,7 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
             state = state if row in durations else "no duration"
             of_steps.append((start, (name, table.path(track), begin, duration, interval, state, why)))
         counted = [duration for row, duration in durations.items() if row in shown]
-        if counted:
+        if len(durations) > 1 and counted:
             section.notes.append(_summary(table.path(track), counted, len(durations)))
     section.notes += table.untimed_notes(rows)
     section.notes += table.synthetic_notes(slices.track[rows])
@@ -156,14 +156,14 @@ def _leaves_out(step: str, follows: str) -> bool:
 
 
 def _summary(track: str, durations: list[int], of: int) -> str:
-    """Return the percentiles of the displayed steps of a track, and how many of all its steps they are."""
+    """Return the percentiles of the displayed steps of a track, and how many of all its steps they are: two or more."""
     ordered = sorted(durations)
     shown = ", ".join(
         f"{name} {format_short(ordered[max(-(-len(ordered) * percent // 100), 1) - 1])}"
         for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
     )
     count = f"{len(ordered)} of {of}" if len(ordered) < of else str(of)
-    return f"{track}: {count} step{'s' if of > 1 else ''}, {shown}"
+    return f"{track}: {count} steps, {shown}"
 
 
 def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:

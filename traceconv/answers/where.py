@@ -20,6 +20,7 @@ from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.ordering import chunks
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import parse_duration
 
 Mask = npt.NDArray[np.bool_]
@@ -263,9 +264,16 @@ def _compared(table: SliceTable, comparison: Comparison) -> Mask:
     if comparison.field == "depth":
         depths = np.arange(int(np.max(table.nesting.depth, initial=0)) + 1)
         return _accepted(comparison, depths.tolist())[table.nesting.depth]
-    if comparison.field in ("rank", "input"):
-        each = [source.name if comparison.field == "input" else source.rank for source in trace.sources]
-        return _accepted(comparison, [ABSENT if value is None else value for value in each])[inputs_of(trace, "slices")]
+    if comparison.field == "rank":
+        ranks = [ABSENT if source.rank is None else source.rank for source in trace.sources]
+        return _accepted(comparison, ranks)[inputs_of(trace, "slices")]
+    if comparison.field == "input":
+        masks = [
+            _accepted(comparison, [source.name for source in one.sources])[inputs_of(one, "slices")]
+            for one in (trace, by_stated_inputs(trace))
+        ]
+        named: Mask = masks[0] | masks[1]
+        return named
     codes, texts = key_of(table, comparison.field)
     of_field: Mask = _accepted(comparison, texts)[codes]
     if comparison.field == "name":
