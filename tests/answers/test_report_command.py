@@ -137,6 +137,27 @@ def test_how_an_input_was_placed_is_never_cut(form: str) -> None:
     assert "from a CPU counter that follows the wall clock to 20 µs" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("form", "top", "rows"),
+    [("json", None, 72), ("csv", None, 72), ("text", None, 20), ("markdown", None, 20), ("html", None, 72)]
+    + [(form, 5, 5) for form in ("json", "csv", "text", "markdown", "html")],
+)
+def test_rows_that_are_left_out_are_counted_in_all_forms(form: str, top: int | None, rows: int, tmp_path: Path) -> None:
+    """Data has all rows unless --top limits them."""
+    path = tmp_path / "report"
+    result = run(
+        *(KINETO, "--section", "operations", "--format", form, "-o", path),
+        *(() if top is None else ("--top", top)),
+    )
+    report = path.read_text()
+    if form == "json":
+        assert len(json.loads(report)["operations"]) == rows
+    elif form == "csv":
+        assert len(list(csv.DictReader(io.StringIO(report)))) == rows
+    said = (result.stderr if form == "csv" else report).count(f"{72 - rows} more rows: --top 72")
+    assert said == (rows < 72)
+
+
 def test_csv_and_markdown_hold_the_same_rows() -> None:
     rows = list(csv.DictReader(io.StringIO(run(CUDA, "--section", "operations", "--format", "csv").stdout)))
     assert rows[0]["name"] == "cudaDeviceSynchronize"

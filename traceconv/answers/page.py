@@ -72,7 +72,7 @@ def page(sections: Sequence[Section], top: int) -> str:
     plots = [_PLOTS.get(section.name, _no_plots)(section) for section in sections]
     tables = [one.detailed() if one.has_details else one for one in sections]
     return environment.get_template("page.html.j2").render(
-        shown=[(one, one.rows[:top] if top else one.rows, drawn) for one, drawn in zip(tables, plots, strict=True)],
+        shown=[(one, *one.first(top), drawn) for one, drawn in zip(tables, plots, strict=True)],
         style=Markup(style),
         script=Markup(script),
         policy="default-src 'none'; base-uri 'none'; form-action 'none'; "

@@ -12,7 +12,7 @@ from textwrap import TextWrapper, wrap
 import msgspec
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.io.shown import one_line, quantity, shortened, told_apart, widths_within
+from traceconv.io.shown import one_line, shortened, told_apart, widths_within
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
@@ -42,7 +42,7 @@ def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
 
 
 def _text(section: Section, top: int, width: int) -> list[str]:
-    rows = section.rows[:top] if top else section.rows
+    rows, more = section.first(top)
     columns, cells = _shown(section, rows, 0 if width else _LONGEST_TEXT)
     everything = columns, cells
     below = [at for at, column in enumerate(columns) if column.below]
@@ -68,8 +68,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
             line = "  ".join(f"{cell:<{room}}" if left else f"{cell:>{room}}" for cell, room, left in parts)
             lines.append(f"  {line}".rstrip())
             lines += [" " * _INDENT + shortened(one, width - _INDENT) for one in under]
-    hidden = len(section.rows) - len(rows)
-    lines += [f"  {quantity(hidden, 'more rows')}: --top {len(section.rows)}"] if hidden else []
+    lines += [f"  {note}" for note in more]
     notes = [f"  {one_line(note)}" for note in section.notes]
     if omitted:
         notes.insert(0, f"  too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns")
@@ -193,7 +192,7 @@ def markdown(sections: Sequence[Section], top: int) -> str:
     """Return a heading, a table and the notes of each section, with the first `top` rows, 0 for all."""
     parts = []
     for section in sections:
-        rows = section.rows[:top] if top else section.rows
+        rows, more = section.first(top)
         columns, cells = _shown(section, rows)
         rule = ["---"] * len(columns)
         lines = [
@@ -203,7 +202,7 @@ def markdown(sections: Sequence[Section], top: int) -> str:
         ]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         parts += [f"## {_literal(section.heading)}", table]
-        parts += [f"- {_literal(one_line(note))}" for note in section.notes]
+        parts += [f"- {_literal(one_line(note))}" for note in (*more, *section.notes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -217,15 +216,15 @@ def comma_separated(sections: Sequence[Section], top: int) -> str:
     for number, section in enumerate(sections):
         sink.write("\n" if number else "")
         writer.writerow([column.name for column in section.columns])
-        for row in section.rows[:top] if top else section.rows:
+        for row in section.first(top)[0]:
             writer.writerow(["" if cell is None else one_line(cell) if isinstance(cell, str) else cell for cell in row])
     return sink.getvalue()
 
 
 def json(sections: Sequence[Section], top: int) -> str:
     """Return an object with the rows (the first `top`, 0 for all), the notes and the window of each section."""
-    rows = {section.name: section.records()[:top] if top else section.records() for section in sections}
-    notes = {section.name: section.notes for section in sections if section.notes}
+    rows = {section.name: section.records(top) for section in sections}
+    notes = {section.name: said for section in sections if (said := [*section.first(top)[1], *section.notes])}
     document: dict[str, object] = {"schema_version": 1, **rows, "notes": notes}
     window = next((section.window for section in sections if section.window), None)
     if window:

@@ -181,10 +181,17 @@ class Section(Tabular):
         bound = row[self.place(column.bound)]
         return format_within(int(cell), _DIGITS_NS if bound is None else int(bound))
 
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows as dicts, for programs."""
+    def first(self, top: int) -> tuple[list[tuple[Cell, ...]], list[str]]:
+        """Return the first `top` rows (0 for all), and a note on how many are left out, if any are."""
+        hidden = len(self.rows) - top if top else 0
+        if hidden <= 0:
+            return self.rows, []
+        return self.rows[:top], [f"{quantity(hidden, 'more rows')}: --top {len(self.rows)}"]
+
+    def records(self, top: int = 0) -> list[dict[str, Any]]:
+        """Return the first `top` rows (0 for all) as dicts, for programs."""
         names = [column.name for column in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in self.rows]
+        return [dict(zip(names, row, strict=True)) for row in self.first(top)[0]]
 
     def detailed(self) -> Section:
         """Return the table with all columns displayed, except empty ones."""

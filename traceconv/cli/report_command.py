@@ -32,7 +32,8 @@ _ENDINGS = {
     ".txt": "text",
     "": "text",
 }
-_ROWS, _PAGE_ROWS = 20, 500
+#: The most rows of a table by the form of the report; data has all.
+_ROWS = {"text": 20, "markdown": 20, "html": 500}
 #: Forms of the report that leave out empty tables unless they were asked for by name.
 _BRIEF = ("text", "markdown")
 
@@ -80,7 +81,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    return _Shown(form, details, top if top is not None else _PAGE_ROWS if form == "html" else _ROWS, path, force)
+    return _Shown(form, details, _ROWS.get(form, 0) if top is None else top, path, force)
 
 
 @click.command("report")
@@ -136,7 +137,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     click.option(
         "--top",
         type=click.IntRange(0),
-        help="Print at most this many rows of each table; 0: all. Default: 20, or 500 in HTML.",
+        help="Print at most this many rows of each table; 0: all. Default: 20, 500 in HTML, all in JSON and CSV.",
     ),
     click.option(
         "--format",
@@ -189,6 +190,7 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
     if shown.form == "csv" and not verbosity.quiet:  # it has no place for notes, and losses and warnings are among them
+        say(*(f"{section.name}: {note}" for section in printed for note in section.first(shown.rows)[1]))
         say(*(note for section in printed for note in section.notes))
     if shown.path == "-":
         say(*rendered.split("\n")[:-1], err=False, whole=True)
