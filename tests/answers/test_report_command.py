@@ -201,7 +201,8 @@ def test_groups_by_what_is_asked() -> None:
     ("arguments", "message"),
     [
         (("--by", "nmae"), "'nmae' is not a key"),
-        (("--sort", "slef"), "columns: name, count, total_ns, self_ns"),
+        (("--sort", "slef"), "columns of operations: name, count, total_ns, self_ns"),
+        (("--sort", "name", "--section", "steps"), "none of these sections is sorted by a column"),
         (("--where", "dur>1"), "at character 5 of 'dur>1'"),
         (("--between", "ProfilerStep#9"), "no slice is named 'ProfilerStep#9', at character 1 of"),
         (("--between", "cudaLaunchKernel"), "3 slices are named 'cudaLaunchKernel', at character 1"),
@@ -327,7 +328,27 @@ def test_layers_are_sorted_by_any_column() -> None:
     assert counts == sorted(counts, reverse=True)
     refused = run(COUNTED, "--section", "layers", "--sort", "nothing")
     assert refused.returncode == 2
-    assert refused.stderr.startswith("error: --sort: there is no column 'nothing'\nhint: columns: name, calls,")
+    assert refused.stderr.startswith(
+        "error: --sort: there is no column 'nothing'\nhint: columns of layers: name, calls,"
+    )
+
+
+def test_a_column_to_sort_by_is_in_one_of_the_sections_asked_for() -> None:
+    both = ("--section", "layers", "--section", "operations")
+    for sections, columns in (
+        (both[:2], "columns of layers: name, calls,"),
+        (both, "columns of operations: name, count, total_ns, .*; layers: name, calls,"),
+    ):
+        refused = run(CUDA, *sections, "--sort", "nosuch")  # which has neither samples nor counts
+        assert refused.returncode == 2
+        assert re.match(f"error: --sort: there is no column 'nosuch'\nhint: {columns}", refused.stderr)
+    for column, owner, other in (("cycles", "layers", "operations"), ("p99_ns", "operations", "layers")):
+        document = json.loads(run(COUNTED, *both, "--sort", column, "--format", "json").stdout)
+        sorted_cells = [row[column] or 0 for row in document[owner]]
+        assert sorted_cells == sorted(sorted_cells, reverse=True)
+        plain = json.loads(run(COUNTED, "--section", other, "--format", "json").stdout)
+        assert document[other] == plain[other]
+        assert f"--sort: only {owner} has the column {column}: the order is as without it" in document["notes"][other]
 
 
 def test_a_terminal_is_known_as_one() -> None:

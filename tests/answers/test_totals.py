@@ -456,7 +456,7 @@ def test_columns_that_only_tables_have_sort_them() -> None:
     shortest = [row["min_ns"] for row in stated.records() if row["min_ns"] is not None]
     assert shortest == sorted(shortest, reverse=True)
     operations, _ = stated_of(OWN / "mxnet.json", OWN / "torch.table.txt", sort="device total")
-    assert "sorted by self: only stated_totals has the column device total" in operations.notes
+    assert "--sort: only stated_totals has the column device total: the order is as without it" in operations.notes
     for sections in (["operations"], []):
         with pytest.raises(UsageError, match="there is no column 'min'"):
             traceconv.report([OWN / "mxnet.json"], Questions(sections, sort="min"))

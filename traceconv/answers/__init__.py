@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from traceconv.align.receipt import Aligned, warned
@@ -14,15 +14,15 @@ from traceconv.answers.device import DISPATCH_LIMIT, device
 from traceconv.answers.layers import layers
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
-from traceconv.answers.operations import check_key, columns_of, operations, sorted_by
+from traceconv.answers.operations import check_key, columns_of, operations
 from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
 from traceconv.answers.ranks import ranks
-from traceconv.answers.section import Section
+from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import check_pattern, steps
 from traceconv.answers.tables import SliceTable
-from traceconv.answers.totals import is_column, with_totals
+from traceconv.answers.totals import COLUMNS, with_totals
 from traceconv.answers.where import absent_args, holds, parse
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
@@ -65,31 +65,42 @@ class Questions:
                 raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
         for key in self.by:
             check_key(key)
-        if self.sort and "layers" not in self.sections and not is_column(self.sort):
-            sorted_by(self.sort, columns_of(self.by))
+        if self.sort and not self.to_sort:
+            raise UsageError("--sort: none of these sections is sorted by a column", hint="operations and layers are")
+        if self.sort and "layers" not in self.to_sort:  # whose columns are known when the inputs are read
+            _tables_with(self.sort, {"operations": columns_of(self.by), "stated_totals": COLUMNS})
         if self.where:
             parse(self.where)
         check_between(self.between)
         check_pattern(self.step_name)
 
+    @property
+    def wanted(self) -> list[str]:
+        """The sections to show, in the order of SECTIONS."""
+        named = {SECTION_OF.get(name, name) for name in self.sections}
+        return [name for name in SECTIONS if name in named or not named]
 
-def _operations(table: SliceTable, asked: Questions) -> list[Section]:
-    """Return the operations, and the rows of tables of sums. Raises UsageError if neither has the column to sort by."""
-    columns = columns_of(asked.by)
-    of_totals = is_column(asked.sort) and not any(asked.sort in (one.name, one.title) for one in columns)
-    section = operations(table, asked.by, asked.sort if asked.sort and not of_totals else "self_ns")
-    result = with_totals(section, table, asked.sort, asked.by)
-    if of_totals:
-        if len(result) == 1:
-            sorted_by(asked.sort, columns)
-        if section.rows:
-            section.notes.append(f"sorted by self: only stated_totals has the column {asked.sort}")
-    return result
+    @property
+    def to_sort(self) -> list[str]:
+        """The sections that `sort` applies to."""
+        return [name for name in self.wanted if name == "operations" or (name == "layers" and self.sections)]
+
+
+def _tables_with(sort: str, tables: Mapping[str, Sequence[Column]]) -> list[str]:
+    """Return the names of the tables that have a column of this name or title. Raises UsageError if none has."""
+    having = [name for name, columns in tables.items() if place_of(sort, columns) is not None]
+    if not having:
+        known = [", ".join(one.name for one in columns) for columns in tables.values()]
+        of = "; ".join(f"{name}: {columns}" for name, columns in zip(tables, known, strict=True))
+        raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns of {of}")
+    return having
 
 
 _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] = {
     "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
-    "operations": lambda table, _, asked: _operations(table, asked),
+    "operations": lambda table, _, asked: with_totals(
+        operations(table, asked.by, asked.sort), table, asked.sort, asked.by
+    ),
     "steps": lambda table, _, asked: [steps(table, asked.step_name)],
     "device": lambda table, _, asked: device(table, asked.dispatch_limit, asked.step_name),
     "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),
@@ -97,7 +108,7 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     "logs": lambda table, *_: [logs(table)],
     "primitives": lambda table, *_: [primitives(table)],
     "layers": lambda table, _, asked: [
-        layers(_of_window(table), asked.by, asked.sort if "layers" in asked.sections else "")
+        layers(_of_window(table), asked.by, asked.sort if "layers" in asked.to_sort else "")
     ],
 }
 SECTIONS = tuple(_SECTIONS)
@@ -138,13 +149,20 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     else:
         condition = parse(questions.where)
         table = SliceTable(trace, lambda of: holds(of, condition), window)
-    wanted = [SECTION_OF.get(name, name) for name in questions.sections] or SECTIONS
     by_name: dict[str, list[Section]] = {}
     for name, answer in _SECTIONS.items():
-        if name in wanted:
+        if name in questions.wanted:
             progress.set_stage(f"section {name}")
             by_name[name] = answer(table, aligned, questions)
     result = [section for sections in by_name.values() for section in sections]
+    if questions.sort:
+        tables = {section.name: section for name in questions.to_sort for section in by_name[name]}
+        having = _tables_with(questions.sort, {name: section.columns for name, section in tables.items()})
+        for name, section in tables.items():
+            if section.rows and name not in having:
+                section.notes.append(
+                    f"--sort: only {' and '.join(having)} has the column {questions.sort}: the order is as without it"
+                )
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not questions.sections:
         result[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")

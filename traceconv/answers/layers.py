@@ -27,9 +27,9 @@ from traceconv.answers.layer_sums import (
     interval_counts,
     slice_counts,
 )
-from traceconv.answers.operations import combined, in_order, key_of, sorted_by, without_values
+from traceconv.answers.operations import combined, in_order, key_of, without_values
 from traceconv.answers.owners import Outside, Owners, Pool
-from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.section import Column, Section, Unit, place_of
 from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
 from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
@@ -78,10 +78,11 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
     Args:
         table: the slices.
         by: the keys that layers are grouped by, as in `operations`.
-        sort: the name or the title of a column; "" for the event that measures the use of the CPU, else samples.
+        sort: the name or the title of a column; without such a column, the event that measures the use of the CPU
+            decides, else samples.
 
     Raises:
-        UsageError: a key or the column is not known.
+        UsageError: a key is not known.
     """
     table = by_stated_inputs(table)
     section = _layers(table, by, sort)
@@ -124,7 +125,8 @@ def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
     rows = list(zip(*(cells.get(column.name, nothing) for column in section.columns), strict=True))
     amounts = [cells[name] for name in (main, "samples", "self_ns", *events) if name in cells]
     order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
-    section.rows = in_order(rows, sorted_by(sort, section.columns)) if sort else [rows[at] for at in order]
+    place = place_of(sort, section.columns)
+    section.rows = [rows[at] for at in order] if place is None else in_order(rows, place)
     section.notes += notes_of(sums, sampled, cells)
     section.notes += calls.notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")

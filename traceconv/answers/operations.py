@@ -8,7 +8,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.answers.nesting import NO_PARENT
-from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.section import Cell, Column, Section, Unit, place_of
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
@@ -37,7 +37,7 @@ _ARG = "arg:"
 _MOST_GROUPS = 1 << 20
 
 
-def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "self_ns") -> Section:
+def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
     """Return a row for each value of the keys, sorted by a column: numbers descending, texts ascending.
 
     Slices without a recorded duration are counted in a column of their own; times are of the others, None without any.
@@ -47,15 +47,17 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     Args:
         table: the slices.
         by: some of KEYS, or `arg:KEY` for the value of an arg.
-        sort: the name or the title of a column.
+        sort: the name or the title of a column; without such a column, the largest self time is first.
 
     Raises:
-        UsageError: a key or the column is not known.
+        UsageError: a key is not known.
     """
     slices = table.trace.slices
     columns = columns_of(by)
-    at = sorted_by(sort, columns)
-    section = Section("operations", columns)
+    section = Section("operations", columns[:-1])
+    at = place_of(sort, columns)
+    if at is None:
+        at = section.place("self_ns")
     codes, values = combined([key_of(table, key) for key in by])
     if not len(table.counted):
         section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
@@ -139,7 +141,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "se
     section.notes += notes_on_several
     missing = int(np.sum(unknown))
     if missing:
-        section.columns = (*columns, _UNKNOWN)
+        section.columns = columns
         section.notes += table.untimed_notes(table.counted)
     else:
         section.rows = [row[:-1] for row in section.rows]
@@ -170,16 +172,8 @@ def _as_value(key: str) -> str:
 
 
 def columns_of(by: Sequence[str]) -> tuple[Column, ...]:
-    """Return the columns of operations that are grouped by some keys."""
-    return tuple(Column(key, key, Unit.TEXT) for key in by) + _MEASURES
-
-
-def sorted_by(sort: str, columns: Sequence[Column]) -> int:
-    """Return the number of the column with a name or title; raise UsageError if there is none."""
-    for number, column in enumerate(columns):
-        if sort in (column.name, column.title):
-            return number
-    raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns: {', '.join(one.name for one in columns)}")
+    """Return the columns of operations that are grouped by some keys; the last one only if a duration is unknown."""
+    return (*(Column(key, key, Unit.TEXT) for key in by), *_MEASURES, _UNKNOWN)
 
 
 def in_order(rows: Sequence[tuple[Cell, ...]], at: int) -> list[tuple[Cell, ...]]:

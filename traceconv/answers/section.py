@@ -92,6 +92,11 @@ def _bytes(number: int) -> str:
     return f"{shown} {_BYTES[power]}"
 
 
+def place_of(sort: str, columns: Sequence[Column]) -> int | None:
+    """Return the number of the column with a name or title, None if there is none."""
+    return next((at for at, one in enumerate(columns) if sort in (one.name, one.title)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """The time [start, end) that tables are about.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from traceconv.answers.nesting import NO_PARENT
-from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.section import Cell, Column, Section, Unit, place_of
 from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import quantity
@@ -149,12 +149,8 @@ def _tables_of_sums(table: SliceTable) -> tuple[SliceTable, dict[int, list[_Row]
     return table, _printed(table, [number for number, one in enumerate(table.trace.sources) if one.marks.totals])
 
 
-def is_column(sort: str) -> bool:
-    """Return whether the rows of tables of sums have a column of this name or title."""
-    return any(sort in (one.name, one.title) for one in _COLUMNS)
-
-
-_COLUMNS = (
+#: The columns of `stated_totals`.
+COLUMNS = (
     Column("name", "name", Unit.TEXT),
     Column("table", "table", Unit.TEXT, spare=True),
     Column("count", "count", Unit.COUNT),
@@ -182,7 +178,7 @@ def _states_time(row: _Row) -> bool:
 def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Section:
     """Return the rows of tables of sums; rows that are about one call each are added up by name."""
     several_inputs = len(rows_of) > 1
-    section = Section("stated_totals", _COLUMNS)
+    section = Section("stated_totals", COLUMNS)
     without = nested = several = of_memory = 0
     for number, rows in rows_of.items():
         name = table.trace.sources[number].name
@@ -207,9 +203,9 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
             section.rows.append((text, title(table, track), *numbers, category, name))
     shown = {"category"} if _mixes_shares(section) else set()
     shown |= {"input"} if several_inputs else set()
-    section.columns = tuple(replace(one, detail=False) if one.name in shown else one for one in _COLUMNS)
-    asked = [one.name for one in _COLUMNS if sort in (one.name, one.title)]
-    places = [section.place(name) for name in (*asked, *_SORTED_BY)]
+    section.columns = tuple(replace(one, detail=False) if one.name in shown else one for one in COLUMNS)
+    asked = place_of(sort, COLUMNS)
+    places = [*([] if asked is None else [asked]), *map(section.place, _SORTED_BY)]
     section.rows.sort(key=lambda row: (*(_falling(row[at]) for at in places), str(row[0])))
     names = [table.trace.sources[number].name for number in rows_of]
     stated = f"{len(names)} inputs state" if several_inputs else f"{names[0]} states"
