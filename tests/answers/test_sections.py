@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,13 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden import ROOT
 from tests.make_nsight import MAIN0, MAIN1, RANK0, RANK1, Strings, build, call, kernel
+from traceconv import cli
 from traceconv.align.receipt import Aligned
-from traceconv.answers import SECTIONS, Questions, answers
+from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.device import device
 from traceconv.answers.launches import launches
 from traceconv.answers.operations import operations
@@ -793,6 +796,16 @@ def test_all_sections_of_real_recordings() -> None:
             assert section.rows or section.notes
     with pytest.raises(UsageError, match="no section 'devcie'"):
         answers(trace, Aligned(), Questions(sections=("devcie",)))
+
+
+def test_help_and_hint_list_all_names_of_sections_and_tables() -> None:
+    with pytest.raises(UsageError) as refused:
+        Questions(sections=("devcie",)).check()
+    shown = CliRunner().invoke(cli.cli, ["report", "--help"]).output
+    for name in (*SECTIONS, *SECTION_OF):
+        Questions(sections=(name,)).check()
+        for listed in (refused.value.hint, shown):
+            assert re.search(rf"\b{name}\b", listed)
 
 
 # -- names in text ----------------------------------------------------------------------------------------------------

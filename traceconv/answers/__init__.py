@@ -62,7 +62,9 @@ class Questions:
         refuse_single_texts(sections=self.sections, by=self.by)
         for name in self.sections:
             if name not in _SECTIONS and name not in SECTION_OF:
-                raise UsageError(f"there is no section {name!r}", hint=f"sections: {', '.join(SECTIONS)}")
+                raise UsageError(
+                    f"there is no section {name!r}", hint=f"sections: {', '.join((*SECTIONS, *SECTION_OF))}"
+                )
         for key in self.by:
             check_key(key)
         if self.sort and not self.to_sort:

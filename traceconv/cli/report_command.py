@@ -94,7 +94,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         multiple=True,
         type=click.Choice((*SECTIONS, *SECTION_OF)),
         metavar="SECTION",
-        help=f"Print only this section: {', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}. May be repeated. Default: all.",
+        help=f"Print only this section: {', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}; or the section of the table "
+        f"{', '.join([*SECTION_OF][:-1])} or {[*SECTION_OF][-1]}. May be repeated. Default: all.",
     ),
     click.option(
         "--by",
