@@ -172,7 +172,7 @@ def _people(trace: Trace) -> list[_Person]:
     people: list[_Person] = []
     shown: set[tuple[int, int]] = set()
     for index, track in enumerate(trace.tracks):
-        person = _Person(_process(trace.tracks, people, index), track.name)
+        person = _Person(_process(trace.tracks, people, index), _doubted(track, track.name))
         people.append(person)
         if track.lane_of != NO_TRACK:
             person.name = people[track.lane_of].name
@@ -185,11 +185,20 @@ def _people(trace: Trace) -> list[_Person]:
                 person.number = number
             elif number is not None:
                 kind = "pid" if track.kind is TrackKind.PROCESS else "tid"
-                person.name = f"{track.name} ({kind} {number})" if track.name else f"{kind} {number}"
-            elif not track.name:
+                person.name = f"{person.name} ({kind} {number})" if person.name else f"{kind} {number}"
+            elif not person.name:
                 person.name = "process" if track.kind is TrackKind.PROCESS else "thread"
     _mark_natives(trace, people)
     return people
+
+
+def _doubted(track: Track, name: str) -> str:
+    """A name with the doubts about the place of a track behind it; what has no name is called by its number."""
+    if not track.doubts:
+        return name
+    called = {TrackKind.PROCESS: ("process", track.pid), TrackKind.THREAD: ("thread", track.tid)}.get(track.kind, ())
+    name = name or " ".join(str(word) for word in called if word is not None)
+    return " ".join([*filter(None, [name]), *(f"({doubt})" for doubt in track.doubts)])
 
 
 def _process(tracks: list[Track], people: list[_Person], index: int) -> int:
@@ -326,7 +335,7 @@ class _PerfettoRows(_Rows):
             return self.slices(main)  # lanes are drawn as one with it
         above = self._native(main) if main != NO_TRACK else self._above(index)
         kind = "counter" if track.kind is TrackKind.COUNTER else "row"
-        name = ", ".join([track.shown or person.name, *track.labels])
+        name = ", ".join([_doubted(track, track.shown) if track.shown else person.name, *track.labels])
         key = ("row", index if main == NO_TRACK else main)
         row = self.expected.row(key, above, (kind, name, None), track.unit)
         self.expected.track_of.setdefault(id(row), index if main == NO_TRACK else main)

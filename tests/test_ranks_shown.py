@@ -109,7 +109,8 @@ def test_what_is_not_aligned_says_so(tmp_path: Path) -> None:
     edited(paths[1], baseTimeNanoseconds=None)
     traces = [read(path) for path in paths]
     trace = merge_traces(traces, align(traces, policy=Policy(on_ambiguous="separate")))
-    assert top(trace) == ["rank 0 · python", "rank 1 · python (not aligned)"]
+    assert top(trace) == ["rank 0 · python", "rank 1 · python"]
+    assert [track.doubts for track in trace.tracks if track.parent == NO_TRACK] == [(), ("not aligned",)]
 
 
 @pytest.mark.parametrize("format", ["perfetto", "chrome-json"])

@@ -26,6 +26,7 @@ TRACKS = st.builds(
     shares_lanes=st.booleans(),
     unknown=st.booleans(),
     shown=st.sampled_from(["", "one"]),
+    doubts=st.sampled_from([(), ("not aligned",)]),
 )
 
 

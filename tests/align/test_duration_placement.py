@@ -23,6 +23,7 @@ from traceconv.model.layout import lay_out
 from traceconv.model.times import earlier_or_later, parse_duration
 from traceconv.model.trace import SourceInfo, Trace, TrackKind, take
 from traceconv.model.validate import validate
+from traceconv.writers.ids import identities
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)
 ZERO = 1_700_000_000_000_000_000
@@ -96,7 +97,8 @@ def test_the_best_place_is_taken_if_the_user_wants_it_and_stays_marked() -> None
     trace = merge_traces([host, guest], alignment)
     validate(trace)
     assert words_of(trace)["inside"] == line.matches
-    assert next(track.name for track in trace.tracks if track.source == 1) == "cpu (synthetic) (place uncertain)"
+    track = next(track for track in trace.tracks if track.source == 1)
+    assert (track.name, track.doubts) == ("cpu (synthetic)", ("place uncertain",))
 
 
 def test_separate_says_that_it_is_not_aligned() -> None:
@@ -108,14 +110,14 @@ def test_separate_says_that_it_is_not_aligned() -> None:
     assert str(alignment.pairs[0].estimate.reason) in line.warnings[0]
     trace = merge_traces([host, guest], alignment)
     (track,) = [track for track in trace.tracks if track.source == 1]
-    assert track.name == "cpu (synthetic) (not aligned)"
+    assert (track.name, track.doubts) == ("cpu (synthetic)", ("not aligned",))
     assert "; not aligned; " in track.description
     assert trace.metadata["alignment"][1]["verdict"] == "separate"
     first = [int(trace.slices.ts[trace.slices.track == number].min()) for number in np.unique(trace.slices.track)]
     assert len(set(first)) == 1
 
 
-@pytest.mark.parametrize(("wish", "words"), [("best", "(place uncertain)"), ("separate", "(not aligned)")])
+@pytest.mark.parametrize(("wish", "words"), [("best", "place uncertain"), ("separate", "not aligned")])
 def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, words: str) -> None:
     host, whole = pair(2, PERIODIC)
     out = Builder(SourceInfo("library.log", "library", "line"), ORDER)
@@ -127,7 +129,10 @@ def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, word
     trace = merge_traces(
         traces, align(traces, policy=Policy(on_ambiguous=wish), constraints=Constraints(same_machine=True))
     )
-    assert [track.name for track in trace.tracks if track.kind is TrackKind.PROCESS] == ["python", f"process 1 {words}"]
+    processes = [track for track in trace.tracks if track.kind is TrackKind.PROCESS]
+    assert [(track.name, track.pid, track.doubts) for track in processes] == [("python", 1, ()), ("", 1, (words,))]
+    titles = [one.title for one, track in zip(identities(trace), trace.tracks, strict=True) if track in processes]
+    assert titles == ["python", f"pid 1 ({words})"]
 
 
 def test_the_best_of_nothing_is_a_refusal() -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from tests.golden import ROOT
 from tests.make_nsight import MAIN0, MAIN1, RANK0, RANK1, Strings, build, call, kernel
 from traceconv import cli
+from traceconv.align.inputs import Policy
 from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.device import device
@@ -31,7 +32,7 @@ from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
-from traceconv.api import convert, read, report
+from traceconv.api import convert, merge, read, report
 from traceconv.errors import UsageError
 from traceconv.io.shown import shortened, told_apart
 from traceconv.model import ordering
@@ -489,6 +490,24 @@ def test_launches_on_tracks_without_categories_are_known_by_their_ids(case: str,
         parts = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns")
         assert sum(row[key] for key in parts) == row["idle_ns"]
         assert not any("no recorded launch" in note for note in section.notes)
+
+
+@pytest.mark.parametrize("case", ["tensorflow-profiler/jax-gpu", "tensorflow-profiler/device"])
+def test_devices_are_known_beside_a_log_that_is_not_aligned(case: str, tmp_path: Path) -> None:
+    """What is not aligned says so in pictures, also of an output that was read; names of tracks stay as recorded."""
+    (path,) = (ROOT / case).glob("input.*")
+    log = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+    policy = Policy(on_ambiguous="separate")
+    merge([path, log], tmp_path / "both.pftrace", policy=policy)
+    convert(tmp_path / "both.pftrace", tmp_path / "again.json")
+    assert "(not aligned)" in (tmp_path / "again.json").read_text()
+    alone, *others = (
+        [list(row.values())[1:] for row in section.records()]
+        for inputs in ([path], [path, log], [tmp_path / "both.pftrace"])
+        for section in report(inputs, Questions(["device"]), policy=policy)[:1]
+    )
+    assert alone
+    assert others == [alone, alone]
 
 
 def test_queue_time_is_of_all_launches_and_no_longer_than_their_latency(tmp_path: Path) -> None:

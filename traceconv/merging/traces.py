@@ -23,7 +23,7 @@ from traceconv.model.columns import Column, finished
 from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.ordering import chunks, occurring
 from traceconv.model.times import format_drift, format_time
-from traceconv.model.trace import NO_TRACK, TIMED, ClockId, SourceInfo, Trace, Track, TrackKind
+from traceconv.model.trace import NO_TRACK, TIMED, ClockId, SourceInfo, Trace, Track
 from traceconv.model.tracks import Tracks
 
 
@@ -120,13 +120,14 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
 
 
 def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
-    """Return the tracks; the names of the topmost ones tell if their clock was not placed, or only by a guess."""
+    """Return the tracks; the topmost ones of a clock that was not placed, or only by a guess, state that."""
     doubt = {clock: _doubt(clock_map.verdict) for clock, clock_map in maps.items()}
     if not any(doubt.values()):
         return tracks
     return Tracks(
-        replace(track, name=f"{track.name or _number(track)} {words}".strip())
+        replace(track, doubts=(*track.doubts, words))
         if (words := doubt.get(track.clock))
+        and words not in track.doubts
         and (track.parent == NO_TRACK or doubt.get(tracks[track.parent].clock) != words)
         else track
         for track in tracks
@@ -135,14 +136,8 @@ def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence
 
 def _doubt(verdict: Verdict) -> str:
     if verdict is Verdict.SEPARATE:
-        return "(not aligned)"
-    return "(place uncertain)" if verdict.refused else ""
-
-
-def _number(track: Track) -> str:
-    """Return the name of a process or a thread without a name."""
-    number = track.tid if track.kind is TrackKind.THREAD else track.pid
-    return "" if number is None else f"{track.kind.name.lower()} {number}"
+        return "not aligned"
+    return "place uncertain" if verdict.refused else ""
 
 
 def _note_times_before_zero(trace: Trace) -> None:

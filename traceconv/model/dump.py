@@ -53,6 +53,8 @@ def _track(track: Track) -> str:
             words.append(f"{name}={getattr(track, name)}")
     if track.unit:
         words.append(f"unit={track.unit}")
+    if track.doubts:
+        words.append(f"doubts={list(track.doubts)}")
     if track.labels:
         words.append(f"labels={list(track.labels)}")
     if track.clock:

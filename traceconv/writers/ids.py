@@ -34,6 +34,7 @@ class Identity:
         tid: the number of the track as a thread; 0 for a counter.
         name: its name, with the original number if that was replaced; "" only for a track with a number of its own, or
             that is not a process or thread.
+        title: the name with the doubts behind it.
         native: PROCESS and THREAD only: whether to write it as a process or thread with a number. A track without a
             number in the input, and without events that need one, is written without.
         parent: the track that it is shown inside of; a lane is beside its main track, or inside it if that is native.
@@ -44,6 +45,7 @@ class Identity:
     pid: int = 0
     tid: int = 0
     name: str = ""
+    title: str = ""
     native: bool = False
     parent: int = NO_TRACK
     position: int = 0
@@ -62,6 +64,8 @@ def identities(trace: Trace) -> list[Identity]:
         main = track.lane_of
         beside = main != NO_TRACK and not by_track[main].native
         identity.parent = int(trace.tracks[main].parent if beside else track.parent)
+        shown = track if main == NO_TRACK else trace.tracks[main]
+        identity.title = with_doubts(identity.name, shown, shown.doubts)
     _place(trace, by_track)
     return by_track
 
@@ -168,6 +172,25 @@ def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
     return rank is None, rank or 0, main, index
 
 
+def with_doubts(name: str, track: Track, doubts: Sequence[str]) -> str:
+    """Return a name of a track with doubts behind it: "python (not aligned)"; without a name its number is the name."""
+    if not doubts:
+        return name
+    return " ".join(filter(None, (name or _numbered(track), *(f"({doubt})" for doubt in doubts))))
+
+
+def without_doubts(name: str, track: Track, doubts: Sequence[str]) -> str:
+    """Return the name of a track from its name with doubts, as `with_doubts` returns it."""
+    name = name.removesuffix(with_doubts("", Track(TrackKind.TRACK, ""), doubts)).removesuffix(" ")
+    return "" if name == _numbered(track) else name
+
+
+def _numbered(track: Track) -> str:
+    """Return "process 7" or "thread 8"; "" for a track without a number."""
+    number = track.tid if track.kind is TrackKind.THREAD else track.pid
+    return "" if number is None else f"{track.kind.name.lower()} {number}"
+
+
 def groups_above(trace: Trace, process: int) -> list[str]:
     """Return the names of the tracks around a process, outermost first, which viewers cannot show."""
     names = []
@@ -183,6 +206,6 @@ def path_below_process(trace: Trace, identities: list[Identity], index: int) -> 
     names: list[str] = []
     at = index if trace.tracks[index].lane_of == NO_TRACK else int(trace.tracks[index].lane_of)
     while at != identities[index].process:
-        names.append(identities[at].name or f"tid {identities[at].tid}")
+        names.append(identities[at].title or f"tid {identities[at].tid}")
         at = trace.tracks[at].parent
-    return " / ".join(reversed(names)) or identities[index].name
+    return " / ".join(reversed(names)) or identities[index].title

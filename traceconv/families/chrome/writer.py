@@ -174,8 +174,8 @@ class _Writing:
     def _process_naming(self, index: int) -> Iterator[bytes]:
         identity, track = self._ids[index], self._trace.tracks[index]
         labels = [*groups_above(self._trace, index), *track.labels]
-        if identity.name:
-            yield _metadata("process_name", identity.pid, 0, {"name": identity.name})
+        if identity.title:
+            yield _metadata("process_name", identity.pid, 0, {"name": identity.title})
         if labels:
             yield _metadata("process_labels", identity.pid, 0, {"labels": ", ".join(labels)})
         yield _metadata("process_sort_index", identity.pid, 0, {"sort_index": identity.position})
@@ -183,7 +183,7 @@ class _Writing:
     def _thread_naming(self, index: int) -> Iterator[bytes]:
         identity, track = self._ids[index], self._trace.tracks[index]
         plain = track.kind is TrackKind.THREAD and track.parent == identity.process
-        name = identity.name if plain else path_below_process(self._trace, self._ids, index)
+        name = identity.title if plain else path_below_process(self._trace, self._ids, index)
         if name:
             yield _metadata("thread_name", identity.pid, identity.tid, {"name": name})
         yield _metadata("thread_sort_index", identity.pid, identity.tid, {"sort_index": self._positions[index]})

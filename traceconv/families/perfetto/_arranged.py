@@ -23,7 +23,7 @@ from traceconv.model.marks import JOINT
 from traceconv.model.ordering import occurring
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import NO_TRACK, TIMED, Trace, TrackKind
-from traceconv.writers.ids import Identity
+from traceconv.writers.ids import Identity, with_doubts
 
 _FORMAT = "perfetto"
 COUNTERS = "Counters"
@@ -52,6 +52,7 @@ class Arrangement:
         self._mains = array("i", [self._main(index, int(track.lane_of)) for index, track in enumerate(trace.tracks)])
         self._parents = [identity.parent for identity in ids]
         self._names: dict[int, str] = {}
+        self._doubts: dict[int, tuple[str, ...]] = {}
         self._descriptions: dict[int, str] = {}
         self._positions: dict[int, int] = {}
         self._moved: set[int] = set()
@@ -80,7 +81,16 @@ class Arrangement:
         return self._parents[self.main(index)]
 
     def name(self, index: int) -> str:
-        """Return the displayed name of a track."""
+        """Return the displayed name of a track, with its doubts."""
+        return with_doubts(self._name(index), self._tracks[index], self.doubts(index))
+
+    def doubts(self, index: int) -> tuple[str, ...]:
+        """Return the doubts behind the name of a track, with those of left-out groups around it."""
+        main = self.main(index)
+        return self._doubts.get(main) or self._tracks[main].doubts
+
+    def _name(self, index: int) -> str:
+        """Return the displayed name of a track without its doubts."""
         main = self.main(index)
         return self._names[main] if main in self._names else self._title(main)
 
@@ -154,7 +164,8 @@ class Arrangement:
                 self._parents[only] = parent
                 self._positions[only] = self.position(group)
                 self._moved |= {only} if group in self._moved else set()
-                self._names[only] = _both(self.name(group), self.name(only))
+                self._names[only] = _both(self._name(group), self._name(only))
+                self._doubts[only] = tuple(dict.fromkeys((*self.doubts(group), *self.doubts(only))))
                 texts = self.description(group), self.description(only)
                 self._descriptions[only] = "\n".join(filter(None, texts))
 
@@ -176,7 +187,7 @@ class Arrangement:
             parent = self._parents[number]
             in_process = parent in shows and self._ids[parent].native and self._tracks[parent].kind is not _THREAD
             if in_process and number not in shows and self._is_plain(number) and number not in self.left_out:
-                self._names[number] = _LATE + self.name(number).removeprefix(_LATE)
+                self._names[number] = _LATE + self._name(number).removeprefix(_LATE)
                 self._late.add(number)
 
     def _group_by_input(self, trace: Trace) -> None:

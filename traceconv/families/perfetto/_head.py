@@ -70,9 +70,7 @@ class Head:
         moved = (times[0] + self.shift, times[1] + self.shift) if times else None
         # A packet of its own, and the first one, so that it is in the head of the file.
         yield from _attributes({VIEW: view_of(self._trace, self.ids, self._shown, moved)})
-        inputs = attribute_of(
-            self._trace, self._uuids, self._shown.left_out, list(map(self._input_uuid, self._shown.inputs))
-        )
+        inputs = attribute_of(self._trace, self._uuids, self._shown, list(map(self._input_uuid, self._shown.inputs)))
         yield from _attributes({**_about(self._trace, self.shift), **self._trace.metadata, **inputs})
         yield from _window(moved)
         for fields in self._descriptors():
@@ -154,8 +152,8 @@ class Head:
     def _process_field(self, index: int, track: Track) -> bytes:
         identity = self.ids[index]
         process = wire.integer(1, identity.pid)
-        if identity.name:
-            process += wire.text(6, identity.name)
+        if identity.title:
+            process += wire.text(6, identity.title)
         for label in [*groups_above(self._trace, index), *track.labels]:
             process += wire.text(8, label)
         return wire.blob(proto.PROCESS, process)
@@ -164,7 +162,7 @@ class Head:
         if identity.native and track.kind is TrackKind.PROCESS:
             return self._process_field(index, track)
         if identity.native and track.kind is not TrackKind.COUNTER:
-            name = wire.text(5, identity.name) if identity.name else b""
+            name = wire.text(5, identity.title) if identity.title else b""
             return wire.blob(proto.THREAD, wire.integer(1, identity.pid) + wire.integer(2, identity.tid) + name)
         fields = wire.text(proto.NAME, self._shown.name(index))
         parent = self._shown.parent(index)

@@ -3,7 +3,8 @@
 The attribute is JSON: {"sources": [{"without_periods": ["cycles"]}, ...], "tracks": {"1": [uuid, ...]}, ...}. A track
 that is not in it is of the first input. In "carries", a thread that several inputs recorded one after the other has
 [uuid, table, input, time (ns) from which rows of the table are of it]. "synthetic" has the tracks without real times,
-beside others that have them. Without the attribute, answers would attribute costs by guesses.
+beside others that have them, and "doubts" a list [uuid, "not aligned"] for each track whose name in the file ends in
+doubts. Without the attribute, answers would attribute costs by guesses.
 
 An output that was made of outputs states the inputs of these. Then each source has its name and format, and in "placed"
 how it was placed: in the output that held it, in the one that held that, and so on, as indices into "placings".
@@ -11,10 +12,11 @@ how it was placed: in the output that held it, in the one that held that, and so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from traceconv.families.index import FORMATS
+from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.families.registry import importer_class
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import Verdict
@@ -24,6 +26,7 @@ from traceconv.model.placing import Placing, placing_of, read_placing
 from traceconv.model.stated import by_stated_inputs, placings_of
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import EVER, TIMED, Layer, SourceInfo, Trace, TrackId, TrackKind
+from traceconv.writers.ids import without_doubts
 
 BAD_INPUTS = lost(
     "perfetto.bad_inputs",
@@ -35,15 +38,13 @@ _TEXTS = ("without_periods", "sampled")
 _JOINED = "join_category"
 
 
-def attribute_of(
-    trace: Trace, uuids: Sequence[int], left_out: Collection[int], groups: Sequence[int]
-) -> dict[str, Any]:
+def attribute_of(trace: Trace, uuids: Sequence[int], shown: Arrangement, groups: Sequence[int]) -> dict[str, Any]:
     """Return the attribute of a trace by its name; nothing if there is nothing to state.
 
     Args:
         trace: the trace.
         uuids: the uuids of its tracks.
-        left_out: the tracks that are not written.
+        shown: how its tracks are displayed.
         groups: the uuids of the groups of inputs, which are no tracks of the trace.
     """
     outputs = {number for number, source in enumerate(trace.sources) if source.stated}
@@ -59,9 +60,9 @@ def attribute_of(
             one |= {"placed": [placings.index(step) for step in all_placings[number]]}
         attribute["placings"] = [[one.bound_ns, Verdict.SEPARATE if one.apart else "", one.host] for one in placings]
     of_source: dict[int, list[int]] = {}
-    without_pid, unknown, synthetic, carries = [], [], [], []
+    without_pid, unknown, synthetic, carries, doubts = [], [], [], [], []
     for index, track in enumerate(trace.tracks):
-        if index in left_out:
+        if index in shown.left_out:
             continue
         if number := number_of.get(track.source, 0):
             of_source.setdefault(number, []).append(uuids[index])
@@ -70,6 +71,8 @@ def attribute_of(
             for table, source, since in track.carries
             if source in number_of
         ]
+        if own := shown.doubts(index):
+            doubts.append([uuids[index], *own])
         if track.synthetic and not trace.clocks[track.clock].synthetic:
             synthetic.append(uuids[index])
         if track.kind is TrackKind.PROCESS and track.pid is None:
@@ -78,7 +81,7 @@ def attribute_of(
             unknown.append(uuids[index])
     attribute |= {"sources": sources if any(sources) else [], "tracks": of_source}
     attribute |= {"without_pid": without_pid, "unknown": unknown, "groups": groups}
-    attribute |= {"synthetic": synthetic, "carries": carries}
+    attribute |= {"synthetic": synthetic, "carries": carries, "doubts": doubts}
     stated = {key: value for key, value in attribute.items() if value}
     return {INPUTS: stated} if stated else {}
 
@@ -141,6 +144,14 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
             continue
         for track in _tracks(entry[:1], track_of):
             out.tracks[track].stated_carries += (tuple(entry[1:]),)
+    for entry in _list(attribute.get("doubts")):
+        if type(entry) is not list or not entry[1:] or len(_texts(entry)) < len(entry) - 1:
+            out.problem(BAD_INPUTS, INPUTS, f"doubts of a track {entry!r:.40}")
+            continue
+        for track in _tracks(entry[:1], track_of):
+            own = out.tracks[track]
+            own.doubts = _texts(entry)
+            own.name = without_doubts(own.name, own, own.doubts)
     for track in _tracks(attribute.get("synthetic"), track_of):
         out.tracks[track].synthetic = True
     for track in _tracks(attribute.get("unknown"), track_of):
