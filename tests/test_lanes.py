@@ -235,14 +235,20 @@ def test_other_events_are_sorted_and_stable() -> None:
 # -- tracks that share lanes ------------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=3), max_size=12))
-def test_tracks_that_share_lanes_never_mix(groups: list[list[Interval]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=3), st.integers(0, 60)),
+        max_size=12,
+    )
+)
+@example([([], 0), ([], 1), ([(2, 3)], 4)])
+def test_tracks_that_share_lanes_never_mix(groups: list[tuple[list[Interval], int]]) -> None:
     out = builder()
-    for number, intervals in enumerate(groups):
+    for number, (intervals, instant) in enumerate(groups):
         track = out.tracks.append(Track(TrackKind.TRACK, "async", shares_lanes=True))
         for ts, dur in intervals:
             out.slice(track, ts, dur, str(number), at=number)
-        out.instant(track, 30, "i", at=number)
+        out.instant(track, instant, "i", at=number)
     trace = lay_out(out.finish())
     validate(trace)
     extents: dict[int, dict[int, list[int]]] = {}  # for each lane and group all its instants
