@@ -548,6 +548,21 @@ def test_tracks_of_one_name_are_lanes(tmp_path: Path) -> None:
     assert [int(track.lane_of) for track in trace.tracks] == [-1, 0, -1, -1, 3]
 
 
+def test_tracks_without_a_name_are_lanes_if_their_keys_say_so(tmp_path: Path) -> None:
+    packets = Packets()
+    packets.descriptor(4).process.pid = 4
+    thread = packets.descriptor(5).thread
+    thread.pid, thread.tid = 4, 9
+    packets.descriptor(6, parent_uuid=5, sibling_merge_behavior=3, sibling_merge_key_int=5)
+    packets.descriptor(7, parent_uuid=5, sibling_merge_behavior=3, sibling_merge_key_int=7)
+    packets.descriptor(8, parent_uuid=5, sibling_merge_behavior=3, sibling_merge_key_int=7)
+    packets.descriptor(9, parent_uuid=5)
+    for track in range(5, 10):
+        packets.slice(10, 5 + track, "op", track)
+    trace = read_bytes(tmp_path, packets.bytes())
+    assert [int(track.lane_of) for track in trace.tracks] == [-1, -1, 1, -1, 3, -1]
+
+
 def test_pid_that_is_used_again(tmp_path: Path) -> None:
     packets = Packets()
     for uuid, name in ((10, "first"), (20, "second")):

@@ -717,6 +717,20 @@ def test_what_late_hosts_ran_is_that_of_a_raster(
     assert sum(wanted.values()) == found[0].records()[0]["host_late_ns"]
 
 
+@pytest.mark.parametrize("name", ["", "python"])
+def test_a_pftrace_knows_that_lanes_are_of_the_thread_that_launches(name: str, tmp_path: Path) -> None:
+    """Ranges and Python calls may overlap: one of them is on a lane."""
+    events = [event("f", 0, 100), event("range", 50, 150, cat="user_annotation"), event("g", 110, 200)]
+    events += launched(1, (5, 7), (10, 20)) + launched(2, (250, 252), (260, 270))
+    events += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": name}}] if name else []
+    path = tmp_path / "a.json"
+    kineto(path, events)
+    convert(path, tmp_path / "a.pftrace")
+    for one in (path, tmp_path / "a.pftrace"):
+        rows = device(SliceTable(read(one)))[1].records()
+        assert {row["name"]: row["time_ns"] for row in rows} == {"g": 140_000, "range": 60_000, "f": 30_000}
+
+
 def test_named_steps_are_not_what_a_late_host_ran(tmp_path: Path) -> None:
     events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
     table = kineto(tmp_path / "a.json", [*events, event("my step", 0, 200)])

@@ -326,17 +326,26 @@ class _Building(msgspec.Struct):
                 self.out.tracks[self.made[number]].rank = rank
 
     def _join_lanes(self) -> None:
-        """Turn tracks of one row into lanes of the first one, or of the thread or process around them."""
+        """Turn tracks of one row into lanes of the first one, or of the thread or process around them.
+
+        Tracks with a key are of one row if they share it, as in traces of traceconv; others if they share a name.
+        """
         with_children = {self.numbers[track.parent] for track in self.known if track.parent in self.numbers}
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
         for number in sorted(self.made):
             track, made = self.known[number], self.made[number]
             info = self.out.tracks[made]
-            if info.kind is not TrackKind.TRACK or not info.name or not track.declared or info.shares_lanes:
+            if info.kind is not TrackKind.TRACK or not track.declared or info.shares_lanes:
+                continue
+            if not info.name and track.merge is None:
                 continue
             around = info.parent
             above = self.out.tracks[around] if around != NO_TRACK else None
-            if above is not None and above.name == info.name and above.kind in (TrackKind.PROCESS, TrackKind.THREAD):
+            if (
+                above is not None
+                and above.kind in (TrackKind.PROCESS, TrackKind.THREAD)
+                and (above.name == info.name if track.merge is None else track.merge == str(track.parent))
+            ):
                 info.lane_of = around
                 continue
             key = around, info.name, track.merge
