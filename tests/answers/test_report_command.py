@@ -56,7 +56,7 @@ def test_text_has_a_table_for_each_section() -> None:
     assert result.returncode == 0, result.stderr
     for word in ("overview", "operations", "steps", "device", "ProfilerStep#2", "more rows: --top"):
         assert word in result.stdout
-    assert re.search(r"^  exposed copies +4 µs +4 µs +0 ns", result.stdout, re.MULTILINE)
+    assert re.search(r"^  exposed copies +4 µs$", result.stdout, re.MULTILINE)
 
 
 def test_json_follows_its_schema_and_says_what_the_library_says() -> None:

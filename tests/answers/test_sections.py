@@ -253,7 +253,7 @@ def test_what_a_format_does_not_tell_apart_is_not_zero(tmp_path: Path) -> None:
         assert {tuple(row[key] for key in keys) for row in rows} == {(None, None, None)}
         assert all(row["compute_ns"] + row["idle_ns"] == row["window_ns"] for row in rows)
     rows = device(SliceTable(read(CUDA)))[0].records()
-    assert all(row[key] is not None for row in rows for key in keys)
+    assert all(rows[0][key] is not None for key in keys)
 
 
 def test_times_of_synthetic_positions_are_empty() -> None:
@@ -817,6 +817,25 @@ def test_the_parts_of_a_device_add_up(tmp_path_factory: pytest.TempPathFactory, 
     assert [row[name] for name in names] == found
     assert sum(found) == row["window_ns"]
     assert sum(parts(row)) == row["idle_ns"]
+
+
+def test_only_a_device_says_what_is_exposed(tmp_path: Path) -> None:
+    """Communication has a queue of its own: alone it would seem to be exposed, though computation hides half of it."""
+    at = {"cat": "kernel", "pid": 0}
+    events = [event("gemm", 0, 100, tid=7, args={"device": 0, "stream": 7}, **at)]
+    events += [event("ncclDevKernel_AllReduce", 50, 100, tid=8, args={"device": 0, "stream": 8}, **at)]
+    section = device(kineto(tmp_path / "a.json", events))[0]
+    names = ("compute_ns", "comm_ns", "exposed_comm_ns", "exposed_copy_ns", "overlap_share", "busy_ns", "idle_ns")
+    rows = {row["queue"]: [row[name] for name in names] for row in section.records()}
+    assert rows == {
+        "": [100_000, 100_000, 50_000, 0, 0.5, 150_000, 0],
+        "stream 7": [100_000, 0, None, None, None, 100_000, 0],
+        "stream 8": [0, 100_000, None, None, None, 100_000, 0],
+    }
+    assert "of a queue: busy + idle = window" in section.notes[0]
+    busy = page([section], 0).partition("Busy and idle")[2].partition("</figure>")[0]
+    assert "exposed communication: 50 µs" in busy
+    assert "stream" not in busy
 
 
 def test_all_sections_of_real_recordings() -> None:

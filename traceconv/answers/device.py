@@ -74,8 +74,9 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
 
     A device with one queue has one row; its queues come in the order of their busy time. The window of a device is that
     of the table, else from the start of its first work to the end of its last. The four parts computation, exposed
-    communication, exposed copies and idle add up to it; the parts of idle add up to idle. Gaps are divided as a whole,
-    then cut to the window, so that the results for adjacent windows add up.
+    communication, exposed copies and idle add up to it; the parts of idle add up to idle. What is exposed depends on
+    all queues: rows of queues leave it empty. Gaps are divided as a whole, then cut to the window, so that the results
+    for adjacent windows add up.
 
     Args:
         table: the slices.
@@ -96,7 +97,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for one, its_queues in zip(owners.tolist(), of_owner, strict=True):
         of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), _name(table, one)
-        row, its_gaps = _row(table, work, of_device, (name, ""), dispatch_limit)
+        row, its_gaps = _row(table, work, of_device, (name, None), dispatch_limit)
         section.rows.append(row)
         idle.append((name, its_gaps, int(row[idle_ns] or 0)))
         if end > start:
@@ -109,9 +110,10 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
             rows.append(_row(table, work, of_queue[at], names, dispatch_limit)[0])
         section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
+    of_queues = "; of a queue: busy + idle = window" if any(row[section.place("queue")] for row in section.rows) else ""
     section.notes.append(
         f"window: {shown}; computation + exposed communication + exposed copies + "
-        "idle = window; idle = host late + launch call + dispatch + device wait + unknown"
+        f"idle = window{of_queues}; idle = host late + launch call + dispatch + device wait + unknown"
     )
     started = table.in_window(table.trace.slices.ts[work.rows])
     section.notes += [f"{note}: idle may include them" for note in untimed]
@@ -237,9 +239,17 @@ def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
 
 
 def _row(
-    table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str], dispatch_limit: int
+    table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str | None], dispatch_limit: int
 ) -> tuple[tuple[Cell, ...], Gaps]:
-    """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps."""
+    """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps.
+
+    Args:
+        table: the slices.
+        work: the work of all devices.
+        mine: which of it.
+        names: the device and the queue; None for all its queues.
+        dispatch_limit: as in `device`.
+    """
     slices = table.trace.slices
     rows = work.rows[mine]
     start, end = _window(table, rows)
@@ -262,19 +272,22 @@ def _row(
     tells_copies, tells_communication = (
         bool(np.all(told[mine])) for told in (work.tells_copies, work.tells_communication)
     )
+    device_name, queue = names
+    exposes = queue is None
     row = (
-        *names,
+        device_name,
+        queue or "",
         end - start,
         busy.length,
         compute.length,
-        exposed.length if tells_communication else None,
-        exposed_copies.length if tells_copies else None,
+        exposed.length if exposes and tells_communication else None,
+        exposed_copies.length if exposes and tells_copies else None,
         idle.length,
         busy.length / (end - start) if end > start else None,
         *(causes.sums() if known else (None, None, None, None, idle.length)),
         len(idle.starts),
         communication.length if tells_communication else None,
-        hidden / communication.length if communication.length else None,
+        hidden / communication.length if exposes and communication.length else None,
         len(launched),
         _median(latency),
         _median(np.maximum(queued, 0)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -182,8 +182,10 @@ _IDLE_PARTS = (
 
 
 def _device(section: Section) -> list[Plot]:
+    queue = section.place("queue")
+    devices = replace(section, rows=[row for row in section.rows if not row[queue]])
     return [
-        *_stacked(section, _DEVICE_PARTS, "Busy and idle", "Each bar is the window of a device or queue."),
+        *_stacked(devices, _DEVICE_PARTS, "Busy and idle", "Each bar is the window of a device."),
         *_over_time(section),
         *_stacked(section, _IDLE_PARTS, "What idle devices wait for", "Each bar is the idle time, by its cause."),
     ]
