@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from tests.golden import ROOT
 from tests.make_ranks import write_ranks
-from traceconv import cli
+from traceconv import cli, expanding
 from traceconv.cli import open_command
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
@@ -623,6 +623,44 @@ def test_the_zone_reaches_the_importer(tmp_path: Path) -> None:
 )
 def test_the_hint_says_what_is_wrong_with_a_zone(value: str, hint: str) -> None:
     assert hint in refusal(run("align", KINETO, ONEDNN, "--tz", f"input.log={value}")).hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("merge", "-o", "taken.json"), "taken.json: the file exists"),
+        (("merge", "-o", "new.json", "--report", "taken.html"), "taken.html: the file exists"),
+        (("merge", "-o", "new.json", "--report", "new.txt"), "ends in neither .json nor .html"),
+        (("merge", "-o", "new.json", "--trim", "1ms..5xs"), "of '1ms..5xs'"),
+        (("convert", "-o", "taken.json"), "taken.json: the file exists"),
+        (("align", "--report", "taken.html"), "taken.html: the file exists"),
+        (("report", "-o", "taken.html"), "taken.html: the file exists"),
+        (("report", "-f", "-o", "runs.zip"), "no format has the ending .zip"),
+        (("report", "--where", "nosuch=1"), "nosuch"),
+        (("report", "--sort", "nosuch"), "nosuch"),
+        (("export", "-o", "runs.parquet"), "runs.parquet: the folder exists"),
+        (("export", "-o", "runs.pdf"), "runs.pdf: the ending"),
+        (("merge", "taken.json", "-f", "-o", "taken.json"), "taken.json: the output would replace an input"),
+        (("report", "taken.html", "-f", "-o", "taken.html"), "taken.html: the output would replace an input"),
+        (("align", "absent.json"), "absent.json: No such file"),
+    ],
+)
+def test_what_is_wrong_is_said_before_archives_are_unpacked(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("taken.json", "taken.html", "runs.zip"):
+        Path(name).write_text("kept")
+    Path("runs.parquet").mkdir()
+    Path("runs.parquet", "other").write_text("kept")
+
+    def unpacked(*_: object, **__: object) -> None:
+        raise AssertionError("an archive was unpacked")
+
+    monkeypatch.setattr(expanding, "files_of", unpacked)
+    command, *others = arguments
+    refused = refusal(run(command, "runs.zip", *others))
+    assert message in f"{refused.message} {refused.hint}"
 
 
 def test_a_zone_that_is_not_used_is_refused(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from traceconv.inputs import Input, Inputs, Opened, Settings, opened, read_all
 from traceconv.io import progress
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.output import check_target, write_output
+from traceconv.io.output import check_target, would_replace, write_output
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
@@ -209,10 +209,10 @@ def merge(
     path, force = (to.path, to.force) if to else ("", False)
     writer = _writer_of(to) if to else None
     files = opened(inputs, Settings(options, constraints, policy, memory, limits), path)
-    if writer:
-        refuse_overwriting(files, os.fspath(path))
-        check_target(os.fspath(path), binary=writer.binary, force=force)
-    reports_to = _check_reports(report, path, files, force)
+    if to:
+        _refuse_overwriting(files, os.fspath(path))
+        check_output(to)
+    reports_to = _reports_of(report, path, files, force)
     if to and to.trim:
         from traceconv.answers.trim import check_trim
 
@@ -254,7 +254,7 @@ def estimate(
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
     files = opened(inputs, Settings(options, constraints, policy, limits=limits))
-    reports_to = _check_reports(report, "", files, force)
+    reports_to = _reports_of(report, "", files, force)
     traces = read_all(files, Memory(files.settings.memory))
     alignment, checks = _aligned(traces, files, reports_to, force)
     _write_reports(_rendered(reports_to, traces, alignment, checks), force)
@@ -419,9 +419,40 @@ def clocks(
     return survey(read_all(files, Memory(files.settings.memory)), files.constraints)
 
 
-def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:
+def _reports_of(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs: Opened, force: bool) -> list[str]:
     """Return the paths of the reports. Refuses what could not be written, before the work for it is done."""
     paths = [os.fspath(path) for path in ([report] if isinstance(report, str | os.PathLike) else report)]
+    for path in paths:
+        _refuse_overwriting(inputs, path)
+    check_reports(paths, output, force=force)
+    return paths
+
+
+def check_output(output: Output, inputs: Sequence[AnyPath] = ()) -> None:
+    """Raise the errors about a trace to write that are known before archives are unpacked and inputs are read.
+
+    Args:
+        output: what will be written.
+        inputs: files that it must not replace.
+
+    Raises:
+        UsageError, OutputError: as for `merge`.
+    """
+    check_target(os.fspath(output.path), binary=_writer_of(output).binary, force=output.force, inputs=inputs)
+
+
+def check_reports(paths: Sequence[str], output: AnyPath, inputs: Sequence[AnyPath] = (), *, force: bool) -> None:
+    """Raise the errors about reports on an alignment that are known before the work for them is done.
+
+    Args:
+        paths: of the reports.
+        output: the trace that is written, too; "" if none is.
+        inputs: files that they must not replace.
+        force: whether they may replace other files.
+
+    Raises:
+        UsageError, OutputError: as for `merge`.
+    """
     if paths:
         from traceconv.align import report as reports
     for path in paths:
@@ -430,9 +461,7 @@ def _check_reports(report: AnyPath | Sequence[AnyPath], output: AnyPath, inputs:
             raise UsageError(f"--report {path}: the output has the same name", hint="give the report another name")
         if sum(_same_place(path, other) for other in paths) > 1:
             raise UsageError(f"--report {path} is given twice", hint="one page and one for programs: .html and .json")
-        refuse_overwriting(inputs, path)
-        check_target(path, binary=False, force=force)
-    return paths
+        check_target(path, binary=False, force=force, inputs=inputs)
 
 
 def _same_place(path: str, other: AnyPath) -> bool:
@@ -519,11 +548,10 @@ def _writer_of(output: Output) -> Writer:
     return writer_for_path(output.path)
 
 
-def refuse_overwriting(inputs: Opened, output: str) -> None:
-    """Raise UsageError if the output is one of the inputs, by whatever name."""
-    for source in inputs.sources:
-        if output != "-" and source.is_same_file(output):
-            raise UsageError(f"{output}: the output would replace an input", hint="give the output another name")
+def _refuse_overwriting(inputs: Opened, output: str) -> None:
+    """Raise UsageError if the output is one of the inputs, by whatever name, also one in a folder."""
+    if output != "-" and any(source.is_same_file(output) for source in inputs.sources):
+        raise would_replace(output)
 
 
 def _refuse_losses(trace: Trace) -> None:

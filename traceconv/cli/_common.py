@@ -15,14 +15,13 @@ from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned, warned
-from traceconv.api import Output, Result
+from traceconv.api import Output, Result, check_output, check_reports
 from traceconv.cli import _complete
 from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say, width_of
 from traceconv.families.outputs import writer_named
-from traceconv.io.folders import AnyPath, check_there
-from traceconv.io.output import check_target
+from traceconv.io.folders import AnyPath, check_all_there
 from traceconv.io.shown import one_line, quantity, widths_within
 from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
@@ -113,13 +112,13 @@ merged_output_options = grouped(
 )
 
 
-def named(output: Output, files: Sequence[str]) -> Output:
+def named(output: Output, files: Sequence[str], reports: Sequence[str] = ()) -> Output:
     """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe.
 
     Raises:
         InputError: an input does not exist.
-        UsageError: the output exists, or is to be cut to an interval that cannot be read; `merge` finds that, too, but
-            only once archives are unpacked.
+        UsageError, OutputError: the output or a report cannot be written, or the output is to be cut to an interval
+            that cannot be read; `merge` finds that, too, but only once archives are unpacked.
     """
     if not output.path:
         ending = writer_named(output.to or "perfetto").suffixes[0]
@@ -128,10 +127,9 @@ def named(output: Output, files: Sequence[str]) -> Output:
         from traceconv.answers.trim import check_trim
 
         check_trim(output.trim, files)
-    for file in files:
-        check_there(file)
-    if os.path.realpath(output.path) not in map(os.path.realpath, files):
-        check_target(os.fspath(output.path), binary=False, force=output.force)
+    check_all_there(files)
+    check_output(output, files)
+    check_reports(reports, output.path, files, force=output.force)
     return output
 
 

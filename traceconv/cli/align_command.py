@@ -13,6 +13,7 @@ from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say
 from traceconv.inputs import Settings
+from traceconv.io.folders import check_all_there
 from traceconv.io.shown import quantity
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def command(named: Named, reports: tuple[str, ...], force: bool, settings: Setti
       traceconv align ort.json perf.data
       traceconv align kineto.json onednn.log --report align.html
     """
+    check_all_there(named.files)
+    api.check_reports(reports, "", named.files, force=force)
     recordings = named.opened(settings, verbosity)
     with working(f"aligning {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         alignment, checks = api.estimate(recordings, report=reports, force=force)

@@ -11,6 +11,7 @@ from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.cli._terminal import say
 from traceconv.inputs import Settings
+from traceconv.io.folders import check_all_there
 from traceconv.io.shown import quantity
 
 
@@ -41,6 +42,10 @@ def command(
     Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
     columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
+    from traceconv.answers.export import check_export
+
+    check_all_there(named.files)
+    check_export(path, None, force=force)
     recordings = named.opened(settings, verbosity, path)
     with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         tables = api.export(recordings, api.Output(path, force=force), args=args)

@@ -38,7 +38,7 @@ def command(
     listed. Each file is placed by the clock that it states, or by its events. The receipt at the end shows the
     evidence and the uncertainty. If nothing relates the clocks of two files, merge refuses.
     """
-    output = common.named(output, named.files)
+    output = common.named(output, named.files, reports)
     recordings = named.opened(settings, verbosity, str(output.path))
     with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output, report=reports)

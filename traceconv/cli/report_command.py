@@ -20,6 +20,7 @@ from traceconv.cli._recordings import Named, recordings_options, settings_option
 from traceconv.cli._terminal import say, width_of
 from traceconv.errors import UsageError
 from traceconv.inputs import Settings
+from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import lines, quantity
 
@@ -171,10 +172,10 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
 
     Several files are merged first, as by `merge`. docs/answers.md defines all numbers.
     """
-    recordings = named.opened(settings, verbosity, shown.path)
-    api.refuse_overwriting(recordings, shown.path)
-    check_target(shown.path, binary=False, force=shown.force)
     questions.check()
+    check_all_there(named.files)
+    check_target(shown.path, binary=False, force=shown.force, inputs=named.files)
+    recordings = named.opened(settings, verbosity, shown.path)
     with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
         trace, aligned = api.on_one_clock(recordings, Settings())
         sections = answers(trace, aligned, questions)

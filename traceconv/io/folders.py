@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 import weakref
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
@@ -90,15 +90,16 @@ def shown(path: AnyPath) -> str:
     return path.display if isinstance(path, Member) else os.fspath(path)
 
 
-def check_there(path: AnyPath) -> None:
-    """Raise InputError if there is no such file or folder; "-" is standard input."""
-    try:
-        if os.fspath(path) != "-":
-            os.stat(path)
-    except ValueError:
-        return  # the error is raised when it is opened
-    except OSError as error:
-        raise unreadable(shown(path), error) from None
+def check_all_there(paths: Iterable[AnyPath]) -> None:
+    """Raise InputError for the first path without a file or folder; "-" is standard input."""
+    for path in paths:
+        try:
+            if os.fspath(path) != "-":
+                os.stat(path)
+        except ValueError:
+            continue  # the error is raised when it is opened
+        except OSError as error:
+            raise unreadable(shown(path), error) from None
 
 
 def files_of(path: AnyPath, limits: Limits) -> Files | None:

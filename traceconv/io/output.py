@@ -9,7 +9,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -22,17 +22,18 @@ Result = TypeVar("Result")
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 
 
-def check_target(target: str, *, binary: bool, force: bool) -> None:
+def check_target(target: str, *, binary: bool, force: bool, inputs: Sequence[str | os.PathLike[str]] = ()) -> None:
     """Raise the errors of `write_output` that are known before the work is done.
 
     Args:
         target: a path, or "-" for standard output.
         binary: whether the bytes would garble a terminal.
         force: whether a file that exists may be replaced.
+        inputs: files that it must never replace, by whatever name.
 
     Raises:
         OutputError: the path is a directory, or its folder does not exist.
-        UsageError: binary data for a terminal, or the file exists and force is not given.
+        UsageError: binary data for a terminal, or the file exists and force is not given, or is one of the inputs.
     """
     if target == "-":
         if binary and sys.stdout.buffer.isatty():
@@ -40,11 +41,26 @@ def check_target(target: str, *, binary: bool, force: bool) -> None:
                 "standard output is a terminal and the trace is binary", hint="name a file: -o out.pftrace"
             )
         return
+    if any(_is_same_file(path, target) for path in inputs):
+        raise would_replace(target)
     mode = _mode_of(Path(target))
     if mode is not None and stat.S_ISDIR(mode):
         raise OutputError(f"{target}: is a directory", hint="name a file in it, such as out.pftrace")
     if mode is not None and stat.S_ISREG(mode) and not force:
         raise UsageError(f"{target}: the file exists", hint="--force replaces it")
+
+
+def would_replace(target: str) -> UsageError:
+    """Return the error for an output that is one of the inputs."""
+    return UsageError(f"{target}: the output would replace an input", hint="give the output another name")
+
+
+def _is_same_file(path: str | os.PathLike[str], other: str) -> bool:
+    """Return whether two paths lead to one file; "-" is none."""
+    try:
+        return os.fspath(path) != "-" and os.path.samefile(path, other)
+    except (OSError, ValueError):
+        return False
 
 
 def _mode_of(path: Path) -> int | None:
