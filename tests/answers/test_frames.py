@@ -27,7 +27,6 @@ from tests.golden import ROOT, Case, cases
 from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
 from traceconv.answers.frames import TABLE_NAMES, Frames
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.overview import overview
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
@@ -37,6 +36,7 @@ from traceconv.model.arg_bytes import Args
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.layout import lay_out
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import TABLES, SourceInfo, Trace, Track, take
@@ -465,14 +465,14 @@ def test_events_on_a_thread_of_several_inputs_are_of_their_own_input() -> None:
         assert row["slices"] == len(own.slices.ts)
 
 
-def _cycle(path: Path, begin: int, steps: tuple[int, ...]) -> Path:
+def _cycle(path: Path, begin: int, steps: tuple[int, ...], **header: object) -> Path:
     """Write a profile of a cycle of a schedule, as Kineto writes it; all are of one thread. Times are in µs."""
     events = [
         {"ph": "X", "name": f"ProfilerStep#{step}", "cat": "user_annotation", "pid": 7, "tid": 7, "ts": ts, "dur": 10}
         for step, ts in zip(steps, range(begin, begin + 20 * len(steps), 20), strict=True)
     ]
     base = {"schemaVersion": 1, "deviceProperties": [], "host_name": "h", "baseTimeNanoseconds": 1790857026000000000}
-    path.write_text(json.dumps(base | {"traceEvents": events}))
+    path.write_text(json.dumps(base | header | {"traceEvents": events}))
     return path
 
 
@@ -543,6 +543,29 @@ def test_positions_without_times_stay_marked_in_a_merge(tmp_path: Path) -> None:
         assert any(note.startswith("some positions are synthetic") for note in operations.notes)
         starts = {row["step"]: row["start_ns"] for row in steps.records()}
         assert starts == {"ProfilerStep#1": 0, "ProfilerStep#2": 20_000} | {f"iteration {n}": None for n in range(5)}
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+def test_a_shared_thread_is_divided_by_the_same_inputs_in_by_and_where(tmp_path: Path, in_time: bool) -> None:
+    ranked = _cycle(tmp_path / "a.json", 0, (1, 2), distributedInfo={"backend": "nccl", "rank": 3, "world_size": 4})
+    files = [ranked, _cycle(tmp_path / "b.json", 10_000, (5, 6, 7))][:: 1 if in_time else -1]
+    trace = traceconv.merge(files).trace
+    assert trace is not None
+    assert len({*trace.slices.track.tolist()}) == 1, "they share the thread"
+
+    def counts(by: str, where: str | None = None) -> dict[object, object]:
+        asked = traceconv.Questions(sections=("operations",), by=(by,), where=where)
+        [section] = traceconv.report(files, asked)
+        return {row[by]: row["count"] for row in section.records()}
+
+    assert counts("input") == {"a.json": 2, "b.json": 3}
+    assert counts("rank") == {"3": 2, "": 3}
+    assert counts("name", "rank=3") == {f"ProfilerStep#{step}": 1 for step in (1, 2)}
+    assert counts("rank", "input=b.json") == {"": 3}
+
+    traceconv.merge(files, tmp_path / "ab.pftrace")
+    files = [tmp_path / "ab.pftrace"]
+    assert counts("input") == {"a.json": 2, "b.json": 3}
 
 
 def test_a_merged_trace_says_how_its_inputs_were_placed(tmp_path: Path) -> None:

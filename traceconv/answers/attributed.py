@@ -25,6 +25,7 @@ from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.args import with_more_args
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import chunks, distinct_values
 from traceconv.model.times import format_short
 from traceconv.model.trace import I32, I64, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
@@ -51,7 +52,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     if not len(rows):
         trace.sources[-1].notes.append("--attribute adds nothing: no input has layers")
         return trace
-    notes = trace.sources[trace.tracks[trace.slices.track[rows[0]]].source].notes
+    notes = trace.sources[inputs_of(trace, "slices")[rows[0]]].notes
     sums = _each(owners)
     sampled, counts, calls = sums.samples(), [*interval_counts(sums), *slice_counts(sums)], Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.receipt import Aligned, ReceiptLine, warned
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import chunks, occurring
 from traceconv.model.tabular import Tabular, needed
 from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind

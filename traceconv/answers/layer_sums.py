@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.owners import Owners, Pool
 from traceconv.answers.slice_counts import Counts
 from traceconv.answers.tables import Rows, interval_counters
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.trace import I32, I64
 
 
@@ -175,13 +177,11 @@ class Layers:
     def samples(self) -> Sampled:
         """Return the samples with their segments, sorted by timeline and time."""
         samples = self.owners.table.trace.samples
-        segment, line, worker, self.shared = self.placed(samples.track, samples.ts, self._inputs_of_samples)
+        segment, line, worker, self.shared = self.placed(samples.track, samples.ts, self.input_of_sample)
         order = np.lexsort((samples.ts, line))
         return Sampled(order, segment[order], line[order], worker[order])
 
-    def placed(
-        self, track: I32, times: I64, inputs_of: Callable[[int, I64], list[tuple[int, I64]]]
-    ) -> tuple[I64, I64, npt.NDArray[np.bool_], int]:
+    def placed(self, track: I32, times: I64, inputs: I32) -> tuple[I64, I64, npt.NDArray[np.bool_], int]:
         """Return segment and timeline of events, and whether the timeline is of another thread.
 
         The last result is the number of the latter while several threads ran layers.
@@ -189,7 +189,7 @@ class Layers:
         Args:
             track: their tracks.
             times: their times, ns.
-            inputs_of: returns the rows of a track by input.
+            inputs: the inputs that they come from.
         """
         lines = self.owners.timelines
         line = np.full(len(times), NONE, np.int64)
@@ -197,7 +197,8 @@ class Layers:
         pools: dict[Pool, list[I64]] = {}
         shared = 0
         for one, rows in grouped(track.astype(np.int64)):
-            for source, mine in inputs_of(one, rows):
+            for source, of_input in grouped(inputs[rows].astype(np.int64)):
+                mine = rows[of_input]
                 pool, own = self.owners.pool(one, source)
                 if own and pool:
                     line[mine] = pool[0]
@@ -214,16 +215,17 @@ class Layers:
         segment[known] = lines.locate(line[known], times[known])
         return segment, line, worker, shared
 
-    def _inputs_of_samples(self, track: int, rows: I64) -> list[tuple[int, I64]]:
-        names = self.owners.table.trace.samples.name[rows]
-        return [(self.sources_of(name, track)[0], rows[of_name]) for name, of_name in grouped(names.astype(np.int64))]
+    @cached_property
+    def input_of_sample(self) -> I32:
+        """Return the input of each sample."""
+        return inputs_of(self.owners.table.trace, "samples")
 
-    def sources_of(self, name: int, track: int) -> list[int]:
-        """Return the inputs that samples of an event on a track can be from."""
+    def _possible(self, name: int, track: int, source: int) -> list[int]:
+        """Return the inputs that samples of an event on a track, which count for an input, can be from."""
         trace = self.owners.table.trace
-        known = [at for at, source in enumerate(trace.sources) if trace.strings[name] in source.sampled]
-        own = trace.tracks[track].source
-        return [own] if own in known or not known else known
+        known = [at for at, one in enumerate(trace.sources) if trace.strings[name] in one.sampled]
+        on_track = [one for _, one in trace.tracks[track].inputs_over_time("samples")]
+        return known if known and source not in on_track else [source]
 
     def uncertain(self, sampled: Sampled) -> tuple[list[int], list[int]] | None:
         """Return the uncertainty of the samples of each layer, itself and with all inside; None if not known.
@@ -234,10 +236,14 @@ class Layers:
         trace, owners = self.owners.table.trace, self.owners
         lines, slices = owners.timelines, trace.slices
         of_line = dict(grouped(owners.line_of_layer))
-        kinds = (
-            trace.samples.name[sampled.rows].astype(np.int64) * len(trace.tracks) + trace.samples.track[sampled.rows]
-        )
-        sources = {kind: self.sources_of(*divmod(kind, len(trace.tracks))) for kind in np.unique(kinds).tolist()}
+        columns = (column[sampled.rows] for column in (trace.samples.name, trace.samples.track, self.input_of_sample))
+        shape = len(trace.strings), len(trace.tracks), len(trace.sources)
+        kinds = np.ravel_multi_index(tuple(columns), shape)
+        different = np.unique(kinds)
+        parts = np.unravel_index(different, shape)
+        sources = {
+            kind: self._possible(*map(int, each)) for kind, *each in zip(different.tolist(), *parts, strict=True)
+        }
         wrong = np.zeros((2, 2, self.groups + 1), np.int64)
         for line, rows in grouped(sampled.line):
             span = lines.span(line)

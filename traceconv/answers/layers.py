@@ -36,6 +36,7 @@ from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.diagnostics import ProblemKind, Severity
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import occurring
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, Frame, Trace
@@ -232,9 +233,9 @@ def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Co
     for number in occurring(names):
         of_name = names == number
         values = sums.by_segment(sampled.segment[of_name], trace.samples.weight[sampled.rows[of_name]])
-        name, tracks = trace.strings[number], np.unique(trace.samples.track[sampled.rows[of_name]]).tolist()
+        name = trace.strings[number]
         inputs = tuple(at for at, source in enumerate(trace.sources) if name in source.sampled)
-        inputs = inputs or tuple(sorted({trace.tracks[track].source for track in tracks}))
+        inputs = inputs or tuple(np.unique(sums.input_of_sample[sampled.rows[of_name]]).tolist())
         stated = not any(name in trace.sources[at].without_periods for at in inputs)
         kind = Kind.PERIODS if stated else Kind.SAMPLES
         is_time = stated and all(re.fullmatch(trace.sources[at].marks.times or "(?!)", name) for at in inputs)
@@ -460,10 +461,7 @@ class Calls:
         trace = self._sums.owners.table.trace
         middle = trace.slices.ts[self.rows] + self._dur // 2
 
-        def inputs_of(track: int, rows: I64) -> list[tuple[int, I64]]:
-            return [(trace.tracks[track].source, rows)]
-
-        return self._sums.placed(trace.slices.track[self.rows], middle, inputs_of)[0]
+        return self._sums.placed(trace.slices.track[self.rows], middle, inputs_of(trace, "slices")[self.rows])[0]
 
 
 def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called: str = "± samples") -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.tables import SliceTable
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.trace import Level
 
 _COLUMNS = (

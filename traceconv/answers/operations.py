@@ -13,7 +13,9 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import I32, I64
 
 _MEASURES = (
@@ -31,7 +33,7 @@ _UNKNOWN = Column("no_duration", "no duration", Unit.COUNT)
 #: A number for each slice.
 Codes = I32 | I64
 #: The keys that operations can be grouped by, besides `arg:KEY`.
-KEYS = ("name", "category", "track", "thread", "process", "rank", "shape")
+KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape")
 _ARG = "arg:"
 #: So many groups have a number each in memory, whether they occur or not.
 _MOST_GROUPS = 1 << 20
@@ -253,16 +255,17 @@ def key_of(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
         return _args(table, (key.removeprefix(_ARG),))
     if key == "shape":
         return _args(table, tuple(dict.fromkeys(arg for info in trace.sources for arg in info.marks.shapes)))
-    tracks = table.row_of_track
-    if key in ("track", "thread"):
-        texts = [table.path(int(track)) for track in tracks]
-    elif key == "process":
-        texts = [table.path(int(table.processes[track])) for track in tracks]
-    else:
-        ranks = [trace.sources[track.source].rank for track in trace.tracks]
-        texts = ["" if rank is None else str(rank) for rank in ranks]
     known: dict[str, int] = {}
-    return _numbered(texts, known)[trace.slices.track], list(known)
+    if key == "rank":
+        ranks = ("" if source.rank is None else str(source.rank) for source in trace.sources)
+        return _numbered(ranks, known)[inputs_of(trace, "slices")], list(known)
+    if key == "input":
+        stated = by_stated_inputs(trace)
+        return _numbered((source.name for source in stated.sources), known)[inputs_of(stated, "slices")], list(known)
+    tracks = table.row_of_track
+    if key == "process":
+        tracks = table.processes[tracks]
+    return _numbered((table.path(int(track)) for track in tracks), known)[trace.slices.track], list(known)
 
 
 def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from traceconv.align.receipt import ReceiptLine
-from traceconv.answers.inputs_of import Inputs
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
+from traceconv.model.inputs_of import Inputs
 from traceconv.model.ordering import chunks
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import I64, Trace

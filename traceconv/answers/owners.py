@@ -14,6 +14,7 @@ import numpy.typing as npt
 from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
 from traceconv.answers.launches import launches, work_of
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.placing import Placing, unshared
 from traceconv.model.stated import placings_of
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
@@ -89,14 +90,15 @@ class Owners:
         sources: list[set[int]] = []
         # A thread whose layers are outside of a window is still a thread with layers.
         whole = self if self.table.uncut is None else Owners(self.table.uncut.table)
-        for track in np.unique(whole.table.trace.slices.track[whole.rows]).tolist():
-            thread, source = self._thread_above(track), trace.tracks[track].source_of_slices
-            rest = (int(self.table.processes[track]), source)
+        inputs = inputs_of(whole.table.trace, "slices")[whole.rows]
+        for track, rows in grouped(whole.table.trace.slices.track[whole.rows].astype(np.int64)):
+            thread, of_track = self._thread_above(track), np.unique(inputs[rows]).tolist()
+            rest = (int(self.table.processes[track]), of_track[0])
             line = line_of[track] = numbers.setdefault(rest if thread == NO_TRACK else (thread, NONE), len(numbers))
             if line == len(tracks):
                 tracks.append(track if thread == NO_TRACK else thread)
                 sources.append(set())
-            sources[line].add(source)
+            sources[line].update(of_track)
             if thread != NO_TRACK:
                 line_of[thread] = line
         return line_of, tracks, sources

@@ -13,6 +13,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.marks import PrimitiveMarks
 
 _COLUMNS = (
@@ -104,7 +105,7 @@ def _untimed(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
         (table.of_source(number) & table.of_categories(marks.calls) & ~table.timed)[table.counted]
     )
     categories = {at for at, text in enumerate(trace.strings) if text in marks.calls}
-    of_input = np.array([track.source == number for track in trace.tracks], bool)[trace.instants.track]
+    of_input = inputs_of(trace, "instants") == number
     return int(
         slices
         + np.count_nonzero(

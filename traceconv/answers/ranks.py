@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import no_steps, step_rows
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import one_line, quantity
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
 

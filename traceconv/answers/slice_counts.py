@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.tables import Rows, SliceTable
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.marks import CountMarks
 from traceconv.model.trace import Instants, Slices
 
@@ -60,9 +61,8 @@ def counts_of(table: SliceTable) -> dict[tuple[str, int], Counts]:
             one.slices.append(row)
             one.amounts.append(amount)
         categories = [at for at, text in enumerate(trace.strings) if text in marks.categories]
-        tracks = [at for at, track in enumerate(trace.tracks) if track.source == number]
         instants = trace.instants
-        rows = np.flatnonzero(np.isin(instants.track, tracks) & np.isin(instants.category, categories))
+        rows = np.flatnonzero((inputs_of(trace, "instants") == number) & np.isin(instants.category, categories))
         for row, layer, amount in _counted(table, instants, rows, marks):
             name = trace.strings[instants.name[row]]
             event, layer = (name, layer) if marks.layer else (layer, name)

@@ -10,11 +10,11 @@ from difflib import get_close_matches
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import having_any
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import format_short
 from traceconv.model.trace import I32

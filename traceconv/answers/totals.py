@@ -17,6 +17,7 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import TOTALS_ENDING
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.marks import TotalsMarks
 from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import LIMIT_NS
@@ -333,9 +334,9 @@ def _named(row: _Row, calls: _Calls) -> list[Rows]:
 def _printed(table: SliceTable, inputs: Sequence[int]) -> dict[int, list[_Row]]:
     """Return the rows of each of the inputs, all of which are tables of sums."""
     trace = table.trace
-    source_of = np.array([track.source for track in trace.tracks], np.int64)
-    rows = np.flatnonzero(np.isin(source_of, inputs)[trace.instants.track])
-    input_of = source_of[trace.instants.track[rows]]
+    input_of = inputs_of(trace, "instants")
+    rows = np.flatnonzero(np.isin(input_of, inputs))
+    input_of = input_of[rows]
     marks_of = {number: trace.sources[number].marks.totals for number in inputs}
     printed: dict[int, list[_Row]] = {number: [] for number in inputs}
     for marks in dict.fromkeys(marks_of.values()):

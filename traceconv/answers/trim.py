@@ -10,12 +10,12 @@ import numpy.typing as npt
 from traceconv.align.constraint_parser import input_named, names_several
 from traceconv.answers.between import check_between, window_of
 from traceconv.answers.cut import flows_among
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.section import Window
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.diagnostics import skipped
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.layout import drop_unused_tracks
 from traceconv.model.times import format_time
 from traceconv.model.trace import TIMED, Counters, SourceInfo, Trace, take

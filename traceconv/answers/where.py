@@ -14,11 +14,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.inputs_of import inputs_of
 from traceconv.answers.operations import key_of
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import chunks
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import parse_duration

@@ -103,8 +103,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         default="name",
         show_default=True,
         metavar="KEY,...",
-        help="Group operations and layers by name, category, track, thread, process, rank, shape or arg:KEY, or by "
-        "several of them.",
+        help="Group operations and layers by name, category, track, thread, process, rank, input, shape or arg:KEY, "
+        "or by several of them.",
     ),
     click.option(
         "--sort",

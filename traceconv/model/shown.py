@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.model.inputs_of import inputs_of
 from traceconv.model.marks import PrimitiveMarks
 from traceconv.model.strings import Strings
 from traceconv.model.trace import Trace
@@ -35,13 +36,13 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
     if not any(marks):
         return trace
     slices, strings = trace.slices, Strings(trace.strings)
-    source_of = np.array([track.source for track in trace.tracks], np.int32)
+    input_of = inputs_of(trace, "slices")
     names = slices.name.copy()
     for source, one in enumerate(marks):
         if one is None:
             continue
         calls = [strings.index(category) for category in one.calls if category in strings]
-        rows = np.flatnonzero((source_of[slices.track] == source) & np.isin(slices.category, calls))
+        rows = np.flatnonzero((input_of == source) & np.isin(slices.category, calls))
         rows = rows[slices.args_len[rows] > 0]
         first, same = _distinct(slices.args_at[rows], slices.name[rows])
         columns = (column[rows[first]].tolist() for column in (slices.name, slices.args_at, slices.args_len))

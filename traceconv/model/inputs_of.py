@@ -20,12 +20,10 @@ class Inputs:
     def __init__(self, trace: Trace, name: str) -> None:
         self._trace, self._name = trace, name
         table = "slices" if name == "flows" else name
-        table = "slices" if name == "flows" else name
-        over_time = [track.inputs_over_time(table) for track in trace.tracks if track.carries]
-        carrying = [number for number, track in enumerate(trace.tracks) if track.carries]
         self._of_track = np.array([track.source for track in trace.tracks], np.int32)
         self._shared: dict[int, tuple[I64, Numbers]] = {}
-        for number, inputs in zip(carrying, over_time, strict=True):
+        for number, track in enumerate(trace.tracks):
+            inputs = track.inputs_over_time(table) if track.carries else ()
             if len(inputs) > 1:
                 since, sources = zip(*inputs, strict=True)
                 self._shared[number] = np.array(since, np.int64), np.array(sources, np.int32)
