@@ -498,7 +498,7 @@ def test_slices_of_two_recordings_of_one_thread_are_of_their_own_input(tmp_path:
         rows = table.rows_of(number)
         assert [of_slices[row] for row in rows.tolist()] == [source.name] * len(rows)
         assert table.of_source(number).nonzero()[0].tolist() == rows.tolist()
-    [steps] = traceconv.report(files, traceconv.Questions(sections=("steps",)))
+    [steps, *_] = traceconv.report(files, traceconv.Questions(sections=("steps",)))
     until_next = [row["interval_ns"] for row in steps.records()]
     assert until_next == [20_000, None, 20_000, 20_000, None], "time between recordings is no time of a step"
 
@@ -515,7 +515,7 @@ def test_an_output_says_which_slices_of_one_thread_are_of_which_input(tmp_path: 
         trace = by_stated_inputs(read(tmp_path / name))
         of_slices = [trace.sources[number].name for number in inputs_of(trace, "slices").tolist()]
         assert of_slices == ["a.json"] * 2 + ["b.json"] * 3
-        overview, steps = traceconv.report([tmp_path / name], asked)
+        overview, steps, _ = traceconv.report([tmp_path / name], asked)
         made_of = "a.json (pytorch-kineto): 2 slices; b.json (pytorch-kineto): 3 slices"
         assert f"{name}: made of {made_of}" in overview.notes
         assert [(row["slices"], row["span_ns"]) for row in overview.records()] == [(5, 10_050_000)]
@@ -534,7 +534,7 @@ def test_positions_without_times_stay_marked_in_a_merge(tmp_path: Path) -> None:
     assert merged.trace is not None
     asked = traceconv.Questions(sections=("overview", "operations", "steps"))
     for what in (merged.trace, [tmp_path / "m.pftrace"]):
-        overview, operations, _, steps = traceconv.report(what, asked)
+        overview, operations, _, steps, *_ = traceconv.report(what, asked)
         spans = {row["input"]: (row["start_ns"], row["span_ns"]) for row in overview.records()}
         if len(spans) > 1:
             assert spans == {"a.json": (0, 30_000), "analysis.json": (None, None), "vtune.csv": (None, None)}
@@ -585,7 +585,7 @@ def test_the_time_of_steps_that_were_not_recorded_is_no_time_of_a_step(tmp_path:
     files = [_cycle(tmp_path / "a.json", 0, (1, 2, 5, 6, 1))]
 
     def until_next(step_name: str) -> list[int | None]:
-        [steps] = traceconv.report(files, traceconv.Questions(sections=("steps",), step_name=step_name))
+        [steps, *_] = traceconv.report(files, traceconv.Questions(sections=("steps",), step_name=step_name))
         return [row["interval_ns"] for row in steps.records()]
 
     assert until_next("") == [20_000, None, 20_000, 20_000, None]

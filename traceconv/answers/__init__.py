@@ -103,7 +103,7 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
     "operations": lambda table, _, asked: with_totals(
         operations(table, asked.by, asked.sort), table, asked.sort, asked.by
     ),
-    "steps": lambda table, _, asked: [steps(table, asked.step_name)],
+    "steps": lambda table, _, asked: steps(table, asked.step_name),
     "device": lambda table, _, asked: device(table, asked.dispatch_limit, asked.step_name),
     "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),
     "memory": lambda table, *_: [memory(table)],
@@ -115,9 +115,15 @@ _SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] 
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections of the tables that have other names: asking for one of these tables asks for its section.
-SECTION_OF = {"stated_totals": "operations", "host_late": "device", "collectives": "ranks", "hosts": "ranks"}
+SECTION_OF = {
+    "stated_totals": "operations",
+    "step_times": "steps",
+    "host_late": "device",
+    "collectives": "ranks",
+    "hosts": "ranks",
+}
 #: The sections whose slices a condition can select, and those that ignore a window of time.
-_OF_CHOSEN = ("operations", "steps", "primitives")
+_OF_CHOSEN = ("operations", "steps", "step_times", "primitives")
 _OF_ALL_TIMES = ("overview", "hosts")
 
 

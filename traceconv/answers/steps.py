@@ -16,7 +16,6 @@ from traceconv.errors import UsageError
 from traceconv.model.arg_values import having_any
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.stated import by_stated_inputs
-from traceconv.model.times import format_short
 from traceconv.model.trace import I32
 
 _COLUMNS = (
@@ -24,9 +23,18 @@ _COLUMNS = (
     Column("track", "track", Unit.TEXT),
     Column("start_ns", "start", Unit.NS),
     Column("duration_ns", "duration", Unit.NS),
-    Column("interval_ns", "to the next start", Unit.NS),
+    Column("interval_ns", "interval", Unit.NS),
     Column("state", "state", Unit.TEXT),
-    Column("slower_by", "slower by", Unit.TEXT, below=True),
+    Column("slower_by_ns", "slower by", Unit.NS),
+    Column("slower_operation", "slower operation", Unit.TEXT, below=True),
+)
+_PERCENTILES = (50, 90, 99)
+_OF_ALL = (
+    Column("track", "track", Unit.TEXT),
+    Column("count", "steps", Unit.COUNT),
+    Column("of", "of all", Unit.COUNT),
+    *(Column(f"p{percent}_ns", f"p{percent}", Unit.NS) for percent in _PERCENTILES),
+    Column("max_ns", "max", Unit.NS),
 )
 #: A step is an outlier if its distance from the median is this many times the median distance, and at least this share
 #: of the median.
@@ -38,10 +46,13 @@ _NEAR, _MOST_CHARACTERS, _MOST_COMPARED = 3, 60, 2000
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 #: The number in place of a name for the self time of a step, since numbered steps have names of their own.
 _ITSELF = -1
+_NOT_SLOWER = None, ""
 
 
-def steps(table: SliceTable, pattern: str = "") -> Section:
-    """Return a row for each step in order of time. Steps at synthetic positions have no start and no interval.
+def steps(table: SliceTable, pattern: str = "") -> list[Section]:
+    """Return a row for each step in order of time, and a row with the percentiles of each track.
+
+    Steps at synthetic positions have no start and no interval.
 
     Args:
         table: the slices.
@@ -51,12 +62,12 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
         UsageError: the pattern cannot be read.
     """
     check_pattern(pattern)
-    section = Section("steps", _COLUMNS)
+    section, times = Section("steps", _COLUMNS), Section("step_times", _OF_ALL)
     rows = step_rows(table, pattern)
     shown = set(rows[np.isin(rows, table.counted)].tolist())
     if not len(rows):
         section.notes.append(no_steps(table, pattern))
-        return section
+        return [section]
     trace = table.trace
     slices = trace.slices
     names = np.array(slices.name)
@@ -91,20 +102,20 @@ def steps(table: SliceTable, pattern: str = "") -> Section:
             begin = start - table.start if in_time else None
             has_next = in_time and follows != row and not is_apart(row, follows)
             interval = int(slices.ts[follows]) - start if has_next else None
-            why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else ""
+            why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else _NOT_SLOWER
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
             state = state if row in durations else "no duration"
-            of_steps.append((start, (name, table.path(track), begin, duration, interval, state, why)))
+            of_steps.append((start, (name, table.path(track), begin, duration, interval, state, *why)))
         counted = [duration for row, duration in durations.items() if row in shown]
         if len(durations) > 1 and counted:
-            section.notes.append(_summary(table.path(track), counted, len(durations)))
+            times.rows.append((table.path(track), *_summary(counted, len(durations))))
     section.notes += table.untimed_notes(rows)
     section.notes += table.synthetic_notes(slices.track[rows])
     if not of_steps:
         section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(of_steps, key=lambda one: one[0])]
-    return section
+    return [section, times] if times.rows else [section]
 
 
 def step_rows(table: SliceTable, pattern: str = "") -> Rows:
@@ -155,15 +166,11 @@ def _leaves_out(step: str, follows: str) -> bool:
     return int(parts[1][2]) > int(parts[0][2]) + 1
 
 
-def _summary(track: str, durations: list[int], of: int) -> str:
-    """Return the percentiles of the displayed steps of a track, and how many of all its steps they are: two or more."""
+def _summary(durations: list[int], of: int) -> list[int]:
+    """Return how many steps of a track are displayed, of how many, and their percentiles (nearest rank), ns."""
     ordered = sorted(durations)
-    shown = ", ".join(
-        f"{name} {format_short(ordered[max(-(-len(ordered) * percent // 100), 1) - 1])}"
-        for name, percent in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
-    )
-    count = f"{len(ordered)} of {of}" if len(ordered) < of else str(of)
-    return f"{track}: {count} steps, {shown}"
+    ranks = (max(-(-len(ordered) * percent // 100), 1) for percent in (*_PERCENTILES, 100))
+    return [len(ordered), of, *(ordered[rank - 1] for rank in ranks)]
 
 
 def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
@@ -175,12 +182,11 @@ def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
     return {name: statistics.median(own + [0] * (len(inside) - len(own))) for name, own in times.items()}
 
 
-def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> str:
-    """Return the operation of a step, or the step itself, with the largest increase over its usual time."""
+def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> tuple[int | None, str]:
+    """Return the largest increase of an operation of a step, or of the step itself, over its usual time; its name."""
     name = max(step, key=lambda one: (step[one] - usual[one], one))
     extra = round(step[name] - usual[name])
-    shown = "the step itself" if name == _ITSELF else table.trace.strings[name]
-    return f"{shown} (+{format_short(extra)})" if extra > 0 else ""
+    return (extra, "the step itself" if name == _ITSELF else table.trace.strings[name]) if extra > 0 else _NOT_SLOWER
 
 
 def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
