@@ -824,7 +824,7 @@ def test_the_parts_of_a_device_add_up(tmp_path_factory: pytest.TempPathFactory, 
 
 def test_only_a_device_says_what_is_exposed(tmp_path: Path) -> None:
     """Communication has a queue of its own: alone it would seem to be exposed, though computation hides half of it."""
-    at = {"cat": "kernel", "pid": 0}
+    at: dict[str, Any] = {"cat": "kernel", "pid": 0}
     events = [event("gemm", 0, 100, tid=7, args={"device": 0, "stream": 7}, **at)]
     events += [event("ncclDevKernel_AllReduce", 50, 100, tid=8, args={"device": 0, "stream": 8}, **at)]
     section = device(kineto(tmp_path / "a.json", events))[0]

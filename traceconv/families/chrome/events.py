@@ -42,7 +42,8 @@ BAD_TIME = lost(
 )
 BAD_DURATION = repaired(
     "chrome.bad_duration",
-    "the duration of a complete event cannot be read: drawn with length 0 and marked `unfinished`",
+    "the duration of a complete event cannot be read: drawn with length 0 and marked `unfinished`, the value is kept "
+    "in the args",
 )
 NO_DURATION = absent(
     "chrome.no_duration", "a complete event has no duration: drawn with length 0 and marked `unfinished`"
@@ -262,7 +263,8 @@ class ChromeEvents:
         except ValueError as error:
             missing = event.dur is ABSENT or bytes(event.dur) == b"null"
             self.out.problem(NO_DURATION if missing else BAD_DURATION, number, f"{event.name!r}: {error}")
-            dur, args = 0, join_args(args, {"unfinished": True})
+            recorded = {} if missing else {"recorded_dur": bytes(event.dur).decode("utf-8", "replace").strip('"')}
+            dur, args = 0, join_args(args, {"unfinished": True} | recorded)
         track = self.place(event)
         row = self.out.slice(track, ts, dur, event.name, event.cat, args, number)
         self.out.balance.written += 1
