@@ -496,6 +496,40 @@ def test_a_report_of_tvm_is_read_once(tmp_path: Path) -> None:
     assert left_out(runs) == {"graph-unsorted-text": graph.replace("json", "csv"), "vm-text": vm}
 
 
+def test_a_long_report_of_tvm_is_read_once(tmp_path: Path) -> None:
+    """The text has the sums of all calls, however many there are."""
+    calls = [(f"fused_{n % 5}", 1000 + 7 * n % 900) for n in range(10_000)]
+    rows = ",".join(
+        f'{{"Count":{{"count":1}},"Device":{{"string":"cpu0"}},"Name":{{"string":"{name}"}},'
+        f'"Duration (us)":{{"microseconds":{ns / 1000}}},"Percent":{{"percent":1}}}}'
+        for name, ns in calls
+    )
+    sums = {name: sum(ns for other, ns in calls if other == name) / 1000 for name, _ in calls}
+    table = "".join(f"{name}  {us:.2f}  20.00  cpu0  2000\n" for name, us in sums.items())
+    total = f"----------\nSum  {sum(sums.values()):.2f}  100.00  10000\n"
+    report = f'{{"calls":[{rows}],"device_metrics":{{}},"configuration":{{}}}}'
+    text = f"Name  Duration (us)  Percent  Device  Count\n{table}{total}"
+    runs = folder(tmp_path / "runs", {"report.json": report.encode(), "report.txt": text.encode()})
+    assert left_out(runs) == {"report.txt": f"tvm-profile of the same recording as {runs}/report.json"}
+
+
+@pytest.mark.parametrize("count", [100, 5000])
+def test_long_forms_may_begin_with_other_events(count: int, tmp_path: Path) -> None:
+    """The exporters write the threads of one recording in orders of their own."""
+    head = '"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/host:CPU"}},'
+
+    def events(dur: int) -> list[str]:
+        place = [(2, 50 * n) for n in range(count)] + [(3, 50 * n + 7) for n in range(count)]
+        return [f'{{"ph":"X","pid":1,"tid":{tid},"ts":{ts}.5,"dur":{ts % 19 + dur},"name":"op"}}' for tid, ts in place]
+
+    full = f'{{"displayTimeUnit":"ns","metadata":{{"highres-ticks":true}},{head}{",".join(events(1))}]}}'
+    bare = f'{{"displayTimeUnit":"ns",{head}{",".join(events(1)[::-1])}]}}'
+    runs = folder(tmp_path / "runs", {"a.trace.json": full.encode(), "b.json": bare.encode()})
+    assert left_out(runs) == {"b.json": f"tensorflow-profiler of the same recording as {runs}/a.trace.json"}
+    (runs / "b.json").write_text(f'{{"displayTimeUnit":"ns",{head}{",".join(events(2))}]}}')
+    assert left_out(runs) == {}
+
+
 def test_the_header_of_a_recording_is_part_of_it(tmp_path: Path) -> None:
     printed = (ROOT / "perf-script" / "torch-convnet-process" / "input.txt").read_text()
     header = "".join(line for line in printed.splitlines(keepends=True) if line.startswith("#"))
@@ -533,7 +567,7 @@ def left_out(runs: Path) -> dict[str, str]:
 
 def test_other_forms_are_found_by_the_first_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = (Path(__file__).parent / "perf_script" / "several_events.txt").read_text()
-    later = "".join(f"python 7/7 {3000 + n // 1000}.{n % 1000:03}000000: 1 cpu-clock:\n\n" for n in range(200_000))
+    later = "".join(f"python 7/7 {4000 + n // 1000}.{n % 1000:03}000000: 1 cpu-clock:\n\n" for n in range(200_000))
     content = {f"{n}/perf.txt": (printed.replace(" 2745.", f" {n}745.") + later).encode() for n in (2, 3)}
     content |= {"3/perf.json": perf_json(printed.replace(" 2745.", " 3745."))}
     content |= {"2/perf.data": next((ROOT / "perf-data" / "several_events").glob("input.*")).read_bytes()}

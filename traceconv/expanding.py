@@ -2,31 +2,31 @@
 
 What a format knows is taken, in sorted order; a plain log with times only if it is named itself. One recording in
 several forms is taken once: of equal contents the unpacked one, perf.data rather than what was printed of it (see
-`families.forms`), and the recordings rather than a trace that traceconv made of them before.
+`model.forms`), and the recordings rather than a trace that traceconv made of them before.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, InputError, TraceconvError, UnrecognizedFormat, UsageError
-from traceconv.families.forms import Form, Mark
 from traceconv.families.outputs import writers
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests, present
 from traceconv.io.source import Source
+from traceconv.model.forms import Form, Mark, other_forms
+from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, read_start, recognise
 from traceconv.writers.metadata import names_of_sources
 
 #: The errors for files of a folder that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)
-#: To compare the forms of a recording, this many events are read of each file.
+#: To compare the forms of a recording, this many events are read of each file at first.
 _FIRST_EVENTS = 4096
 
 
@@ -265,38 +265,47 @@ def _form(recording: Recognised) -> Form | None:
 
 
 def _note_other_forms(forms: Sequence[_Formed], reasons: dict[str, str]) -> None:
-    """Add to `reasons` the files that were made from another one: they share half of the marks of their start with it.
+    """Add to `reasons` the files that are another form of the recording of another file.
+
+    First their starts are compared. In file order, two forms may start with different events, and sums are those of the
+    whole file. So where several forms are left, and one of them is longer, the files are read to their end.
 
     Args:
         forms: the files, the best form first.
         reasons: is extended.
     """
-    owners: dict[Mark, int] = {}
-    marks: list[set[Mark]] = []
-    for number, (form, path, recording) in enumerate(forms):
-        marks.append(_first_marks(form, recording))
-        shared = Counter(owners[mark] for mark in marks[-1] if mark in owners)
-        for owner, count in shared.most_common(1):
-            end = min(max(at for at, _ in marks[one]) for one in (number, owner))
-            least = min(sum(at <= end for at, _ in marks[one]) for one in (number, owner))
-            if form.rank != forms[owner].form.rank and count >= form.least and 2 * count >= least:
-                reasons[path] = f"{recording.cls.name} of the same recording as {forms[owner].path}"
-        if path not in reasons:
-            for mark in marks[-1]:
-                owners.setdefault(mark, number)
+    longer = _compare(forms, reasons, _FIRST_EVENTS)
+    for marks in {one.form.marks for one in forms if one.path in longer}:
+        left = [one for one in forms if one.form.marks is marks and one.path not in reasons]
+        if len({one.form.rank for one in left}) > 1 and any(one.path in longer for one in left):
+            _compare(left, reasons, 0)
 
 
-def _first_marks(form: Form, recording: Recognised) -> set[Mark]:
-    """Return the marks of the start of a file.
+def _compare(forms: Sequence[_Formed], reasons: dict[str, str], rows: int) -> set[str]:
+    """Add other forms to `reasons` by the first rows of each file, 0 for all; return the files with more rows."""
+    files: list[tuple[Form, set[Mark]]] = []
+    longer: set[str] = set()
+    for form, path, recording in forms:
+        trace = _start_of(recording, rows)
+        files.append((form, form.marks(trace) if trace else set()))
+        if trace and rows and sum(trace.counts().values()) >= rows:
+            longer.add(path)
+    for number, owner in other_forms(files).items():
+        reasons[forms[number].path] = (
+            f"{forms[number].recognition.cls.name} of the same recording as {forms[owner].path}"
+        )
+    return longer
 
-    They are empty if it cannot be read: then reading it as an input raises the error.
+
+def _start_of(recording: Recognised, rows: int) -> Trace | None:
+    """Return the first rows of a file, 0 for all; None if it cannot be read: reading it as an input raises the error.
 
     Raises:
         ImporterFailed: the importer has a bug.
     """
     try:
-        return form.marks(read_start(recording, _FIRST_EVENTS))
+        return read_start(recording, rows)
     except ImporterFailed:
         raise
     except TraceconvError:
-        return set()
+        return None

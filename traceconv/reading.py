@@ -175,7 +175,7 @@ def read_recognised(
 
 
 def read_start(recognised: Recognised, rows: int) -> Trace:
-    """Return about the first `rows` events of an input, of its first stream. Raises TraceconvError."""
+    """Return about the first `rows` events of an input, all if it is 0, of its first stream. Raises TraceconvError."""
     source = recognised.streams[0] if recognised.streams else recognised.source
     return _read_one(source, configure(recognised.cls, {}), recognised.source.name, Memory(), rows)
 

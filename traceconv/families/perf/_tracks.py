@@ -34,7 +34,6 @@ import msgspec
 import numpy as np
 
 from traceconv.errors import UsageError
-from traceconv.families.forms import Mark, samples
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     BOOTTIME,
@@ -49,6 +48,7 @@ from traceconv.model.clocks import (
     looks_like_unix_time,
 )
 from traceconv.model.diagnostics import absent
+from traceconv.model.forms import Mark, samples
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, Trace, TrackId
 

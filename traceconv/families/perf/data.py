@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar
 
-from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf._file import ANCIENT, MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
 from traceconv.families.perf._records import UNREAD_HEADER, RecordReader
@@ -32,6 +31,7 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.forms import Form
 from traceconv.model.marks import FormatMarks
 
 

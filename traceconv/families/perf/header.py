@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from traceconv.families.common.idle_lines import IdleLines
-from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf._text import add_header_line, begins_header
 from traceconv.families.perf._tracks import FIRST_SAMPLE, PERF_CLOCK, Header, marks_of_perf
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.forms import Form
 
 
 @dataclass(frozen=True)

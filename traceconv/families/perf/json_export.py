@@ -25,7 +25,6 @@ from typing import IO, Any, ClassVar
 
 import msgspec
 
-from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf._tracks import (
     NO_STACK,
@@ -42,6 +41,7 @@ from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import lost, noted
+from traceconv.model.forms import Form
 from traceconv.model.trace import StackId, TrackId
 
 BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is not a JSON object with a time and a thread: left out")

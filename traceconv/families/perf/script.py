@@ -23,7 +23,6 @@ import numpy as np
 from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
-from traceconv.families.forms import Form
 from traceconv.families.importer import Match
 from traceconv.families.perf import _text as text
 from traceconv.families.perf._repeated import RepeatedSamples
@@ -45,6 +44,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
+from traceconv.model.forms import Form
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId

@@ -27,13 +27,13 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
-from traceconv.families.forms import Form, slices
 from traceconv.families.importer import Match
 from traceconv.families.tensorflow._xprof import HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
+from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
 from traceconv.model.trace import Layer, TrackId, TrackKind
 

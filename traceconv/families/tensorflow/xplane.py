@@ -38,7 +38,6 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
-from traceconv.families.forms import Form, slices
 from traceconv.families.importer import Match
 from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, STEP_ARGS, Timeline
 from traceconv.io.packets import PACKET_TAG, frame_at
@@ -46,6 +45,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
+from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
 from traceconv.model.trace import NO_TRACK, TrackId
 

@@ -29,7 +29,6 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.forms import Form, sums
 from traceconv.families.importer import Match
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
@@ -39,6 +38,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
+from traceconv.model.forms import Form, sums
 from traceconv.model.marks import CountMarks, FormatMarks, SumMarks
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
