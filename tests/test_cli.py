@@ -40,7 +40,7 @@ def run(*arguments: object) -> Result:
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """One command as a user runs it."""
     command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+    return subprocess.run(command, **({"capture_output": True, "timeout": 60, "check": False} | options))
 
 
 def refusal(result: Result) -> TraceconvError:
@@ -397,6 +397,27 @@ def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
     result = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
     assert result.stdout.startswith(b"{")
     assert b"Traceback" not in result.stderr
+
+
+SHORT = ["--help", "--version", "formats", "how perf", "report --help", "identify {}", "info {}", "report {}"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("command", SHORT)
+def test_a_full_standard_output_is_one_line(command: str) -> None:
+    with open("/dev/full", "wb") as full:
+        result = process(*command.format(ONEDNN).split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == 1
+    assert result.stderr == b"error: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", SHORT)
+def test_a_closed_pipe_ends_the_command_as_it_does_others(command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as closed:
+        result = process(*command.format(ONEDNN).split(), capture_output=False, stdout=closed, stderr=subprocess.PIPE)
+    assert (result.returncode, result.stderr) == (-signal.SIGPIPE, b"")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
 import signal
 import sys
 import warnings
+from collections.abc import Iterator
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -63,8 +65,37 @@ Perfetto has a tool of the same name that converts the other way: from Perfetto'
 """
 
 
+@contextlib.contextmanager
+def _standard_output() -> Iterator[None]:
+    """Turn what failed while standard output was written into an error for the user, or the end by SIGPIPE.
+
+    All other files are read and written by `traceconv.io`, whose errors name them.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        from traceconv.io import output  # costs some ms
+
+        if isinstance(error, BrokenPipeError):
+            output.give_up_stdout()
+            raise _Ended(signal.SIGPIPE) from None
+        raise output.stdout_failure(error) from None
+
+
 class _Commands(click.Group):
     """The commands by name, imported on use: `--help` must not pay for numpy."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _standard_output():  # for --help and --version
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _standard_output():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return _COMMANDS
@@ -129,7 +160,8 @@ def main() -> None:
     """Run the command line.
 
     The exit code is 0 for done, 1 for failed, 2 for a wrong call, 3 if the evidence is too weak to align the inputs, 4
-    if statements about clocks contradict each other or the events.
+    if statements about clocks contradict each other or the events. If the reader of standard output closes it early,
+    the process ends by SIGPIPE, as other tools do.
     """
     for number in _ENDING:
         # One that is ignored, as with nohup, stays so.

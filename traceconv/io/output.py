@@ -105,12 +105,22 @@ def _to_stdout(write: Callable[[BinaryIO], Result]) -> Result:
         result = write(sink)
         sink.flush()
     except BrokenPipeError:
-        # The reader has closed the pipe; keep Python from reporting that again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
+        give_up_stdout()
         raise OutputError("standard output was closed before the trace was written") from None
     except OSError as error:
-        raise OutputError(f"standard output: {error.strerror or error}") from None
+        raise stdout_failure(error) from None
     return result
+
+
+def stdout_failure(error: OSError) -> OutputError:
+    """Return the error of a write to standard output as one for the user; nothing more is written there."""
+    give_up_stdout()
+    return OutputError(f"standard output: {error.strerror or error}")
+
+
+def give_up_stdout() -> None:
+    """Drop what is still to be written to standard output, so that Python does not report its failure at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _to_device(path: Path, write: Callable[[BinaryIO], Result]) -> Result:
