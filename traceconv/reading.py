@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import gc
 import os
-import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, NothingRead, TraceconvError, UnrecognizedFormat
 from traceconv.families.importer import Importer, Match
@@ -56,8 +56,7 @@ REFUSED = declare(
 _MANY_TRACKS = 1 << 14
 
 
-@dataclass(frozen=True)
-class Recognised:
+class Recognised(Struct, frozen=True):
     """An input whose format is known.
 
     Attributes:
@@ -215,6 +214,8 @@ def _line_of(error: Exception, importer: Importer) -> str:
     code = getattr(type(importer).read, "__code__", None)
     if code is None:
         return type(importer).__module__
+    import traceback
+
     folder = os.path.dirname(code.co_filename)
     own = [at for at in traceback.extract_tb(error.__traceback__) if os.path.dirname(at.filename) == folder]
     file, line = (own[-1].filename, own[-1].lineno) if own else (code.co_filename, code.co_firstlineno)

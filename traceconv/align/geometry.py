@@ -19,6 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Step, Verdict
 
@@ -28,8 +29,7 @@ _FAR = 1e16
 _LEAST_DRIFT = 1e-12  # a polygon needs an area; over 1000 s this makes 1 ns
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A convex set of (offset, drift) at x0.
 
     Attributes:
@@ -148,8 +148,7 @@ class Line:
         return np.asarray((x > first) & (x < last))
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """A relation of two clocks by lines that hold one after the other; mostly one.
 
     Attributes:
@@ -241,8 +240,7 @@ def everything(x0: float, max_drift: float) -> Region:
     return box(x0, -_FAR, _FAR, max_drift)
 
 
-@dataclass(frozen=True, slots=True)
-class LinearConstraints:
+class LinearConstraints(Struct, frozen=True):
     """Bounds on y at times x: at_least has y - x >= value, at_most has y - x <= value; x and value are equally long."""
 
     lower_x: F64

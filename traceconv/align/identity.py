@@ -25,6 +25,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from traceconv.align.machines import Basis, Machine
 from traceconv.align.messages import Message, Text
@@ -140,8 +141,7 @@ class View:
         return Why.UNSAID if self.basis(one, other) is None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Tracks that are joined, or that could be and stay apart.
 
     Attributes:
@@ -157,12 +157,11 @@ class Identity:
     basis: Basis | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
+class Together(Struct, frozen=True):
     """The processes and threads that several inputs share, then those that stay apart though they look the same."""
 
-    recordings: list[Recording] = field(default_factory=list)
-    identities: list[Identity] = field(default_factory=list)
+    recordings: list[Recording] = []
+    identities: list[Identity] = []
 
     def without(self, inputs: Collection[int]) -> Together:
         """Return a copy without the results that rest on the times of some inputs."""

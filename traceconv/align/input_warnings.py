@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import date, timedelta
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
@@ -186,8 +187,7 @@ def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDoma
 # -- inputs that overlap with no other one ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _OnTraceTime:
+class _OnTraceTime(Struct, frozen=True):
     """An input on trace time.
 
     Attributes:

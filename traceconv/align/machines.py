@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from msgspec import Struct
+
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import ends_of, with_domains
 from traceconv.align.messages import Message, Text
@@ -85,8 +87,7 @@ def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
 # -- boots ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Boot:
+class _Boot(Struct, frozen=True):
     """The boot of the machine of an input.
 
     Attributes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from traceconv.align.anchors import Relation, graph_of
 from traceconv.align.domains import ClockWarning, spans
@@ -18,8 +20,7 @@ from traceconv.model.trace import Trace
 Clocks = tuple[ClockDomain, ClockDomain]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """A snapshot, with its two clocks in a fixed order."""
 
     ts: int

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -78,6 +77,8 @@ class _End:
         """Return the start (side 0) or the end (side 1) of the only slice with the name, ns."""
         rows = self.rows(table)
         if not len(rows):
+            import difflib
+
             near = difflib.get_close_matches(self.text, _some_names(table), 3)
             hint = f"near it: {', '.join(map(repr, near))}" if near else _HINT
             self.fail(f"no slice is named {self.text!r}", hint)

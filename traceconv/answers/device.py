@@ -7,10 +7,10 @@ to.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.idle import Gaps, gaps_of, host_late
 from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
@@ -50,8 +50,7 @@ DISPATCH_LIMIT = 10_000
 _PLOTTED = 200  # the parts of the window
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """The work of all devices, with its kind and its launch calls.
 
     Attributes:

@@ -6,10 +6,11 @@ The definitions are in docs/answers.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, Timelines, expanded, timelines
 from traceconv.answers.intervals import Intervals, gaps, union
@@ -30,8 +31,7 @@ _HOST_LATE = (
 _NOTHING = "(nothing recorded)"
 
 
-@dataclass(frozen=True, slots=True)
-class Gaps:
+class Gaps(Struct, frozen=True):
     """The gaps of a device or queue in a window, and where their parts end.
 
     Attributes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from traceconv import kernel
 from traceconv.model.ordering import Order, chunks
@@ -14,8 +13,7 @@ NO_PARENT = -1
 _SMALL = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class Nesting:
+class Nesting(Struct, frozen=True):
     """The nesting of the slices of a laid-out trace; arrays with one value for each slice.
 
     Attributes:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import no_steps, step_rows
@@ -77,8 +78,7 @@ _HOSTS = (
 _MOST_NAMED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """The waits of ranks, in the order of the records, and their collectives, in the order of their numbers.
 
     Attributes:
@@ -207,8 +207,7 @@ def _in_window(matched: Matched, table: SliceTable) -> Matched:
     return replace(matched, occurrences=of.where(chosen), unmatched=alone)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     """The results for each collective.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -211,6 +210,8 @@ def comma_separated(sections: Sequence[Section], top: int) -> str:
 
     Texts are not changed, also if they start with =, +, - or @.
     """
+    import csv
+
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     for number, section in enumerate(sections):

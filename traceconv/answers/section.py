@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.tabular import Tabular, html_table, needed
@@ -97,8 +98,7 @@ def place_of(sort: str, columns: Sequence[Column]) -> int | None:
     return next((at for at, one in enumerate(columns) if sort in (one.name, one.title)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The time [start, end) that tables are about.
 
     Attributes:
@@ -123,8 +123,7 @@ class Window:
         return inside
 
 
-@dataclass(frozen=True, slots=True)
-class Activity:
+class Activity(Struct, frozen=True):
     """The busy share of something over time, for a plot.
 
     Attributes:

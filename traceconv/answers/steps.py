@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import statistics
-from collections.abc import Collection
-from difflib import get_close_matches
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +85,8 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
     of_steps: list[tuple[int, tuple[Cell, ...]]] = []
     for track, own in by_track.items():
         durations = {row: int(slices.dur[row]) for row in own if timed[row]}
-        middle = statistics.median(durations.values()) if durations else 0
-        spread = statistics.median(abs(one - middle) for one in durations.values()) if durations else 0
+        middle = _median(durations.values())
+        spread = _median(abs(one - middle) for one in durations.values())
         limit = max(_FAR * spread, _AT_LEAST * middle) if len(durations) >= _FEW else float("inf")
         far = {row for row, duration in durations.items() if abs(duration - middle) > limit}
         inside = {row: _inside(table, names, row) for row in durations} if far else {}
@@ -128,6 +126,8 @@ def no_steps(table: SliceTable, pattern: str = "") -> str:
     """Return a note that there are no steps; of a pattern that matches no whole name, with names that are near."""
     if not pattern:
         return "no input marks steps; if slices of the input are steps, name them: --step-name REGEX"
+    from difflib import get_close_matches
+
     trace = table.trace
     names = [trace.strings[number] for number in np.unique(trace.slices.name[table.recorded]).tolist()]
     near = [name for name in names if re.search(pattern, name)] or get_close_matches(pattern, names[:_MOST_COMPARED])
@@ -173,13 +173,20 @@ def _summary(durations: list[int], of: int) -> list[int]:
     return [len(ordered), of, *(ordered[rank - 1] for rank in ranks)]
 
 
+def _median(numbers: Iterable[float]) -> float:
+    """Return the median, the mean of the two middle ones if their number is even; 0 without any."""
+    ordered = sorted(numbers)
+    half, odd = divmod(len(ordered), 2)
+    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2 if ordered else 0
+
+
 def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
     """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
     times: dict[int, list[int]] = {}
     for step in inside:
         for name, own in step.items():
             times.setdefault(name, []).append(own)
-    return {name: statistics.median(own + [0] * (len(inside) - len(own))) for name, own in times.items()}
+    return {name: _median(own + [0] * (len(inside) - len(own))) for name, own in times.items()}
 
 
 def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> tuple[int | None, str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.intervals import NOTHING, Intervals, union
 from traceconv.answers.nesting import Nesting, nesting_of
@@ -30,8 +31,7 @@ ALL = slice(None)
 _MOST_CALLS = 1 << 40
 
 
-@dataclass(frozen=True, slots=True)
-class Uncut:
+class Uncut(Struct, frozen=True):
     """The whole recording, the rows of its slices that remain in a window, and the window."""
 
     table: SliceTable

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.operations import key_of
 from traceconv.answers.tables import SliceTable
@@ -55,8 +56,7 @@ _TOKEN = re.compile(
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,4})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A field, an operator and a value."""
 
     field: str
@@ -64,15 +64,13 @@ class Comparison:
     operand: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """The negation of a condition."""
 
     of: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """Two or more conditions, joined by `and` or `or`."""
 
     word: str
@@ -82,8 +80,7 @@ class Joined:
 Condition = Comparison | Not | Joined
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     """A token: its kind (sign, bracket, quoted, word, or end), and its position."""
 
     kind: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from traceconv.cli._terminal import say
 from traceconv.errors import UsageError
@@ -16,8 +17,7 @@ from traceconv.io.shown import quantity
 _MOST_LISTED = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Verbosity:
+class Verbosity(Struct, frozen=True):
     """How much a command prints: errors only, a summary, or everything."""
 
     quiet: bool = False

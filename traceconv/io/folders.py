@@ -11,7 +11,6 @@ import gzip
 import os
 import shutil
 import stat
-import tarfile
 import tempfile
 import weakref
 import zipfile
@@ -171,6 +170,8 @@ def _unpack(path: str, limits: Limits, files: Files) -> bool:
     kind = _kind(path)
     if not kind:
         return False
+    from tarfile import TarError
+
     folder = _TemporaryFolder()
     counted = Unpacked(path, os.path.getsize(path), limits)
     for name, stream in _tar_members(path, limits, files) if kind == "tar" else _zip_members(path, files):
@@ -179,7 +180,7 @@ def _unpack(path: str, limits: Limits, files: Files) -> bool:
             _copy(stream, target, counted)
         except FileExistsError:
             files.left_out[f"{display} (again)"] = "its name is that of another file there"
-        except (EOFError, NotImplementedError, *DAMAGED, tarfile.TarError) as error:
+        except (EOFError, NotImplementedError, *DAMAGED, TarError) as error:
             files.left_out[display] = f"cannot be unpacked: {error}"
         else:
             if _kind(target):
@@ -232,6 +233,8 @@ def _zip_members(path: str, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _tar_members(path: str, limits: Limits, files: Files) -> Iterator[tuple[str, IO[bytes]]]:
+    import tarfile
+
     source = Source(path, limits=limits)
     damage = ""
     try:

@@ -8,12 +8,13 @@ nothing, so that samples can be queried by the slices around them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -57,12 +58,11 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
     return drop_unused_tracks(sort_events(renumbered(moved, _parents_first(moved.tracks))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Thread:
+class _Thread(Struct, frozen=True):
     """A thread that several inputs record: its track, and by input the time span of its slices, None without slices."""
 
     track: int
-    spans: dict[int, Span | None] = field(default_factory=dict)
+    spans: dict[int, Span | None] = {}
 
     def has_room(self, span: Span | None) -> bool:
         """Return whether slices in a time span overlap none of the thread."""

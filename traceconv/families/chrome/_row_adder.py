@@ -92,10 +92,13 @@ class RowAdder:
 
     def _watch(self, rows: Rows, watched: list[int], count: int) -> None:
         """Let the format look at rows, with `count` events before all rows."""
-        pids = list(map(rows.scanner.pid, rows.stand[watched].tolist()))
+        stands = rows.stand[watched].tolist()
+        pid_of = {stand: rows.scanner.pid(stand) for stand in set(stands)}
         starts, ends = rows.args_at[watched], rows.args_at[watched] + rows.args_len[watched]
         args = [rows.args[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-        self._events.watch(pids, rows.ts[watched].tolist(), args, [count + row + 1 for row in watched])
+        self._events.watch(
+            [pid_of[stand] for stand in stands], rows.ts[watched].tolist(), args, [count + row + 1 for row in watched]
+        )
 
     def _make_room(self, scanner: RowScanner) -> None:
         """Extend the columns to all texts and stands that the scanner has seen."""

@@ -5,12 +5,12 @@ Without the kernel, and for events that are not plain, importers read each event
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.model.trace import I64
 
@@ -21,8 +21,7 @@ _USUAL_GAP = 12
 _decode_text = msgspec.json.Decoder(str).decode
 
 
-@dataclass(slots=True)
-class Rows:
+class Rows(Struct):
     """Events of a trace in file order; valid until the next ones are read.
 
     Attributes:
