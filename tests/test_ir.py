@@ -661,6 +661,15 @@ def test_what_is_lost_is_of_that_kind(kind: ProblemKind) -> None:
     assert next(iter(found)).describe() == f"3 x test.kind ({kind.value}): x"
 
 
+def test_a_line_about_a_file_does_not_repeat_its_name_at_places() -> None:
+    found = Diagnostics()
+    for place in ("a.log:line 1: of a.log:2", "b.log:line 2", "line 3"):
+        found.add(Code("test.kind", Severity.NOTICE, "x", ProblemKind.LOST), place)
+    (problem,) = found
+    assert problem.message().endswith("[a.log:line 1: of a.log:2; b.log:line 2; line 3]")
+    assert problem.message("a.log").endswith("[line 1: of a.log:2; b.log:line 2; line 3]")
+
+
 def test_codes_have_one_owner() -> None:
     with pytest.raises(ValueError, match="declared twice"):
         declare(UNENDED.name, ProblemKind.NOTED, "again")

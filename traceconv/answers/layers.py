@@ -142,7 +142,7 @@ def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
 def _problems(trace: Trace) -> list[str]:
     """Return what was repaired or absent in reading, for each input; the report itself tells what was lost."""
     return [
-        f"{source.name}: {problem.message().replace(f'{source.name}:', '')}"
+        f"{source.name}: {problem.message(source.name)}"
         for source in trace.sources
         for problem in source.diagnostics
         if problem.code.severity > Severity.INFO and problem.code.kind is not ProblemKind.LOST

@@ -51,7 +51,8 @@ class Importer(Protocol):
         versions: the supported versions, for the table of formats.
         clock: the clock domain of its timestamps.
         record: the command, or commands one in a line, that record a file which can be merged with others.
-        line_up: how to align such a file with others: options of the recording and of the import.
+        line_up: how to align such a file with others: options of the recording and of the import. `FILE=` in it stands
+            for the name of the file, which `traceconv clocks` fills in.
         becomes: pairs of a part of the input and what it becomes in the trace.
         lost: sentences about data that such files lack, or that are not read.
         skips: optional; the codes of data that is skipped by design. Their help states the reason.

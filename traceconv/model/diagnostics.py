@@ -167,11 +167,16 @@ class Diagnostic(msgspec.Struct):
         text = f"{self.count} x {self.code.name} ({self.code.label}): {self.code.help}"
         return text + (f" [{'; '.join(self.places)}]" if self.places else "")
 
-    def message(self) -> str:
-        """Return one line for users: kind, count, help, first places."""
+    def message(self, file: str = "") -> str:
+        """Return one line for users: kind, count, help, first places.
+
+        Args:
+            file: the name of a file that the line is about: places do not repeat it.
+        """
         times = f"{self.count} x " if self.count > 1 else ""
         more = "; ..." if self.count > len(self.places) else ""
-        places = f" [{'; '.join(self.places)}{more}]" if self.places else ""
+        own = f"{file}:" if file else ""
+        places = f" [{'; '.join(place.removeprefix(own) for place in self.places)}{more}]" if self.places else ""
         return f"{self.code.label}: {times}{self.code.help} ({self.code.name}){places}"
 
 
