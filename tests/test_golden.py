@@ -18,7 +18,7 @@ from traceconv.errors import NothingRead, TraceconvError
 from traceconv.families.registry import identify, importer_class, skipped_by_design
 from traceconv.io.source import Source
 from traceconv.model.diagnostics import ProblemKind, Severity
-from traceconv.model.dump import dump
+from traceconv.model.dump import dump, dump_problem
 from traceconv.model.layout import EMPTY_TRACKS
 from traceconv.model.trace import Trace
 
@@ -47,7 +47,7 @@ def diagnosis(traces: list[Trace]) -> str:
     for source in (source for trace in traces for source in trace.sources):
         lines += [f"{source.name} ({source.format}): {source.balance.describe()}"]
         lines += [f"note: {note}" for note in source.notes]
-        lines += [entry.describe() for entry in source.diagnostics]
+        lines += [dump_problem(entry) for entry in source.diagnostics]
     return "".join(f"{line}\n" for line in lines)
 
 

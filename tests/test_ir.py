@@ -267,8 +267,8 @@ def test_many_at_once_are_what_they_are_one_by_one(rows: list[tuple[int, int, by
                 found = [getattr(getattr(trace, table), column).tolist() for trace in (one, other)]
                 assert found[0] == found[1], (table, column)
     assert slices(one) == slices(other)
-    assert [entry.describe() for entry in one.sources[0].diagnostics] == [
-        entry.describe() for entry in sorted_like(one, other)
+    assert [entry.message() for entry in one.sources[0].diagnostics] == [
+        entry.message() for entry in sorted_like(one, other)
     ]
     assert one.sources[0].balance == other.sources[0].balance
 
@@ -658,7 +658,7 @@ def test_what_is_lost_is_of_that_kind(kind: ProblemKind) -> None:
     found = Diagnostics()
     found.add(Code("test.kind", Severity.NOTICE, "x", kind), count=3)
     assert found.lost == (3 if kind is ProblemKind.LOST else 0)
-    assert next(iter(found)).describe() == f"3 x test.kind ({kind.value}): x"
+    assert next(iter(found)).message() == f"{kind.value}: 3 x x (test.kind)"
 
 
 def test_a_line_about_a_file_does_not_repeat_its_name_at_places() -> None:

@@ -52,7 +52,7 @@ def shown(trace: Trace) -> list[Any]:
             found.append([trace.args.get(*place) for place in places])
         found.append({key: (column.dtype, column.tobytes()) for key, column in columns.items()})
     source = trace.sources[0]
-    return [*found, source.notes, asdict(source.balance), [d.describe() for d in source.diagnostics]]
+    return [*found, source.notes, asdict(source.balance), [d.message() for d in source.diagnostics]]
 
 
 def same(data: bytes) -> None:

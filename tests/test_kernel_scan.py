@@ -46,7 +46,7 @@ def outcome(path: Path, module: ModuleType | None) -> tuple[str, bytes, list[Any
         packets = io.BytesIO()
         PerfettoProto().write(trace, packets)
         source = trace.sources[0]
-        found = sorted(entry.describe() for entry in source.diagnostics)  # batches differ, and so who reports first
+        found = sorted(entry.message() for entry in source.diagnostics)  # batches differ, and so who reports first
         _, *lines = dump(trace).splitlines()
         return "\n".join(lines), packets.getvalue(), [source.balance, found]
 

@@ -322,7 +322,7 @@ def outcome(path: Path, case: Case) -> list[Any]:
     balance = source.balance
     assert balance.even
     counts = (balance.read, balance.written, dict(balance.merged), dict(balance.skipped))
-    diagnostics = sorted(entry.describe() for entry in source.diagnostics)
+    diagnostics = sorted(entry.message() for entry in source.diagnostics)
     found = [trace.counts(), counts, diagnostics, trace.metadata, trace.snapshots]
     try:
         merged = merge_traces([trace], align([trace]))

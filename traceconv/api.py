@@ -558,4 +558,4 @@ def _refuse_losses(trace: Trace) -> None:
     for source in trace.sources:
         if source.diagnostics.lost:
             worst = next(entry for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST)
-            raise LostData(f"{source.name}: {worst.describe()}", hint="without --strict the rest is written")
+            raise LostData(f"{source.name}: {worst.message()}", hint="without --strict the rest is written")

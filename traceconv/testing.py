@@ -22,7 +22,7 @@ from traceconv.families.registry import option_texts
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import ProblemKind
-from traceconv.model.dump import dump
+from traceconv.model.dump import dump, dump_problem
 from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, read_recognised
 
@@ -45,7 +45,7 @@ def check_importer(cls: type[Importer], *inputs: str | os.PathLike[str]) -> None
         trace = read_with(cls, path)
         source = trace.sources[0]
         assert any(trace.counts().values()), f"it reads nothing of {path}"
-        lost = [entry.describe() for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST]
+        lost = [entry.message() for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST]
         assert not lost, f"{path}: {lost[0]}"
         _check_damaged(cls, Path(path))
 
@@ -126,5 +126,5 @@ def read_with(
 
 def as_text(trace: Trace) -> str:
     """Return a trace in words, one thing a line, with what is to be said of its inputs."""
-    said = [entry.describe() for source in trace.sources for entry in source.diagnostics]
+    said = [dump_problem(entry) for source in trace.sources for entry in source.diagnostics]
     return dump(trace) + "".join(f"{line}\n" for line in said)

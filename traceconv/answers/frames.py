@@ -412,7 +412,7 @@ def _problems(of: _Builder) -> Columns:
         "code": [problem.code.name for _, problem in problems],
         "kind": [problem.code.kind.value if problem.code.kind else "" for _, problem in problems],
         "count": np.array([problem.count for _, problem in problems], np.int64),
-        "message": [problem.describe() for _, problem in problems],
+        "message": [problem.message() for _, problem in problems],
     }
 
 

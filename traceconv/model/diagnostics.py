@@ -162,11 +162,6 @@ class Diagnostic(msgspec.Struct):
             self.numbers.insert(rank, number)
             del self.places[KEPT_PLACES:], self.numbers[KEPT_PLACES:]
 
-    def describe(self) -> str:
-        """Return one line: count, help, first places."""
-        text = f"{self.count} x {self.code.name} ({self.code.label}): {self.code.help}"
-        return text + (f" [{'; '.join(self.places)}]" if self.places else "")
-
     def message(self, file: str = "") -> str:
         """Return one line for users: kind, count, help, first places.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from traceconv.model.diagnostics import Diagnostic
 from traceconv.model.stated_collectives import stated_collectives
 from traceconv.model.times import format_bound
 from traceconv.model.trace import NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, Track, TrackKind
@@ -20,6 +21,12 @@ _KINDS = {
 def dump(trace: Trace) -> str:
     """Return the whole trace, one object in a line."""
     return "".join(f"{line}\n" for line in _lines(trace))
+
+
+def dump_problem(problem: Diagnostic) -> str:
+    """Return one line with count, help and first places of a problem."""
+    text = f"{problem.count} x {problem.code.name} ({problem.code.label}): {problem.code.help}"
+    return text + (f" [{'; '.join(problem.places)}]" if problem.places else "")
 
 
 def _lines(trace: Trace) -> Iterator[str]:
