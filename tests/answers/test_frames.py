@@ -290,6 +290,13 @@ def test_an_export_says_the_warnings_of_the_alignment(tmp_path: Path) -> None:
     assert told.count("it does not name its host") == 1
 
 
+def test_an_export_names_args_that_no_event_has(tmp_path: Path) -> None:
+    command = ["export", str(KINETO), "--arg", "Ev Idx", "--arg", "nope", "-o", str(tmp_path / "a.arrow")]
+    said = CliRunner().invoke(cli, command).stderr
+    assert "--arg nope: no event here has it, so its columns are empty\n" in said
+    assert said.count("--arg") == 1
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
 def test_an_export_holds_what_the_frames_hold(ending: str, tmp_path: Path) -> None:
     first, second = tmp_path / f"one.{ending}", tmp_path / f"two.{ending}"

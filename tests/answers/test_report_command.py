@@ -158,6 +158,13 @@ def test_rows_that_are_left_out_are_counted_in_all_forms(form: str, top: int | N
     assert said == (rows < 72)
 
 
+def test_keys_of_several_options_add_up() -> None:
+    asked = KINETO, "--section", "operations", "--format", "csv"
+    wanted = run(*asked, "--by", "category,thread").stdout
+    assert wanted.startswith("category,thread,count,")
+    assert run(*asked, "--by", "category", "--by", "thread", "--by", "category").stdout == wanted
+
+
 def test_csv_and_markdown_hold_the_same_rows() -> None:
     rows = list(csv.DictReader(io.StringIO(run(CUDA, "--section", "operations", "--format", "csv").stdout)))
     assert rows[0]["name"] == "cudaDeviceSynchronize"

@@ -80,6 +80,24 @@ class Frames(Mapping[str, Frame]):
         self.losses = trace.losses()
         self.warnings = ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
         self.trace, self.aligned = trace, aligned
+        self._args = tuple(args)
+
+    def absent_args(self) -> list[str]:
+        """Return the args that were to become columns, but that no event has: their columns are empty.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        columns = [frame.to_arrow() for frame in self.values()] if self._args else []
+        return [
+            key
+            for key in self._args
+            if all(
+                table.column(name).null_count == table.num_rows
+                for table in columns
+                if (name := f"args.{key}") in table.column_names
+            )
+        ]
 
     def __repr__(self) -> str:
         """Return the names of the tables."""

@@ -53,4 +53,6 @@ def command(
     if not verbosity.quiet:
         if not verbosity.verbose:  # else they were printed with the details
             say(*tables.losses, *tables.warnings)
+        empty = "no event here has it, so its columns are empty"
+        say(*(f"--arg {key}: {empty}" for key in tables.absent_args()))
         say(f"{path}: {quantity(len(tables), 'tables')}")

@@ -41,7 +41,7 @@ _BRIEF = ("text", "markdown")
 
 def _questions(
     sections: tuple[str, ...],
-    by: str,
+    by: tuple[str, ...],
     sort: str,
     where: str | None,
     between: str | None,
@@ -52,7 +52,7 @@ def _questions(
     for option, stated in (("--where", where), ("--between", between)):
         if stated is not None and not stated.strip():
             raise UsageError(f"{option}: it is empty", hint=f"without {option}, all slices count")
-    keys = tuple(key.strip() for key in by.split(","))
+    keys = tuple(dict.fromkeys(key.strip() for one in by for key in one.split(",")))
     return Questions(sections, keys, step_name, sort=sort, where=where or "", between=between or "", stacks=stacks)
 
 
@@ -100,11 +100,11 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     ),
     click.option(
         "--by",
-        default="name",
-        show_default=True,
+        multiple=True,
+        default=("name",),
         metavar="KEY,...",
         help="Group operations and layers by name, category, track, thread, process, rank, input, shape or arg:KEY, "
-        "or by several of them.",
+        "or by several of them. May be repeated. Default: name.",
     ),
     click.option(
         "--sort",
