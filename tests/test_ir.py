@@ -49,6 +49,7 @@ from traceconv.model.trace import (
     TrackKind,
     column_types,
 )
+from traceconv.model.tracks import Tracks
 from traceconv.model.validate import InvalidTrace, validate
 
 TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test", ProblemKind.LOST)
@@ -759,7 +760,7 @@ def test_wrong_order_and_wrong_nesting_are_found() -> None:
 )
 def test_wrong_tracks_are_found(attribute: str, value: int, rule: str) -> None:
     trace = sound()
-    trace.tracks = [replace(trace.tracks[0], **{attribute: value}), *trace.tracks[1:]]
+    trace.tracks = Tracks([replace(trace.tracks[0], **{attribute: value}), *trace.tracks[1:]])
     with pytest.raises(InvalidTrace, match=rule):
         validate(trace)
 

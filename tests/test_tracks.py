@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.model.trace import ClockId, Track, TrackId, TrackKind
-from traceconv.model.tracks import Tracks
+from traceconv.model.trace import NO_TRACK, ClockId, Track, TrackId, TrackKind
+from traceconv.model.tracks import BEYOND, NO_NUMBER, Tracks
 
 NUMBERS = st.none() | st.integers(-(2**70), 2**70) | st.sampled_from([0, -1, 2**63, -(2**63), 2**63 - 1])
 TRACKS = st.builds(
@@ -46,3 +50,58 @@ def test_an_own_track_can_be_changed() -> None:
     tracks.own(1).rank = 3
     assert [(track.name, track.rank) for track in tracks] == [("", None), ("worker", 3)]
     assert tracks != [Track(TrackKind.THREAD, "", tid=1)]
+
+
+def number_of(track: Track) -> int:
+    number = track.pid if track.kind is TrackKind.PROCESS else track.tid
+    return NO_NUMBER if number is None else number if BEYOND < number < 2**63 else BEYOND
+
+
+@given(st.lists(TRACKS, max_size=9))
+def test_columns_are_those_of_the_tracks(given_tracks: list[Track]) -> None:
+    tracks = Tracks(given_tracks)
+    for number in range(0, len(tracks), 2):
+        tracks.own(number).name += "!"
+        tracks.own(number).source = 7
+    changed = list(tracks)
+    for one in (tracks, Tracks(tracks)):
+        for attribute in ("kind", "parent", "clock", "source", "lane_of"):
+            assert one.column(attribute).tolist() == [getattr(track, attribute) for track in changed]  # type: ignore[arg-type]
+        assert one.texts("name") == [track.name for track in changed]
+        assert one.numbers().tolist() == [number_of(track) for track in changed]
+        one.settle()
+        assert list(one) == changed
+        assert dict(one.special()).items() <= dict(enumerate(changed)).items()
+
+
+@given(st.lists(TRACKS, max_size=9))
+def test_replaced_and_joined_tracks_have_all_else(given_tracks: list[Track]) -> None:
+    tracks, count = Tracks(given_tracks), len(given_tracks)
+    names, clocks = [f"{number}" for number in range(count)], np.arange(count)
+    assert list(tracks.replaced(name=names, clock=clocks)) == [
+        replace(track, name=name, clock=ClockId(at))
+        for at, (track, name) in enumerate(zip(given_tracks, names, strict=True))
+    ]
+    assert list(tracks) == given_tracks
+
+    def moved(number: int) -> TrackId:
+        return NO_TRACK if number == NO_TRACK else TrackId(number + count)
+
+    tracks.extend(Tracks(given_tracks))
+    behind = [replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in given_tracks]
+    assert list(tracks) == given_tracks + behind
+
+
+@given(st.lists(TRACKS, max_size=9), st.randoms())
+def test_taken_tracks_refer_to_the_same_tracks(given_tracks: list[Track], random: Random) -> None:
+    count = len(given_tracks)
+    whole = [
+        replace(track, parent=TrackId(min(track.parent, count - 1)), lane_of=TrackId(min(track.lane_of, count - 1)))
+        for track in given_tracks
+    ]
+    rows = list(range(count))
+    random.shuffle(rows)
+    place = {row: TrackId(at) for at, row in enumerate(rows)} | {-1: NO_TRACK}
+    assert list(Tracks(whole).taken(np.array(rows, np.int64))) == [
+        replace(whole[row], parent=place[whole[row].parent], lane_of=place[whole[row].lane_of]) for row in rows
+    ]

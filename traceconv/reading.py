@@ -22,7 +22,7 @@ from traceconv.families.registry import answer_of, configure, formats_called, id
 from traceconv.io import progress
 from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source
-from traceconv.io.spill import Memory
+from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
 from traceconv.model.concatenation import join_streams
 from traceconv.model.diagnostics import ProblemKind, declare
@@ -241,6 +241,7 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
     del builder
     if len(trace.tracks) > _MANY_TRACKS:
         gc.collect()
+        give_back()
     progress.set_stage("sorting")
     trace = lay_out(shorten(trace, source.limits.length))
     _refuse_nothing(trace, source.display)

@@ -44,6 +44,7 @@ from traceconv.model.layout import lay_out
 from traceconv.model.marks import CountMarks, FormatMarks, LaunchMarks
 from traceconv.model.placing import Placing, unshared
 from traceconv.model.trace import Layer, Slices, SourceInfo, Trace, TrackKind
+from traceconv.model.tracks import Tracks
 
 END = 40
 US_2026 = 1_790_000_000 * 10**6  # since 1970
@@ -101,7 +102,7 @@ def made(slices: list[Slice], samples: list[Sample], counts: list[Count] = (), b
     other.marks = FormatMarks(interval_counts="page-faults")
     tracks = [replace(track, source=1) if track.name == "page-faults" else track for track in trace.tracks]
     alignment = [{"file": name, "bound_ns": bound, "verdict": "ok"} for name in ("profile", "perf")]
-    return trace.with_tables(sources=[info, other], tracks=tracks, metadata={"alignment": alignment})
+    return trace.with_tables(sources=[info, other], tracks=Tracks(tracks), metadata={"alignment": alignment})
 
 
 @st.composite

@@ -68,7 +68,7 @@ def rows_on(trace: Trace, clock: int, tracks: I32) -> I64:
 
 def clocks_of_tracks(trace: Trace) -> I64:
     """Return the number of the clock of each track; one number even without tracks, so that it can be indexed."""
-    return np.array([int(track.clock) for track in trace.tracks] or [0], np.int64)
+    return trace.tracks.column("clock").astype(np.int64) if len(trace.tracks) else np.zeros(1, np.int64)
 
 
 def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:

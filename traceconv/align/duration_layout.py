@@ -23,6 +23,7 @@ from traceconv.align.messages import Message, Text
 from traceconv.model.args import AnyArgs, with_more_args
 from traceconv.model.layout import sort_events
 from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackId, TrackKind
+from traceconv.model.tracks import Tracks
 
 _SYNTHETIC = " (synthetic)"
 
@@ -419,4 +420,4 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
         name: replace(table, track=np.where(apart[name], goes_to[table.track], table.track).astype(np.int32))
         for name, table in tables.items()
     }
-    return trace.with_tables(tracks=tracks, **changed)
+    return trace.with_tables(tracks=Tracks(tracks), **changed)

@@ -25,12 +25,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
+from traceconv.align.domains import clocks_of_tracks
 from traceconv.align.machines import Basis, Machine
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockMap, Run
-from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, Track, TrackKind
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import EVER, FOREVER, I64, NO_TRACK, SourceInfo, Trace, Track, TrackKind
+from traceconv.model.tracks import BEYOND
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
@@ -215,14 +219,16 @@ def _shown(
 ) -> Iterator[tuple[Track, Seen]]:
     """Yield the tracks of an input that have events, except lanes."""
     tids: dict[int, set[int]] = defaultdict(set)
-    for track in trace.tracks:
-        if track.kind is TrackKind.THREAD and track.tid is not None:
-            tids[int(track.parent)].add(track.tid)
-    for number, span in sorted(_spans(trace, maps).items()):
+    kind, parent, tid = trace.tracks.column("kind"), trace.tracks.column("parent"), trace.tracks.numbers()
+    for number in np.flatnonzero((kind == TrackKind.THREAD) & (tid > BEYOND)).tolist():
+        tids[int(parent[number])].add(int(tid[number]))
+    firsts, lasts = _spans(trace, maps)
+    for number in np.flatnonzero(firsts <= lasts).tolist():
         track = trace.tracks[number]
         if track.lane_of == NO_TRACK:
             is_process = track.kind is TrackKind.PROCESS
             its = track.pid if is_process else track.tid
+            span = int(firsts[number]), int(lasts[number])
             yield track, Seen(index, number, span, its, is_process, frozenset(tids[number]), track.name, inside)
 
 
@@ -240,23 +246,36 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
     return (placement.host, one) if not others and host.tracks[one].kind is TrackKind.PROCESS else None
 
 
-def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> dict[int, Span]:
-    """Return the first and last time (ns) of the events on each track and its descendants.
+def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> tuple[I64, I64]:
+    """Return the first and last time (ns) of the events on each track and its descendants; without any, reversed.
 
     Totals count only if there are no other events.
     """
-    timed: dict[int, Span] = {}
-    totals: dict[int, Span] = {}
-    for number, (first, last) in trace.extents().items():
-        clock = trace.tracks[number].clock
-        spans = totals if trace.clocks[clock].run is Run.TOTALS else timed
-        spans[number] = maps[clock].at(first), maps[clock].at(last)
-    for spans in (timed, totals):
-        for number in range(len(trace.tracks) - 1, -1, -1):  # parents come before their children
-            parent = int(trace.tracks[number].parent)
-            if number in spans and parent != NO_TRACK:
-                spans[parent] = _hull(spans[number], spans.get(parent, spans[number]))
-    return totals | timed
+    firsts, lasts = trace.extents()
+    clocks, has_events = clocks_of_tracks(trace), firsts <= lasts
+    is_timed = np.zeros(len(firsts), bool)
+    for clock in occurring(clocks[: len(firsts)][has_events]):
+        own = has_events & (clocks == clock)
+        firsts[own], lasts[own] = maps[clock].apply(firsts[own]), maps[clock].apply(lasts[own])
+        is_timed[own] = trace.clocks[clock].run is not Run.TOTALS
+    totals = _around_children(trace, *_only(has_events & ~is_timed, firsts, lasts))
+    timed = _around_children(trace, *_only(is_timed, firsts, lasts))
+    known = timed[0] <= timed[1]
+    return np.where(known, timed[0], totals[0]), np.where(known, timed[1], totals[1])
+
+
+def _only(own: npt.NDArray[np.bool_], firsts: I64, lasts: I64) -> tuple[I64, I64]:
+    return np.where(own, firsts, FOREVER), np.where(own, lasts, EVER)
+
+
+def _around_children(trace: Trace, firsts: I64, lasts: I64) -> tuple[I64, I64]:
+    """Widen the span of each track to those of its descendants, in place; return the spans."""
+    parents, first, last = trace.tracks.column("parent").data, firsts.data, lasts.data
+    for number in range(len(parents) - 1, -1, -1):  # parents come before their children
+        parent = parents[number]
+        if parent != NO_TRACK:
+            first[parent], last[parent] = min(first[parent], first[number]), max(last[parent], last[number])
+    return firsts, lasts
 
 
 def _hull(*spans: Span) -> Span:

@@ -240,10 +240,10 @@ class Parts:
         self._chunks.clear()
         self.kept = 0
         if is_first:
-            _give_back()
+            give_back()
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Return freed memory to the system: the allocator of glibc keeps it otherwise."""
     import ctypes
 

@@ -20,6 +20,7 @@ from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
 from traceconv.model.trace import EVER, NO_TRACK, Trace, Track, TrackId, TrackKind
+from traceconv.model.tracks import Tracks
 
 SAME_PID = declare(
     "merge.same_pid",
@@ -97,7 +98,7 @@ class _Moves:
             goes_to = np.array(self._on_thread_to if name in _CROSS_NOTHING else self._events_to, np.int32)
             self._carry(name, goes_to)
             tables[name] = replace(table, track=goes_to[table.track])
-        return self._trace.with_tables(tracks=self._tracks, **tables)
+        return self._trace.with_tables(tracks=Tracks(self._tracks), **tables)
 
     def _carry(self, name: str, goes_to: npt.NDArray[np.int32]) -> None:
         """Note at the tracks which rows of a table are of which input.
@@ -105,8 +106,10 @@ class _Moves:
         Of inputs whose rows are not one after the other in time, none is noted: all count for the input of the track.
         """
         spans: dict[int, list[tuple[int, int, int]]] = {}
-        for number, (first, last) in self._trace.extents((name,)).items():
-            spans.setdefault(int(goes_to[number]), []).append((first, last, self._tracks[number].source))
+        firsts, lasts = self._trace.extents((name,))
+        for number in np.flatnonzero(firsts <= lasts).tolist():
+            span = int(firsts[number]), int(lasts[number])
+            spans.setdefault(int(goes_to[number]), []).append((*span, self._tracks[number].source))
         for number, parts in spans.items():
             track = self._tracks[number]
             parts.sort()
@@ -151,7 +154,8 @@ class _Moves:
     def _share(self, number: int, track: Track, parent: TrackId, tid: int) -> None:
         """Merge a thread into the one with its tid, if there is one of another input."""
         same = self._threads.setdefault((parent, tid), _Thread(number))
-        slices = self._sliced.get(number)
+        first, last = (int(times[number]) for times in self._sliced)
+        slices = (first, last) if first <= last else None
         if track.source in same.spans:
             return
         if same.track != number:

@@ -60,25 +60,30 @@ def adopt_totals(trace: Trace) -> Trace:
             _note(trace, source, host)
             if host is not None:
                 parents[index] = _top_process(trace, host)
-    tracks = [
-        replace(track, parent=parents[track.source])
-        if track.source in parents and track.parent == NO_TRACK and track.kind is TrackKind.TRACK
-        else track
-        for track in trace.tracks
-    ]
-    return _sources_last(trace.with_tables(tracks=tracks), set(parents))
+    if not parents:
+        return trace
+    kind, parent, source_of = (
+        trace.tracks.column("kind"),
+        trace.tracks.column("parent"),
+        trace.tracks.column("source"),
+    )
+    is_top = (kind == TrackKind.TRACK) & (parent == NO_TRACK)
+    for index, process in parents.items():
+        parent[is_top & (source_of == index)] = process
+    return _sources_last(trace.with_tables(tracks=trace.tracks.replaced(parent=parent)), list(parents))
 
 
-def _sources_last(trace: Trace, last: set[int]) -> Trace:
+def _sources_last(trace: Trace, last: list[int]) -> Trace:
     """Return the trace with the tracks of the inputs `last` behind all others, since parents come first."""
-    order = sorted(range(len(trace.tracks)), key=lambda number: trace.tracks[number].source in last)
-    return trace if order == list(range(len(order))) else sort_events(renumbered(trace, order))
+    ordered = renumbered(trace, np.argsort(np.isin(trace.tracks.column("source"), last), kind="stable"))
+    return trace if ordered is trace else sort_events(ordered)
 
 
 def _top_process(trace: Trace, source: int) -> TrackId:
     """Return the first process of an input; NO_TRACK if it has none: then a table is put beside its tracks."""
-    own = (n for n, track in enumerate(trace.tracks) if track.source == source and track.kind is TrackKind.PROCESS)
-    return TrackId(next(own, NO_TRACK))
+    kind, sources = trace.tracks.column("kind"), trace.tracks.column("source")
+    own = np.flatnonzero((sources == source) & (kind == TrackKind.PROCESS))
+    return TrackId(int(own[0])) if len(own) else NO_TRACK
 
 
 def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:

@@ -23,7 +23,7 @@ from traceconv.model.columns import Column, finished
 from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.ordering import chunks, occurring
 from traceconv.model.times import format_drift, format_time
-from traceconv.model.trace import NO_TRACK, TIMED, ClockId, SourceInfo, Trace, Track
+from traceconv.model.trace import NO_TRACK, TIMED, Trace
 from traceconv.model.tracks import Tracks
 
 
@@ -85,15 +85,15 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
     trace = trace.with_tables(tracks=_with_doubts(trace.tracks, maps))
     if not all(clock_map.changes_nothing for clock_map in maps.values()):
         trace = _with_moved_times(trace, maps)
-    synthetic = [domain.synthetic for domain in trace.clocks]
-    if not any(synthetic) and all(track.clock == 0 and track.source == index for track in trace.tracks):
+    clock, source = trace.tracks.column("clock"), trace.tracks.column("source")
+    synthetic = np.flatnonzero(np.array([domain.synthetic for domain in trace.clocks], bool)[clock]).tolist()
+    if not synthetic and not clock.any() and np.all(source == index):
         return trace
-    return trace.with_tables(
-        tracks=Tracks(
-            replace(track, clock=ClockId(0), source=index, synthetic=track.synthetic or synthetic[track.clock])
-            for track in trace.tracks
-        )
-    )
+    clock[:], source[:] = 0, index
+    tracks = trace.tracks.replaced(clock=clock, source=source)
+    for number in synthetic:
+        tracks.put(number, replace(tracks[number], synthetic=True))
+    return trace.with_tables(tracks=tracks)
 
 
 def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
@@ -119,7 +119,7 @@ def _with_moved_times(trace: Trace, maps: dict[int, ClockMap]) -> Trace:
     return trace.with_tables(**tables, mappings=trace.mappings + mappings)
 
 
-def _with_doubts(tracks: Sequence[Track], maps: dict[int, ClockMap]) -> Sequence[Track]:
+def _with_doubts(tracks: Tracks, maps: dict[int, ClockMap]) -> Tracks:
     """Return the tracks; the topmost ones of a clock that was not placed, or only by a guess, state that."""
     doubt = {clock: _doubt(clock_map.verdict) for clock, clock_map in maps.items()}
     if not any(doubt.values()):
@@ -154,22 +154,21 @@ def _note_times_before_zero(trace: Trace) -> None:
 
 def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> Tracks:
     """Return the tracks; the descriptions of those at the top name their input and its alignment."""
-    tracks = Tracks()
+    parent, source = trace.tracks.column("parent"), trace.tracks.column("source")
+    descriptions = trace.tracks.texts("description")
     words: dict[tuple[str, int], str] = {}  # many tracks may share them
-    for track in trace.tracks:
-        if track.parent == NO_TRACK or trace.tracks[track.parent].source != track.source:
-            key = track.description, track.source
-            if key not in words:
-                words[key] = _description(track, trace.sources[track.source], receipt[track.source])
-            track = replace(track, description=words[key])
-        tracks.append(track)
-    return tracks
+    for number in np.flatnonzero((parent == NO_TRACK) | (source[parent] != source)).tolist():
+        key = descriptions[number], int(source[number])
+        if key not in words:
+            words[key] = _description(*key, trace, receipt)
+        descriptions[number] = words[key]
+    return trace.tracks.replaced(description=descriptions)
 
 
-def _description(track: Track, source: SourceInfo, lines: list[ReceiptLine]) -> str:
-    words = [track.description] if track.description else []
-    words.append(f"From {source.name} ({source.format}).")
-    words += [_placing(line) for line in lines]
+def _description(own: str, number: int, trace: Trace, receipt: list[list[ReceiptLine]]) -> str:
+    words = [own] if own else []
+    words.append(f"From {trace.sources[number].name} ({trace.sources[number].format}).")
+    words += [_placing(line) for line in receipt[number]]
     return "\n".join(words)
 
 

@@ -347,6 +347,7 @@ class Builder:
         self.pair()
         args = self.tables.take_args()
         tables, mappings = self.tables.take_columns()
+        self.tables.tracks.settle()
         return Trace(
             sources=[self.info],
             strings=self.tables.strings(),

@@ -21,7 +21,6 @@ from traceconv.model.trace import (
     SourceInfo,
     Trace,
     Track,
-    TrackId,
     TrackKind,
     column_types,
 )
@@ -40,9 +39,7 @@ def concatenate_traces(traces: Sequence[Trace]) -> Trace:
         move = {"track": len(tracks), "args_at": args_before, "stack": len(frames)}
         moves.append(move | {"from_slice": rows_before, "to_slice": rows_before} | dict.fromkeys(TEXTS, string))
         frames += [replace(f, parent=f.parent + len(frames) if f.parent >= 0 else -1) for f in trace.frames]
-        before = len(tracks)
-        for track in trace.tracks:
-            tracks.append(_moved_track(track, before))
+        tracks.extend(trace.tracks)
         args_before += len(trace.args)
         rows_before += len(trace.slices.ts)
     columns = {
@@ -98,13 +95,6 @@ def _moved(column: str, values: Any, move: Any) -> Any:
         return move[values]
     moved = np.where(values >= 0, values + move, -1) if column == "stack" else values + move
     return moved.astype(values.dtype, copy=False)
-
-
-def _moved_track(track: Track, by: int) -> Track:
-    def moved(number: TrackId) -> TrackId:
-        return TrackId(number + by) if number != NO_TRACK else NO_TRACK
-
-    return replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
 
 
 def join_streams(traces: Sequence[Trace], writers: Sequence[str]) -> Trace:

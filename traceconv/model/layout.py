@@ -16,7 +16,7 @@ and that is counted. Where durations have a finer resolution than times, none is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
-from traceconv.model.ordering import Order, chunks, gathered, is_as_it_was, like_next, stable_order
+from traceconv.model.ordering import Order, chunks, gathered, is_as_it_was, like_next, occurring, stable_order
 from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, TrackId, TrackKind, take
 from traceconv.model.tracks import Tracks
 
@@ -126,7 +126,7 @@ def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
 def _share_lanes(trace: Trace) -> Trace:
     """Put the tracks with `shares_lanes` on as few lanes as their extents in time allow."""
     groups: dict[tuple[TrackId, str, ClockId], list[int]] = {}
-    for number, track in enumerate(trace.tracks):
+    for number, track in trace.tracks.special():
         if track.shares_lanes:
             groups.setdefault((track.parent, track.name, track.clock), []).append(number)
     if not groups:
@@ -191,13 +191,10 @@ def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     if not len(slices.ts):
         return trace
     ends = slices.ts + slices.dur
-    bounds = np.flatnonzero(slices.track[1:] != slices.track[:-1]) + 1
     tracks = trace.tracks
     added: Tracks | None = None
     trimmed: list[_Trimmed] = []
-    for begin, end in zip([0, *bounds.tolist()], [*bounds.tolist(), len(slices.ts)], strict=True):
-        if np.all(slices.ts[begin + 1 : end] >= ends[begin : end - 1]):
-            continue  # disjoint, so that none can cross
+    for begin, end in _with_overlaps(slices, ends):
         if _nests(slices, ends, begin, end):
             continue
         if added is None:
@@ -219,6 +216,18 @@ def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     del ends  # before the columns for sorting
     _report_trimmed(trimmed, diagnostics)
     return trace if added is None else sort_events(trace.with_tables(tracks=added), in_place=True)
+
+
+def _with_overlaps(slices: Slices, ends: I64) -> Iterator[tuple[int, int]]:
+    """Yield the first row, and the one behind the last, of each track whose slices are not disjoint."""
+    same = slices.track[1:] == slices.track[:-1]
+    overlapping = np.flatnonzero(same & (slices.ts[1:] < ends[:-1]))
+    if not len(overlapping):
+        return
+    firsts = np.append(0, np.flatnonzero(~same) + 1)
+    own = occurring(np.searchsorted(firsts, overlapping, "right") - 1)
+    lasts = np.append(firsts[1:], len(slices.ts))[own]
+    yield from zip(firsts[own].tolist(), lasts.tolist(), strict=True)
 
 
 def _trimmed_ns(clock: ClockDomain) -> int:
@@ -398,7 +407,8 @@ def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
 
 def _report_unused_tracks(trace: Trace, diagnostics: Diagnostics) -> None:
     used = _used_tracks(trace)
-    unused = [n for n, track in enumerate(trace.tracks) if not used[n] and not track.shares_lanes]
+    used[[number for number, track in trace.tracks.special() if track.shares_lanes]] = True
+    unused = np.flatnonzero(~used).tolist()
     if unused:
         names = ", ".join(repr(trace.tracks[n].name) for n in unused[:3])
         diagnostics.add(EMPTY_TRACKS, f"{trace.sources[0].name}: {names}", len(unused))
@@ -409,11 +419,12 @@ def _used_tracks(trace: Trace) -> npt.NDArray[np.bool_]:
     used = np.zeros(len(trace.tracks), bool)
     for _, table in trace.timed_tables():
         used[table.track] = True
-    for number in range(len(trace.tracks) - 1, -1, -1):  # parents come before their children, tracks before their lanes
-        track = trace.tracks[number]
-        for needed in (track.parent, track.lane_of):
-            if used[number] and needed != NO_TRACK:
-                used[needed] = True
+    parent, lane_of, is_used = trace.tracks.column("parent").data, trace.tracks.column("lane_of").data, used.data
+    for number in range(len(used) - 1, -1, -1):  # parents come before their children, tracks before their lanes
+        if is_used[number]:
+            for needed in (parent[number], lane_of[number]):
+                if needed != NO_TRACK:
+                    is_used[needed] = True
     return used
 
 
@@ -423,35 +434,23 @@ def drop_unused_tracks(trace: Trace) -> Trace:
     if used.all():
         return trace
     new_number = (np.cumsum(used) - 1).astype(np.int32)
-
-    def moved(number: TrackId) -> TrackId:
-        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
-
-    tracks = Tracks(
-        replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of))
-        for track, is_used in zip(trace.tracks, used.tolist(), strict=True)
-        if is_used
-    )
+    tracks = trace.tracks.taken(np.flatnonzero(used))
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])
     return trace.with_tables(tracks=tracks, **tables)
 
 
-def renumbered(trace: Trace, order: list[int]) -> Trace:
+def renumbered(trace: Trace, order: Sequence[int] | npt.NDArray[Any]) -> Trace:
     """Return the trace with its tracks in another order, in which parents come before their children.
 
     Events are not sorted: call `sort_events` after it.
     """
-    if order == list(range(len(trace.tracks))):
+    rows = np.array(order, np.int64)
+    if is_as_it_was(rows):
         return trace
-    new_number = np.argsort(order).astype(np.int32)
-
-    def moved(number: TrackId) -> TrackId:
-        return NO_TRACK if number == NO_TRACK else TrackId(int(new_number[number]))
-
-    ordered = (trace.tracks[number] for number in order)
-    tracks = Tracks(replace(track, parent=moved(track.parent), lane_of=moved(track.lane_of)) for track in ordered)
+    new_number = np.argsort(rows).astype(np.int32)
+    tracks = trace.tracks.taken(rows)
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])

@@ -11,7 +11,6 @@ import numpy as np
 from traceconv.model.arg_bytes import Args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import SourceInfo, Trace
-from traceconv.model.tracks import Tracks
 
 LONG_NAME = declare(
     "source.long_name", ProblemKind.LOST, "a name is longer than --max-length allows: it was cut to that length"
@@ -32,7 +31,7 @@ def shorten(trace: Trace, length: int) -> Trace:
         length: the most bytes of a name or an arg.
     """
     _shorten_args(trace, length)
-    names = chain(trace.strings, (track.name for track in trace.tracks), (frame.name for frame in trace.frames))
+    names = chain(trace.strings, trace.tracks.texts("name"), (frame.name for frame in trace.frames))
     long = [name for name in names if _is_long(name, length)]
     if not long:
         return trace
@@ -40,7 +39,7 @@ def shorten(trace: Trace, length: int) -> Trace:
         trace.sources[0].diagnostics.add(LONG_NAME, f"{name[:_SHOWN]}...")
     return trace.with_tables(
         strings=[_cut(text, length) for text in trace.strings],
-        tracks=Tracks(replace(track, name=_cut(track.name, length)) for track in trace.tracks),
+        tracks=trace.tracks.replaced(name=[_cut(name, length) for name in trace.tracks.texts("name")]),
         frames=[replace(frame, name=_cut(frame.name, length)) for frame in trace.frames],
     )
 

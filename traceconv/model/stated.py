@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.placing import Placing, placing_of
-from traceconv.model.trace import Trace
-from traceconv.model.tracks import Tracks
+from traceconv.model.trace import Trace, Track
 
 
 def by_stated_inputs(trace: Trace) -> Trace:
@@ -25,20 +26,18 @@ def by_stated_inputs(trace: Trace) -> Trace:
             first[number] = len(sources)
             sources[number] = replace(source, marks=NO_MARKS, sampled=(), stated=(), placings=(Placing(),))
             sources += (replace(one, placings=one.placings + placings) for one in source.stated)
-    tracks = Tracks(
-        replace(
-            track,
-            source=first[track.source] + track.stated,
-            carries=(
-                *track.carries,
-                *((table, first[track.source] + number, since) for table, number, since in track.stated_carries),
-            ),
-            pid=None if track.invented else track.pid,
-        )
-        if track.source in first
-        else track
-        for track in trace.tracks
-    )
+    new_number = np.array([first.get(one, one) for one in range(len(trace.sources))], np.int32)
+    source_of = new_number[trace.tracks.column("source")]
+    changed: dict[int, Track] = {}
+    for index, track in trace.tracks.special():
+        if track.source in first:
+            source_of[index] += track.stated
+            own = ((table, first[track.source] + number, since) for table, number, since in track.stated_carries)
+            pid = None if track.invented else track.pid
+            changed[index] = replace(track, source=int(source_of[index]), carries=(*track.carries, *own), pid=pid)
+    tracks = trace.tracks.replaced(source=source_of)
+    for index, track in changed.items():
+        tracks.put(index, track)
     return trace.with_tables(sources=sources, tracks=tracks)
 
 

@@ -32,6 +32,8 @@ from traceconv.model.tabular import Tabular
 if TYPE_CHECKING:
     import pyarrow
 
+    from traceconv.model.tracks import Tracks
+
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U8 = npt.NDArray[np.uint8]
@@ -42,8 +44,8 @@ SliceId = NewType("SliceId", int)
 ClockId = NewType("ClockId", int)
 StackId = NewType("StackId", int)
 NO_TRACK = TrackId(-1)
-#: The time that is before all others, ns.
-EVER = -(2**63)
+#: The time that is before all others, and the one that is after all others, ns.
+EVER, FOREVER = -(2**63), 2**63 - 1
 NO_CPU = -1
 
 
@@ -135,13 +137,18 @@ class Track:
         return [(EVER, self.source), *((since, source) for name, source, since in self.carries if name == table)]
 
 
-def processes(tracks: Sequence[Track]) -> I64:
+def processes(tracks: Tracks) -> I64:
     """Return the process of each track, as the number of a track; the topmost track above it if it has none."""
-    process = np.arange(len(tracks))
-    for number, track in enumerate(tracks):
-        if track.parent != NO_TRACK and track.kind is not TrackKind.PROCESS:
-            process[number] = process[track.parent]  # declared before
-    return process
+    parent, own = tracks.column("parent"), np.arange(len(tracks))
+    return topmost(np.where((parent == NO_TRACK) | (tracks.column("kind") == TrackKind.PROCESS), own, parent))
+
+
+def topmost(above: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Return for each track the one at the top of it, given the one above each; one at the top is above itself."""
+    top = above
+    while not np.array_equal(higher := top[top], top):
+        top = higher
+    return top
 
 
 class Events(Tabular):
@@ -298,6 +305,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
+_Number = TypeVar("_Number", np.int32, np.int64)
 Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
 
 
@@ -442,7 +450,7 @@ class Trace:
 
     sources: list[SourceInfo]
     strings: Sequence[str]
-    tracks: Sequence[Track]
+    tracks: Tracks
     clocks: list[ClockDomain]
     snapshots: list[ClockSnapshot]
     slices: Slices
@@ -527,23 +535,22 @@ class Trace:
                 lasts.append(int(np.max(ts + table.dur[rows] if name == "slices" else ts)))
         return (min(firsts), max(lasts)) if firsts else None
 
-    def extents(self, tables: Sequence[str] = TIMED) -> dict[int, tuple[int, int]]:
-        """Return the first and the last time (ns) of the events in the given tables, by track.
+    def extents(self, tables: Sequence[str] = TIMED) -> tuple[I64, I64]:
+        """Return the first and the last time (ns) of the events in the given tables, by track; without any, reversed.
 
         The trace must be laid out: each table sorted by track and time.
         """
-        spans: dict[int, tuple[int, int]] = {}
+        firsts, lasts = np.full(len(self.tracks), FOREVER), np.full(len(self.tracks), EVER)
         for name in tables:
             table = getattr(self, name)
             if not len(table.ts):
                 continue
             first = np.append(0, np.flatnonzero(np.diff(table.track)) + 1)
             ends = table.ts + table.dur if name == "slices" else table.ts
-            extents = zip(table.ts[first].tolist(), np.maximum.reduceat(ends, first).tolist(), strict=True)
-            for track, (begin, end) in zip(table.track[first].tolist(), extents, strict=True):
-                before = spans.get(track, (begin, end))
-                spans[track] = min(begin, before[0]), max(end, before[1])
-        return spans
+            own = table.track[first]
+            firsts[own] = np.minimum(firsts[own], table.ts[first])
+            lasts[own] = np.maximum(lasts[own], np.maximum.reduceat(ends, first))
+        return firsts, lasts
 
     def forget(self) -> None:
         """Drop the resident pages of columns and args in files; the next access loads them again."""

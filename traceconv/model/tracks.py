@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from dataclasses import replace
+from typing import Any, Literal, overload
 
-from traceconv.model.trace import ClockId, Track, TrackId, TrackKind
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Track, TrackId, TrackKind
+
+#: The number of a track that has none, and of one whose number is beyond 64 bits.
+NO_NUMBER, BEYOND = -(2**63), -(2**63) + 1
+#: The attributes that are numbers in columns, and those that are texts.
+Attribute = Literal["kind", "parent", "clock", "source", "lane_of"]
+Text = Literal["name", "description"]
 
 _KINDS = list(TrackKind)
-_NO_NUMBER = -(2**63)
 _PROCESS = int(TrackKind.PROCESS)
 
 
 class Tracks(Sequence[Track]):
-    """Tracks by number: usual ones are rows of columns, those with other attributes or with changes are objects."""
+    """Tracks by number: usual ones are rows of columns, those with other attributes or with changes are objects.
+
+    A pass over all tracks should take the columns that it needs: `column`, `texts` and `numbers` create no objects.
+    """
 
     def __init__(self, tracks: Iterable[Track] = ()) -> None:
         self._kinds = bytearray()
@@ -23,27 +35,48 @@ class Tracks(Sequence[Track]):
         self._parents, self._clocks, self._sources = array("i"), array("i"), array("i")
         self._numbers = array("q")  # pids of processes, tids of the others
         self._objects: dict[int, Track] = {}
-        for track in tracks:
-            self.append(track)
+        if isinstance(tracks, Tracks):
+            self.extend(tracks)
+        else:
+            for track in tracks:
+                self.append(track)
+
+    # -- one track ----------------------------------------------------------------------------------------------
 
     def append(self, track: Track) -> None:
         """Add a copy of a track; to change it later, use `own`."""
-        number = track.pid if track.kind is TrackKind.PROCESS else track.tid
-        if number is None or not _NO_NUMBER < number <= -(_NO_NUMBER + 1):
-            number = _NO_NUMBER
+        index = len(self._kinds)
         self._kinds.append(track.kind)
         self._names.append(track.name)
         self._descriptions.append(track.description)
         self._parents.append(track.parent)
         self._clocks.append(track.clock)
         self._sources.append(track.source)
-        self._numbers.append(number)
-        if self._of_columns(len(self) - 1) != track:
-            self._objects[len(self) - 1] = track
+        self._numbers.append(_number(track))
+        if self._of_columns(index) != track:
+            self._objects[index] = track
+
+    def put(self, index: int, track: Track) -> None:
+        """Replace a track."""
+        self._objects[index] = track
 
     def own(self, index: int) -> Track:
         """Return a track by number, as an object whose changes are kept."""
         return self._objects.setdefault(index, self[index])
+
+    def settle(self) -> None:
+        """Move what was changed into the columns, where possible: objects that were returned by `own` are let go."""
+        objects, self._objects = self._objects, {}
+        for index, track in objects.items():
+            self._kinds[index] = track.kind
+            self._names[index] = track.name
+            self._descriptions[index] = track.description
+            self._parents[index] = track.parent
+            self._clocks[index] = track.clock
+            self._sources[index] = track.source
+            self._numbers[index] = _number(track)
+            if self._of_columns(index) != track:
+                self._objects[index] = track
 
     def _of_columns(self, index: int) -> Track:
         return _track(
@@ -83,8 +116,119 @@ class Tracks(Sequence[Track]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    # -- all tracks ---------------------------------------------------------------------------------------------
+
+    def column(self, attribute: Attribute) -> I32:
+        """Return an attribute of all tracks, as a new column."""
+        stored: dict[str, bytearray | array[int]] = {
+            "kind": self._kinds,
+            "parent": self._parents,
+            "clock": self._clocks,
+            "source": self._sources,
+        }
+        if attribute in stored:
+            values = np.array(stored[attribute], np.int32)
+        else:
+            values = np.full(len(self), NO_TRACK, np.int32)
+        for index, track in self._objects.items():
+            values[index] = getattr(track, attribute)
+        return values
+
+    def texts(self, attribute: Text) -> list[str]:
+        """Return a text of all tracks, as a new list."""
+        texts = list(self._names if attribute == "name" else self._descriptions)
+        for index, track in self._objects.items():
+            texts[index] = getattr(track, attribute)
+        return texts
+
+    def numbers(self) -> I64:
+        """Return the pids of processes and the tids of the others; NO_NUMBER for none, BEYOND beyond 64 bits."""
+        values = np.array(self._numbers, np.int64)
+        for index, track in self._objects.items():
+            number = track.pid if track.kind is TrackKind.PROCESS else track.tid
+            values[index] = BEYOND if number is not None and _number(track) == NO_NUMBER else _number(track)
+        return values
+
+    def special(self) -> Iterator[tuple[int, Track]]:
+        """Yield the tracks that have more than columns hold, by number and in order: labels, a rank, lanes, a unit."""
+        return ((index, self._objects[index]) for index in sorted(self._objects))
+
+    def special_of(self, index: int) -> Track | None:
+        """Return a track if it has more than columns hold."""
+        return self._objects.get(index)
+
+    def replaced(self, **columns: Sequence[Any] | npt.NDArray[Any]) -> Tracks:
+        """Return a copy with the given attributes replaced, such as `source=...`: a value for each track.
+
+        It shares the other columns: append to a copy of it, `Tracks(...)`.
+        """
+        copy = Tracks()
+        vars(copy).update(vars(self), _objects={})
+        for name, values in columns.items():
+            if name in ("name", "description"):
+                setattr(copy, f"_{name}s", list(values))
+            elif name != "lane_of":
+                setattr(copy, f"_{name}s", array("i", np.asarray(values, np.int32).tobytes()))
+        for index, track in self._objects.items():
+            copy._objects[index] = replace(track, **{name: _plain(values[index]) for name, values in columns.items()})
+        return copy
+
+    def taken(self, rows: npt.NDArray[Any]) -> Tracks:
+        """Return the given tracks in that order, with their parents and the tracks of lanes renumbered.
+
+        Args:
+            rows: the numbers of the tracks; also those of their parents and of the tracks whose lanes they are.
+        """
+        new_number = np.full(len(self) + 1, NO_TRACK, np.int32)  # the last one is for NO_TRACK
+        new_number[rows] = np.arange(len(rows))
+        taken = Tracks()
+        taken._kinds = bytearray(np.frombuffer(self._kinds, np.uint8)[rows].tobytes())
+        taken._names, taken._descriptions = (
+            [texts[row] for row in rows.tolist()] for texts in (self._names, self._descriptions)
+        )
+        taken._parents = array("i", new_number[np.array(self._parents, np.int32)[rows]].tobytes())
+        taken._clocks, taken._sources = (
+            array("i", np.array(values, np.int32)[rows].tobytes()) for values in (self._clocks, self._sources)
+        )
+        taken._numbers = array("q", np.array(self._numbers, np.int64)[rows].tobytes())
+        for index, track in self._objects.items():
+            if new_number[index] != NO_TRACK:
+                parent, lane_of = (TrackId(int(new_number[above])) for above in (track.parent, track.lane_of))
+                taken._objects[int(new_number[index])] = replace(track, parent=parent, lane_of=lane_of)
+        return taken
+
+    def extend(self, tracks: Tracks) -> None:
+        """Add other tracks behind, with their parents and the tracks of lanes renumbered."""
+        by = len(self)
+        self._kinds += tracks._kinds
+        self._names += tracks._names
+        self._descriptions += tracks._descriptions
+        parents = np.array(tracks._parents, np.int32)
+        parents[parents != NO_TRACK] += by
+        self._parents.frombytes(parents.tobytes())
+        self._clocks += tracks._clocks
+        self._sources += tracks._sources
+        self._numbers += tracks._numbers
+        for index, track in tracks._objects.items():
+            if by:
+                parent, lane_of = (
+                    TrackId(above + by if above != NO_TRACK else above) for above in (track.parent, track.lane_of)
+                )
+                track = replace(track, parent=parent, lane_of=lane_of)
+            self._objects[index + by] = track
+
+
+def _number(track: Track) -> int:
+    """Return the number of a track as a column holds it; NO_NUMBER also for one that does not fit."""
+    number = track.pid if track.kind is TrackKind.PROCESS else track.tid
+    return NO_NUMBER if number is None or not BEYOND < number <= -(NO_NUMBER + 1) else number
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, np.integer) else value
+
 
 def _track(kind: int, name: str, parent: TrackId, number: int, description: str, clock: ClockId, source: int) -> Track:
-    known = None if number == _NO_NUMBER else number
+    known = None if number == NO_NUMBER else number
     pid, tid = (known, None) if kind == _PROCESS else (None, known)
     return Track(_KINDS[kind], name, parent, pid, tid, "", description, None, (), clock, source)

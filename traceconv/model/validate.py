@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.model.ordering import overlapping_chunks
@@ -56,8 +57,9 @@ def _rules(trace: Trace, name: str) -> Iterator[tuple[str, Callable[..., Any], t
         for column in ("from_slice", "to_slice"):
             yield "flows: slice out of range", _in_range(len(trace.slices.ts)), (column,)
     elif name == "logs":
-        on_lines = [track.kind not in (TrackKind.PROCESS, TrackKind.COUNTER) for track in trace.tracks]
-        yield "logs: on the track of a process or counter", np.array(on_lines, bool).__getitem__, ("track",)
+        kind = trace.tracks.column("kind")
+        on_lines = (kind != TrackKind.PROCESS) & (kind != TrackKind.COUNTER)
+        yield "logs: on the track of a process or counter", on_lines.__getitem__, ("track",)
     elif name == "samples":
         yield "samples: stack out of range", lambda stack: _in_range(len(trace.frames) + 1)(stack + 1), ("stack",)
         yield "samples: cpu out of range", lambda cpu: cpu >= NO_CPU, ("cpu",)
@@ -93,22 +95,23 @@ def _check_frames(trace: Trace) -> None:
 
 
 def _check_tracks(trace: Trace) -> None:
-    for number, track in enumerate(trace.tracks):
-        if not NO_TRACK <= track.lane_of < len(trace.tracks):
-            raise InvalidTrace(f"track {number} ({track.name!r}): lane_of out of range")
-        if not 0 <= track.clock < len(trace.clocks):
-            raise InvalidTrace(f"track {number} ({track.name!r}): clock out of range")
-        if not 0 <= track.source < len(trace.sources):
-            raise InvalidTrace(f"track {number} ({track.name!r}): source out of range")
-        if track.parent < NO_TRACK:
-            raise InvalidTrace(f"track {number} ({track.name!r}): parent out of range")
-        if track.parent >= number:
-            raise InvalidTrace(f"track {number} ({track.name!r}) stands before its parent")
-        if track.kind is TrackKind.PROCESS and track.parent != NO_TRACK:
-            raise InvalidTrace(f"process {number} ({track.name!r}) has a parent")
-        above = None if track.parent == NO_TRACK else trace.tracks[track.parent].kind
-        if track.kind is TrackKind.THREAD and above is not TrackKind.PROCESS:
-            raise InvalidTrace(f"thread {number} ({track.name!r}) belongs to no process")
+    tracks = trace.tracks
+    kind, parent, lane_of = tracks.column("kind"), tracks.column("parent"), tracks.column("lane_of")
+    number = np.arange(len(tracks))
+    _require_of_tracks(trace, "lane_of out of range", _in_range(len(tracks) + 1)(lane_of + 1))
+    _require_of_tracks(trace, "clock out of range", _in_range(len(trace.clocks))(tracks.column("clock")))
+    _require_of_tracks(trace, "source out of range", _in_range(len(trace.sources))(tracks.column("source")))
+    _require_of_tracks(trace, "parent out of range", parent >= NO_TRACK)
+    _require_of_tracks(trace, "stands before its parent", parent < number)
+    _require_of_tracks(trace, "a process has a parent", (kind != TrackKind.PROCESS) | (parent == NO_TRACK))
+    in_process = (parent != NO_TRACK) & (kind[parent] == TrackKind.PROCESS)
+    _require_of_tracks(trace, "a thread belongs to no process", (kind != TrackKind.THREAD) | in_process)
+
+
+def _require_of_tracks(trace: Trace, rule: str, holds: npt.NDArray[np.bool_]) -> None:
+    if not np.all(holds):
+        number = int(np.argmin(holds))
+        raise InvalidTrace(f"track {number} ({trace.tracks[number].name!r}): {rule}")
 
 
 def _nest_surely(slices: Slices, ends: I64) -> bool:

@@ -10,18 +10,21 @@ processes and threads only: there each other track gets such a number, too.
 
 from __future__ import annotations
 
-from array import array
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
-from typing import TypeGuard
+from itertools import count, islice
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from traceconv.model.ordering import occurring
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackKind, topmost
+from traceconv.model.tracks import NO_NUMBER, Tracks
 
 _FIRST_INVENTED = 10_000_000
 _MAX_NUMBER = 2**31 - 1
+_MAX_RANK = 2**62
 
 
 @dataclass(slots=True)
@@ -51,80 +54,116 @@ class Identity:
     position: int = 0
 
 
-def identities(trace: Trace) -> list[Identity]:
-    """Return the identity of each track."""
-    by_track: list[Identity] = []
-    for index, track in enumerate(trace.tracks):
-        by_track.append(Identity(_process_of(trace, by_track, index), name=track.name))
-    numbers = _Numbers(trace.tracks)
-    _number_processes(trace, by_track, numbers)
-    _number_threads(trace, by_track, numbers)
-    _mark_natives(trace, by_track)
-    for track, identity in zip(trace.tracks, by_track, strict=True):
-        main = track.lane_of
-        beside = main != NO_TRACK and not by_track[main].native
-        identity.parent = int(trace.tracks[main].parent if beside else track.parent)
-        shown = track if main == NO_TRACK else trace.tracks[main]
-        identity.title = with_doubts(identity.name, shown, shown.doubts)
-    _place(trace, by_track)
-    return by_track
+class Identities(Sequence[Identity]):
+    """The identities of all tracks of a trace, in columns: a pass over all tracks takes these."""
+
+    def __init__(self, trace: Trace) -> None:
+        tracks = self._tracks = trace.tracks
+        kind, parent, lane_of = tracks.column("kind"), tracks.column("parent"), tracks.column("lane_of")
+        is_lane = lane_of != NO_TRACK
+        above = np.where(is_lane, lane_of, parent)
+        is_top = ~is_lane & ((parent == NO_TRACK) | (kind == TrackKind.PROCESS))
+        self.process: I32 = topmost(np.where(is_top, np.arange(len(tracks), dtype=np.int32), above))
+        self.names = tracks.texts("name")
+        numbers = tracks.numbers()
+        invented = _unused(numbers)
+        own_pid = self._number_processes(tracks, kind, is_top, numbers, invented)
+        self.pid: I32 = own_pid[self.process]
+        self.tid: I32 = self._number_threads(tracks, kind, lane_of, numbers, invented)
+        self.native = self._natives(trace, kind, is_lane, numbers)
+        beside = is_lane & ~self.native[lane_of]
+        self.parent: I32 = np.where(beside, parent[lane_of], parent)
+        self.position = _positions(tracks, self.parent, lane_of)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Identity: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Identity]: ...
+
+    def __getitem__(self, index: int | slice) -> Identity | list[Identity]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return Identity(
+            int(self.process[index]),
+            int(self.pid[index]),
+            int(self.tid[index]),
+            self.names[index],
+            self.title(index),
+            bool(self.native[index]),
+            int(self.parent[index]),
+            int(self.position[index]),
+        )
+
+    def title(self, index: int) -> str:
+        """Return the name of a track with the doubts behind it; for a lane, those of its main track."""
+        track = self._tracks.special_of(index)
+        if track is not None and track.lane_of != NO_TRACK:
+            track = self._tracks.special_of(track.lane_of)
+        return self.names[index] if track is None else with_doubts(self.names[index], track, track.doubts)
+
+    def _number_processes(
+        self, tracks: Tracks, kind: I32, is_top: npt.NDArray[np.bool_], numbers: I64, invented: Iterator[int]
+    ) -> I32:
+        """Return the pids of processes and of tracks without one; name those whose numbers are replaced."""
+        is_process = kind == TrackKind.PROCESS
+        keeps = _first_of_each(numbers, is_top & is_process & _valid(numbers))
+        new = np.flatnonzero(is_top & ~keeps)
+        pids = np.where(keeps, numbers, 0).astype(np.int32)
+        pids[new] = np.fromiter(islice(invented, len(new)), np.int32, len(new))
+        for index in new[is_process[new]].tolist():
+            pid = None if numbers[index] == NO_NUMBER else tracks[index].pid
+            self.names[index] = _with_original(self.names[index], "pid", pid) or "process"
+        return pids
+
+    def _number_threads(self, tracks: Tracks, kind: I32, lane_of: I32, numbers: I64, invented: Iterator[int]) -> I32:
+        """Return the tids of all tracks but counters; name those whose numbers are replaced."""
+        is_thread, is_counter, is_lane = kind == TrackKind.THREAD, kind == TrackKind.COUNTER, lane_of != NO_TRACK
+        keeps = _first_of_each(self.pid.astype(np.int64) << 32 | numbers, is_thread & ~is_lane & _valid(numbers))
+        new = np.flatnonzero(~is_counter & ~keeps)
+        tids = np.where(keeps, numbers, 0).astype(np.int32)
+        tids[new] = np.fromiter(islice(invented, len(new)), np.int32, len(new))
+        for index in new[(is_thread | is_lane)[new]].tolist():
+            if is_lane[index]:
+                self.names[index] = self.names[lane_of[index]]
+            else:
+                tid = None if numbers[index] == NO_NUMBER else tracks[index].tid
+                self.names[index] = _with_original(self.names[index], "tid", tid) or "thread"
+        return tids
+
+    def _natives(self, trace: Trace, kind: I32, is_lane: npt.NDArray[np.bool_], numbers: I64) -> npt.NDArray[np.bool_]:
+        has_number = ~is_lane & (numbers != NO_NUMBER)
+        # Perfetto accepts call stacks and log entries of threads only.
+        needs_number = np.zeros(len(self), bool)
+        needs_number[[*occurring(trace.samples.track), *occurring(trace.logs.track)]] = True
+        as_thread = (has_number & (kind == TrackKind.THREAD)) | needs_number
+        native: npt.NDArray[np.bool_] = as_thread | (has_number & (kind == TrackKind.PROCESS))
+        native[self.process[as_thread]] = True
+        return native
 
 
-def _process_of(trace: Trace, identities: list[Identity], index: int) -> int:
-    track = trace.tracks[index]
-    if track.lane_of != NO_TRACK:
-        return identities[track.lane_of].process
-    if track.parent == NO_TRACK or track.kind is TrackKind.PROCESS:
-        return index
-    return identities[track.parent].process
+def _unused(numbers: I64) -> Iterator[int]:
+    """Yield the numbers to invent: those that no process or thread of the trace has."""
+    taken = set(numbers[numbers >= _FIRST_INVENTED].tolist())
+    return (number for number in count(_FIRST_INVENTED) if number not in taken)
 
 
-class _Numbers:
-    """A generator of numbers that no process or thread of the trace has."""
-
-    def __init__(self, tracks: Sequence[Track]) -> None:
-        self._taken = {number for track in tracks for number in (track.pid, track.tid) if number is not None}
-        self._next: Iterator[int] = count(_FIRST_INVENTED)
-
-    def invent(self) -> int:
-        return next(number for number in self._next if number not in self._taken)
+def _valid(numbers: I64) -> npt.NDArray[np.bool_]:
+    """Return whether viewers can show the numbers."""
+    return (numbers > 0) & (numbers <= _MAX_NUMBER)
 
 
-def _number_processes(trace: Trace, identities: list[Identity], numbers: _Numbers) -> None:
-    used: set[int] = set()
-    for index, (track, identity) in enumerate(zip(trace.tracks, identities, strict=True)):
-        if identity.process != index:
-            identity.pid = identities[identity.process].pid
-            continue
-        real = track.pid if track.kind is TrackKind.PROCESS else None
-        if _valid(real) and real not in used:
-            identity.pid = real
-            used.add(real)
-        else:
-            identity.pid = numbers.invent()
-            if track.kind is TrackKind.PROCESS:
-                identity.name = _with_original(track.name, "pid", real) or "process"
-
-
-def _number_threads(trace: Trace, identities: list[Identity], numbers: _Numbers) -> None:
-    used: set[int] = set()
-    for track, identity in zip(trace.tracks, identities, strict=True):
-        if track.kind is TrackKind.COUNTER:
-            continue
-        real = track.tid if track.kind is TrackKind.THREAD else None
-        if track.lane_of != NO_TRACK:
-            identity.tid, identity.name = numbers.invent(), identities[track.lane_of].name
-        elif _valid(real) and identity.pid << 32 | real not in used:
-            identity.tid = real
-            used.add(identity.pid << 32 | real)
-        else:
-            identity.tid = numbers.invent()
-            if track.kind is TrackKind.THREAD:
-                identity.name = _with_original(track.name, "tid", real) or "thread"
-
-
-def _valid(number: int | None) -> TypeGuard[int]:
-    return number is not None and 0 < number <= _MAX_NUMBER
+def _first_of_each(keys: I64, among: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return for each row that is `among` those to look at whether it is the first one of its key."""
+    rows = np.flatnonzero(among)
+    order = rows[np.argsort(keys[rows], kind="stable")]
+    first = np.zeros(len(keys), bool)
+    first[order[:1]] = True
+    first[order[1:][keys[order[1:]] != keys[order[:-1]]]] = True
+    return first
 
 
 def _with_original(name: str, kind: str, number: int | None) -> str:
@@ -133,43 +172,52 @@ def _with_original(name: str, kind: str, number: int | None) -> str:
     return f"{name} ({kind} {number})" if name else f"{kind} {number}"
 
 
-def _mark_natives(trace: Trace, identities: list[Identity]) -> None:
-    # Perfetto accepts call stacks and log entries of threads only.
-    threads = {*occurring(trace.samples.track), *occurring(trace.logs.track)}
-    for index, (track, identity) in enumerate(zip(trace.tracks, identities, strict=True)):
-        own = track.lane_of == NO_TRACK
-        if track.kind is TrackKind.PROCESS and own and (track.pid is not None or index in threads):
-            identity.native = True
-        if (track.kind is TrackKind.THREAD and own and track.tid is not None) or index in threads:
-            identity.native = True
-            identities[identity.process].native = True
+def _positions(tracks: Tracks, parent: I32, lane_of: I32) -> I32:
+    """Return the positions of tracks among those with the same parent: by rank, if any, then in order of creation.
+
+    A lane follows its main track.
+    """
+    own = np.arange(len(tracks), dtype=np.int32)
+    has_rank, rank = np.zeros(len(tracks), bool), np.zeros(len(tracks), np.int64)
+    for index, track in tracks.special():
+        if track.rank is not None:
+            has_rank[index], rank[index] = True, max(-_MAX_RANK, min(track.rank, _MAX_RANK))
+    main = np.where(lane_of == NO_TRACK, own, lane_of)
+    order = np.lexsort((own, main, rank[main], ~has_rank[main], parent))
+    return numbered(order, parent)
 
 
-def _place(trace: Trace, identities: list[Identity]) -> None:
-    ranked = {
-        identity.parent
-        for track, identity in zip(trace.tracks, identities, strict=True)
-        if track.rank is not None or track.lane_of != NO_TRACK
-    }
-    siblings: dict[int, list[int]] = defaultdict(list)
-    counts = array("i", bytes(4 * (len(identities) + 1)))  # by parent; the last one is for NO_TRACK
-    for index, identity in enumerate(identities):
-        if identity.parent in ranked:
-            siblings[identity.parent].append(index)
-        else:  # in creation order
-            identity.position = counts[identity.parent]
-            counts[identity.parent] += 1
-    for indexes in siblings.values():
-        indexes.sort(key=lambda index: _rank(trace.tracks, index))
-        for position, index in enumerate(indexes):
-            identities[index].position = position
+def numbered(order: npt.NDArray[np.intp], *groups: npt.NDArray[Any]) -> I32:
+    """Return the position of each row among those with equal values in `groups`, in an order that has them together."""
+    starts = np.zeros(len(order), bool)
+    starts[:1] = True
+    for group in groups:
+        starts[1:] |= group[order[1:]] != group[order[:-1]]
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))
+    positions = np.empty(len(order), np.int32)
+    positions[order] = np.arange(len(order)) - first
+    return positions
 
 
-def _rank(tracks: Sequence[Track], index: int) -> tuple[bool, int, int, int]:
-    """Sort key: the given rank, then the order of creation; a lane follows its main track."""
-    main = index if tracks[index].lane_of == NO_TRACK else int(tracks[index].lane_of)
-    rank = tracks[main].rank
-    return rank is None, rank or 0, main, index
+def tree_order(ids: Identities) -> I64:
+    """Return the position of each track in the tree of all tracks: parents before children, siblings by position."""
+    parents, sizes = ids.parent.data, np.ones(len(ids), np.int64)
+    size = sizes.data
+    for number in range(len(ids) - 1, -1, -1):  # parents come before their children
+        if parents[number] != NO_TRACK:
+            size[parents[number]] += size[number]
+    order = np.lexsort((ids.position, ids.parent))
+    before = np.zeros(len(ids), np.int64)  # the tracks below earlier siblings
+    before[order] = np.cumsum(sizes[order]) - sizes[order]
+    first = order[ids.position[order] == 0]
+    starts = np.zeros(len(ids) + 1, np.int64)  # the last one is for NO_TRACK
+    starts[ids.parent[first]] = before[first]
+    places = before - starts[ids.parent]
+    place = places.data
+    for number, parent in enumerate(parents):
+        if parent != NO_TRACK:
+            place[number] += place[parent] + 1
+    return places
 
 
 def with_doubts(name: str, track: Track, doubts: Sequence[str]) -> str:
@@ -201,11 +249,16 @@ def groups_above(trace: Trace, process: int) -> list[str]:
     return names[::-1]
 
 
-def path_below_process(trace: Trace, identities: list[Identity], index: int) -> str:
+def path_below_process(trace: Trace, identities: Identities, index: int) -> str:
     """Return the names of the tracks from below the process of a track down to it, joined by " / "."""
     names: list[str] = []
-    at = index if trace.tracks[index].lane_of == NO_TRACK else int(trace.tracks[index].lane_of)
-    while at != identities[index].process:
-        names.append(identities[at].title or f"tid {identities[at].tid}")
-        at = trace.tracks[at].parent
-    return " / ".join(reversed(names)) or identities[index].title
+    track = trace.tracks[index]
+    at, process = index, identities.process[index]
+    if track.lane_of != NO_TRACK:
+        at = int(track.lane_of)
+        track = trace.tracks[at]
+    while at != process:
+        names.append(identities.title(at) or f"tid {identities.tid[at]}")
+        at = int(track.parent)
+        track = trace.tracks[at]
+    return " / ".join(reversed(names)) or identities.title(index)

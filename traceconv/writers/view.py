@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traceconv.model.trace import TIMED, Trace
+from traceconv.model.trace import EVER, FOREVER, TIMED, Trace
 
 Span = tuple[int, int]
 
@@ -41,16 +41,18 @@ def _spans(trace: Trace) -> Iterator[Span]:
     waiting = {number for number, source in enumerate(trace.sources) if not source.belongs_to}
     # Samples and log entries of an input may be on threads of another one, slices may not.
     of_work = [("slices",), ("samples", "logs")] if len(trace.sources) > 1 else [("slices", "samples", "logs")]
-    asides = _asides(trace)
+    asides, source = _asides(trace), trace.tracks.column("source")
     for tables in (*of_work, TIMED):
-        spans: dict[int, Span] = {}
-        for track, (start, end) in trace.extents(tables).items():
-            source = trace.tracks[track].source
-            if source in waiting and (track not in asides or tables is TIMED):
-                before = spans.get(source, (start, end))
-                spans[source] = min(start, before[0]), max(end, before[1])
-        waiting -= spans.keys()
-        yield from (span for span in spans.values() if span[0] < span[1])
+        firsts, lasts = trace.extents(tables)
+        counts = firsts <= lasts
+        if tables is not TIMED:
+            counts[list(asides)] = False
+        starts, ends = np.full(len(trace.sources), FOREVER), np.full(len(trace.sources), EVER)
+        np.minimum.at(starts, source[counts], firsts[counts])
+        np.maximum.at(ends, source[counts], lasts[counts])
+        of_tables = waiting.intersection(np.flatnonzero(starts <= ends).tolist())
+        waiting -= of_tables
+        yield from ((int(starts[one]), int(ends[one])) for one in sorted(of_tables) if starts[one] < ends[one])
 
 
 def _asides(trace: Trace) -> set[int]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import numpy.typing as npt
 from traceconv.families.perfetto._wire import utf8
 from traceconv.model.ordering import occurring
 from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind
-from traceconv.writers.ids import Identity
+from traceconv.writers.ids import Identities
 
 # The tables, in the order of their events at equal times.
 SLICE, FLOW, INSTANT, COUNTER, SAMPLE, LOG = range(6)
@@ -73,9 +75,9 @@ def loadable(text: bytes) -> bytes:
     return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
 
 
-def task_text(identity: Identity) -> bytes:
+def task_text(ids: Identities, track: int) -> bytes:
     """Return the keys of the process and thread of a track."""
-    return b',"pid":%d,"tid":%d' % (identity.pid, identity.tid)
+    return b',"pid":%d,"tid":%d' % (ids.pid[track], ids.tid[track])
 
 
 class PlainLines:
@@ -93,7 +95,7 @@ class PlainLines:
         self,
         module: Any,
         trace: Trace,
-        ids: Sequence[Identity],
+        ids: Identities,
         counters: Mapping[int, tuple[bytes, bytes]],
         ends: FlowEnds,
     ) -> None:
@@ -102,17 +104,19 @@ class PlainLines:
         texts = len(trace.strings)
         self._flow_chunk, self._first_task = texts, texts + 1
         self._is_empty = np.array([not text for text in trace.strings], bool)
-        self._is_process = np.array([track.kind is TrackKind.PROCESS for track in trace.tracks], bool)
+        self._is_process = trace.tracks.column("kind") == TrackKind.PROCESS
         used = self._used_texts()
         chunks = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
         chunks.append(json_text("flow"))
-        chunks += map(task_text, ids)
+        joined, bounds = bytearray(), array("q", [0])
         self._heads = np.full(len(trace.tracks), -1, np.int32)
-        for track, heads in counters.items():
-            self._heads[track] = len(chunks)
-            chunks += heads
-        chunk_ends = np.cumsum([0, *map(len, chunks)], dtype=np.int64)
-        self._writer = module.LineWriter(np.frombuffer(b"".join(chunks), np.uint8), chunk_ends, trace.args.parts)
+        self._heads[list(counters)] = np.arange(len(counters)) * 2 + len(chunks) + len(ids)
+        tasks = (task_text(ids, track) for track in range(len(ids)))
+        for chunk in chain(chunks, tasks, chain.from_iterable(counters.values())):
+            joined += chunk
+            bounds.append(len(joined))
+        chunk_ends = np.frombuffer(bounds, np.int64)
+        self._writer = module.LineWriter(np.frombuffer(joined, np.uint8), chunk_ends, trace.args.parts)
 
     def _used_texts(self) -> npt.NDArray[np.bool_]:
         used = np.zeros(len(self._trace.strings), bool)

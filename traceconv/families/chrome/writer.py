@@ -20,6 +20,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -47,7 +48,7 @@ from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
 from traceconv.writers import WriteCounts
 from traceconv.writers.compress import compressed
-from traceconv.writers.ids import groups_above, identities, path_below_process
+from traceconv.writers.ids import Identities, groups_above, path_below_process, tree_order
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import Windows
 
@@ -102,7 +103,8 @@ class ChromeJson:
         """Write the whole trace."""
         with compressed(sink, self.compress) as out:
             writing = _Writing(trace)
-            out.write(writing.head())
+            for text in writing.head():
+                out.write(text)
             for lines in writing.lines():
                 out.write(lines)
             out.write(writing.tail())
@@ -114,11 +116,12 @@ class _Writing:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._ids = identities(trace)
+        self._ids, self._kind = Identities(trace), trace.tracks.column("kind")
         span = trace.span()
         self._base = span[0] // 1000 * 1000 if span else 0
         self._chunks: dict[tuple[int, int, int, int], bytes] = {}
-        self._tasks = list(map(task_text, self._ids))
+        self._parent = trace.tracks.column("parent")
+        self._positions = tree_order(self._ids)
         self._counter_heads = self._heads_of_counters()
         self._flow_ends = flow_ends(trace)
         self._written = [0] * 6
@@ -136,7 +139,8 @@ class _Writing:
 
     # -- around the events ------------------------------------------------------------------------------------
 
-    def head(self) -> bytes:
+    def head(self) -> Iterator[bytes]:
+        """Yield the text before the events, with those that name processes and threads."""
         about: dict[str, Any] = recording_metadata(self._trace)
         members: dict[str, Any] = {"displayTimeUnit": "ns"}
         if self._trace.clocks and self._trace.clocks[0].zero is Zero.UNIX_EPOCH:
@@ -149,7 +153,11 @@ class _Writing:
         text = b",\n".join([json_text(key) + b":" + json_text(value) for key, value in members.items()])
         # Perfetto refuses a raw DEL outside of events, and does not decode its escape inside of them.
         text = text.replace(b"\x7f", b"\\u007f")
-        return b"{" + text + b',\n"traceEvents":[\n' + b",\n".join(self._naming())
+        yield b"{" + text + b',\n"traceEvents":[\n'
+        naming, comma = self._naming(), b""
+        while lines := b",\n".join(islice(naming, _BLOCK)):
+            yield comma + lines
+            comma = b",\n"
 
     def tail(self) -> bytes:
         return b"\n]}\n"
@@ -163,12 +171,14 @@ class _Writing:
 
     def _naming(self) -> Iterator[bytes]:
         """Yield the metadata events."""
-        used = self._tracks_with_lines()
-        peopled = {self._ids[index].process for index in used | set(self._counter_heads)}
-        for index, identity in enumerate(self._ids):
-            if identity.process == index and (index in peopled or self._trace.tracks[index].kind is TrackKind.PROCESS):
+        is_used = self._tracks_with_lines()
+        is_named = self._kind == TrackKind.PROCESS
+        is_named[self._ids.process[is_used]] = is_named[self._ids.process[list(self._counter_heads)]] = True
+        is_named &= self._ids.process == np.arange(len(self._ids))
+        for index in np.flatnonzero(is_named | is_used).tolist():
+            if is_named[index]:
                 yield from self._process_naming(index)
-            if index in used:
+            if is_used[index]:
                 yield from self._thread_naming(index)
 
     def _process_naming(self, index: int) -> Iterator[bytes]:
@@ -178,39 +188,35 @@ class _Writing:
             yield _metadata("process_name", identity.pid, 0, {"name": identity.title})
         if labels:
             yield _metadata("process_labels", identity.pid, 0, {"labels": ", ".join(labels)})
-        yield _metadata("process_sort_index", identity.pid, 0, {"sort_index": identity.position})
+        yield _sort_index("process_sort_index", identity.pid, 0, identity.position)
 
     def _thread_naming(self, index: int) -> Iterator[bytes]:
-        identity, track = self._ids[index], self._trace.tracks[index]
-        plain = track.kind is TrackKind.THREAD and track.parent == identity.process
-        name = identity.title if plain else path_below_process(self._trace, self._ids, index)
+        ids, parent = self._ids, self._parent
+        pid, tid = int(ids.pid[index]), int(ids.tid[index])
+        plain = self._kind[index] == TrackKind.THREAD and parent[index] == ids.process[index]
+        name = ids.title(index) if plain else path_below_process(self._trace, ids, index)
         if name:
-            yield _metadata("thread_name", identity.pid, identity.tid, {"name": name})
-        yield _metadata("thread_sort_index", identity.pid, identity.tid, {"sort_index": self._positions[index]})
+            yield _metadata("thread_name", pid, tid, {"name": name})
+        yield _sort_index("thread_sort_index", pid, tid, int(self._positions[index]))
 
-    def _tracks_with_lines(self) -> set[int]:
-        """Return the tracks that are written as threads, in tree order: parents before children."""
+    def _tracks_with_lines(self) -> npt.NDArray[np.bool_]:
+        """Return which tracks are written as threads."""
         trace = self._trace
-        used = {index for table in (trace.slices, trace.samples, trace.logs) for index in occurring(table.track)}
-        kinds = [track.kind for track in trace.tracks]
-        used |= {index for index in occurring(trace.instants.track) if kinds[index] is not TrackKind.PROCESS}
-        used |= {i for i, kind in enumerate(kinds) if kind is TrackKind.THREAD and trace.tracks[i].lane_of == NO_TRACK}
-        keys: list[tuple[int, ...]] = []
-        for identity in self._ids:
-            above = keys[identity.parent] if identity.parent != NO_TRACK else ()
-            keys.append((*above, identity.position))
-        ordered = sorted(range(len(keys)), key=keys.__getitem__)
-        self._positions = {index: position for position, index in enumerate(ordered)}
-        return used
+        is_used = np.zeros(len(trace.tracks), bool)
+        is_used[occurring(trace.instants.track)] = True
+        is_used &= self._kind != TrackKind.PROCESS
+        is_used |= (self._kind == TrackKind.THREAD) & (trace.tracks.column("lane_of") == NO_TRACK)
+        for table in (trace.slices, trace.samples, trace.logs):
+            is_used[occurring(table.track)] = True
+        return is_used
 
     def _heads_of_counters(self) -> dict[int, tuple[bytes, bytes]]:
         """Return for each counter track the text before the time, and before the value."""
         heads: dict[int, tuple[bytes, bytes]] = {}
         seen: dict[tuple[int, str], int] = defaultdict(int)
-        for index, track in enumerate(self._trace.tracks):
-            if track.kind is not TrackKind.COUNTER:
-                continue
-            pid, name = self._ids[index].pid, path_below_process(self._trace, self._ids, index)
+        for index in np.flatnonzero(self._kind == TrackKind.COUNTER).tolist():
+            track = self._trace.tracks[index]
+            pid, name = int(self._ids.pid[index]), path_below_process(self._trace, self._ids, index)
             seen[pid, name] += 1
             if seen[pid, name] > 1:  # viewers join counters of equal name in a process
                 name = f"{name} ({seen[pid, name]})"
@@ -310,8 +316,8 @@ class _Writing:
 
     def _instants(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table: Instants = take(self._trace.instants, rows)
-        kinds = [self._trace.tracks[track].kind for track in table.track.tolist()]
-        scopes = [b',"s":"p"' if kind is TrackKind.PROCESS else b',"s":"t"' for kind in kinds]
+        on_process = self._kind[table.track] == TrackKind.PROCESS
+        scopes = [b',"s":"p"' if is_process else b',"s":"t"' for is_process in on_process.tolist()]
         columns = zip(times, scopes, self._heads(b"i", table), self._args(table), strict=True)
         return [b"".join((head, time, scope, args)) for time, scope, head, args in columns]
 
@@ -328,7 +334,7 @@ class _Writing:
     def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
         texts = self._trace.strings
         cat = b',"cat":' + json_text(texts[category]) if category else b""
-        return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, json_text(texts[name]), cat, self._tasks[track])
+        return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, json_text(texts[name]), cat, task_text(self._ids, track))
 
     def _args(self, table: Slices | Instants) -> Iterator[bytes]:
         get = self._trace.args.get
@@ -351,7 +357,7 @@ class _Writing:
             flow, is_end = divmod(row, 2)
             name = trace.strings[flows.name[flow]] or "flow"
             category = trace.strings[flows.category[flow]] or "flow"
-            task = self._tasks[track[self._flow_ends.slice[row]]]
+            task = task_text(self._ids, track[self._flow_ends.slice[row]])
             head = b'{"ph":"f","bp":"e","id":%d' if is_end else b'{"ph":"s","id":%d'
             text = b',"name":' + json_text(name) + b',"cat":' + json_text(category)
             lines.append(head % (flow + 1) + text + task + b',"ts":' + time + b"}")
@@ -368,7 +374,7 @@ class _Writing:
         ):
             about = {"level": Level(level).name.lower()} | ({"source": texts[source]} if texts[source] else {})
             more = _spliced(get(at, size))[1:] if size > 2 else b"}"
-            head = b'{"ph":"i","name":' + json_text(texts[text]) + b',"cat":"log"' + self._tasks[track]
+            head = b'{"ph":"i","name":' + json_text(texts[text]) + b',"cat":"log"' + task_text(self._ids, track)
             comma = b"," if size > 2 else b""
             lines.append(head + b',"ts":' + time + b',"s":"t","args":' + json_text(about)[:-1] + comma + more + b"}")
         return lines
@@ -378,7 +384,9 @@ class _Writing:
         columns = (table.track, table.stack, table.name, table.weight, table.cpu)
         lines = []
         for time, track, stack, name, weight, cpu in zip(times, *(column.tolist() for column in columns), strict=True):
-            head = b'{"ph":"P","name":' + json_text(self._trace.strings[name] or "samples") + self._tasks[track]
+            head = (
+                b'{"ph":"P","name":' + json_text(self._trace.strings[name] or "samples") + task_text(self._ids, track)
+            )
             frame = b',"sf":"%d"' % stack if stack >= 0 else b""
             where = b',"cpu":%d' % cpu if cpu != NO_CPU else b""
             lines.append(head + b',"ts":' + time + frame + where + b',"weight":%d}' % weight)
@@ -395,6 +403,10 @@ def _micros(ns: int) -> bytes:
 
 def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
     return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":%s}' % (name.encode(), pid, tid, json_text(args))
+
+
+def _sort_index(name: str, pid: int, tid: int, position: int) -> bytes:
+    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":{"sort_index":%d}}' % (name.encode(), pid, tid, position)
 
 
 def _spliced(args: bytes) -> bytes:

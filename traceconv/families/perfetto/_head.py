@@ -14,7 +14,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
+from json.encoder import encode_basestring_ascii
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from traceconv.families.perfetto._inputs import attribute_of
 from traceconv.families.perfetto.view import VIEW, view_of
 from traceconv.io.packets import read_packets
 from traceconv.io.source import Source
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
-from traceconv.writers.ids import Identity, groups_above, identities
+from traceconv.model.ordering import chunks
+from traceconv.model.trace import NO_TRACK, Trace, TrackKind
+from traceconv.model.tracks import NO_NUMBER
+from traceconv.writers.ids import Identities, groups_above
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.view import window
 
@@ -47,8 +50,8 @@ class Head:
     """
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self.ids = identities(trace)
+        self._trace, self._kind = trace, trace.tracks.column("kind")
+        self.ids = Identities(trace)
         self._uuids = track_uuids(trace)
         self._first, self.shift = _start(trace)
         self._shown = Arrangement(trace, self.ids)
@@ -56,6 +59,15 @@ class Head:
     def track(self, index: int) -> bytes:
         """Return the field that names the track of events."""
         return wire.integer(proto.TRACK_UUID, self._uuids[index])
+
+    def tracks(self) -> Iterator[bytes]:
+        """Yield `track` of each track."""
+        return self._all_uuids(proto.TRACK_UUID)
+
+    def _all_uuids(self, field: int) -> Iterator[bytes]:
+        """Yield a field with the uuid of each track."""
+        uuids = np.asarray(self._uuids, np.int64)
+        return (one for rows in chunks(len(uuids)) for one in wire.integers(field, uuids[rows]))
 
     def task(self, index: int) -> bytes:
         """Return the fields of process and thread for samples on a track."""
@@ -97,23 +109,23 @@ class Head:
         )
         shown = self._shown
         yield from map(self._input, shown.inputs)
-        for index, track in enumerate(self._trace.tracks):
+        ordering = wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT)
+        merging = wire.integer(proto.MERGE_BEHAVIOR, proto.MERGE_BY_KEY)
+        rows, natives = self._trace.tracks.column("lane_of"), self.ids.native.data
+        rows = np.where(rows == NO_TRACK, np.arange(len(rows)), rows)
+        for index, uuid in enumerate(self._all_uuids(proto.UUID)):
             if index in shown.left_out:
                 continue
-            identity = self.ids[index]
-            if identity.native and identity.process == index and track.kind is not TrackKind.PROCESS:
+            is_native = bool(natives[index])
+            if is_native and self.ids.process[index] == index and self._kind[index] != TrackKind.PROCESS:
                 yield self._process_without_track(index)
-            fields = wire.integer(proto.UUID, self._uuids[index]) + self._kind_fields(index, track, identity)
-            fields += wire.integer(proto.CHILD_ORDERING, proto.EXPLICIT) + wire.integer(
-                proto.ORDER_RANK, shown.position(index)
-            )
+            fields = [uuid, self._kind_fields(index, is_native), ordering]
+            fields.append(wire.integer(proto.ORDER_RANK, shown.position(index)))
             if description := shown.description(index):
-                fields += wire.text(proto.DESCRIPTION, description)
-            if not identity.native:
-                fields += wire.integer(proto.MERGE_BEHAVIOR, proto.MERGE_BY_KEY) + wire.integer(
-                    proto.MERGE_KEY, self._row(index)
-                )
-            yield fields
+                fields.append(wire.text(proto.DESCRIPTION, description))
+            if not is_native:  # Perfetto draws siblings with equal keys in one row, whatever their names: lanes
+                fields += merging, wire.integer(proto.MERGE_KEY, self._uuids[rows[index]])
+            yield b"".join(fields)
         yield from map(self._counters, shown.counted)
 
     def _input(self, number: int) -> bytes:
@@ -136,34 +148,28 @@ class Head:
     def _counters_uuid(self, index: int) -> int:
         return _hash(["counters of", str(self._uuids[index])])
 
-    def _row(self, index: int) -> int:
-        """Return the number of the row that a track is drawn in: lanes share that of their main track.
-
-        Perfetto draws siblings with equal keys in one row, whatever their names.
-        """
-        main = self._trace.tracks[index].lane_of
-        return self._uuids[index if main == NO_TRACK else main]
-
     def _process_without_track(self, index: int) -> bytes:
         """Return the descriptor of a process for a sampled track without one."""
         uuid = _hash(["process of", str(self._uuids[index])])
-        return wire.integer(proto.UUID, uuid) + self._process_field(index, self._trace.tracks[index])
+        return wire.integer(proto.UUID, uuid) + self._process_field(index)
 
-    def _process_field(self, index: int, track: Track) -> bytes:
-        identity = self.ids[index]
-        process = wire.integer(1, identity.pid)
-        if identity.title:
-            process += wire.text(6, identity.title)
+    def _process_field(self, index: int) -> bytes:
+        track, name = self._trace.tracks[index], self.ids.title(index)
+        process = wire.integer(1, int(self.ids.pid[index]))
+        if name:
+            process += wire.text(6, name)
         for label in [*groups_above(self._trace, index), *track.labels]:
             process += wire.text(8, label)
         return wire.blob(proto.PROCESS, process)
 
-    def _kind_fields(self, index: int, track: Track, identity: Identity) -> bytes:
-        if identity.native and track.kind is TrackKind.PROCESS:
-            return self._process_field(index, track)
-        if identity.native and track.kind is not TrackKind.COUNTER:
-            name = wire.text(5, identity.title) if identity.title else b""
-            return wire.blob(proto.THREAD, wire.integer(1, identity.pid) + wire.integer(2, identity.tid) + name)
+    def _kind_fields(self, index: int, is_native: bool) -> bytes:
+        kind = self._kind[index]
+        if is_native and kind == TrackKind.PROCESS:
+            return self._process_field(index)
+        if is_native and kind != TrackKind.COUNTER:
+            name = self.ids.title(index)
+            numbers = wire.integer(1, int(self.ids.pid[index])) + wire.integer(2, int(self.ids.tid[index]))
+            return wire.blob(proto.THREAD, numbers + (wire.text(5, name) if name else b""))
         fields = wire.text(proto.NAME, self._shown.name(index))
         parent = self._shown.parent(index)
         if parent != NO_TRACK:
@@ -171,8 +177,8 @@ class Head:
             fields += wire.integer(proto.PARENT, uuid)
         elif (number := self._shown.input_of(index)) is not None:
             fields += wire.integer(proto.PARENT, self._input_uuid(number))
-        if track.kind is TrackKind.COUNTER:
-            fields += wire.blob(proto.COUNTER, _unit(track.unit))
+        if kind == TrackKind.COUNTER:
+            fields += wire.blob(proto.COUNTER, _unit(self._trace.tracks[index].unit))
         return fields
 
 
@@ -222,11 +228,11 @@ def _about(trace: Trace, shift: int) -> dict[str, Any]:
 
 def _attributes(values: dict[str, Any]) -> list[bytes]:
     """Return the packet of the attributes, in chunks, since it may be large."""
-    chunks = []
+    parts = []
     for key, value in values.items():
         shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        chunks += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
-    return wire.headed(proto.PACKET, [*wire.headed(proto.ATTRIBUTES, chunks), proto.STATE])
+        parts += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
+    return wire.headed(proto.PACKET, [*wire.headed(proto.ATTRIBUTES, parts), proto.STATE])
 
 
 def _unit(unit: str) -> bytes:
@@ -238,7 +244,7 @@ def _unit(unit: str) -> bytes:
 def track_uuids(trace: Trace) -> Sequence[int]:
     """Return a uuid for each track from its path, so that tracks of concatenated files are not mixed up."""
     paths = _Paths(trace)
-    firsts = array("q", (_hash([*paths.of(index), "0"]) for index in range(len(trace.tracks))))
+    firsts = array("q", (paths.hash_of(index, 0) for index in range(len(trace.tracks))))
     numbers = np.sort(np.frombuffer(firsts, np.int64))
     if not (len(numbers) and (numbers[0] == _ROOT_UUID or np.any(numbers[1:] == numbers[:-1]))):
         return firsts
@@ -249,7 +255,7 @@ def track_uuids(trace: Trace) -> Sequence[int]:
     for index, uuid in enumerate(firsts):
         if uuid in used:  # another track with that path
             repeated[uuid] += 1
-            uuid = _hash([*paths.of(index), str(repeated[uuid])])
+            uuid = paths.hash_of(index, repeated[uuid])
         while uuid in used:
             uuid += 1
         used.add(uuid)
@@ -257,41 +263,77 @@ def track_uuids(trace: Trace) -> Sequence[int]:
     return uuids
 
 
+class _Path(NamedTuple):
+    """The path of a track: names, kinds and numbers, outermost first, as the members of a JSON array."""
+
+    members: str
+    characters: int
+
+    def below(self, *parts: str) -> _Path:
+        """Return the path with more parts behind it."""
+        more = ", ".join(map(encode_basestring_ascii, parts))
+        return _Path(f"{self.members}, {more}", self.characters + sum(map(len, parts)))
+
+    def short(self) -> _Path:
+        """Return the path, or its hash if it is long, so that the size does not grow with the depth."""
+        return self if self.characters <= _LONG_PATH else _path(str(_hash_of(self.members)))
+
+
+def _path(part: str) -> _Path:
+    return _Path(encode_basestring_ascii(part), len(part))
+
+
 class _Paths:
     """The paths of the tracks of a trace, which identify them."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._has_children = np.zeros(len(trace.tracks), bool)
-        for track in trace.tracks:
-            if track.parent != NO_TRACK:
-                self._has_children[track.parent] = True
-        self._kept: dict[int, list[str]] = {}  # the paths of inner tracks with children
+        tracks = trace.tracks
+        self._tracks, self._names, self._sources = tracks, tracks.texts("name"), tracks.column("source").data
+        self._kinds, self._parents = tracks.column("kind").data, tracks.column("parent").data
+        self._numbers = tracks.numbers().data
+        has_children = np.zeros(len(tracks) + 1, bool)  # the last one is for NO_TRACK
+        has_children[tracks.column("parent")] = True
+        self._has_children = has_children.data
+        self._origins = [_path(source.name) for source in trace.sources]
+        self._kept: dict[int, _Path] = {}  # the paths of inner tracks with children
+        self._top = int(NO_TRACK), _path("")  # the last track at the top, which many may be in, with its path
 
-    def of(self, index: int) -> list[str]:
-        """Return the path of a track; those of its parents must have been requested before."""
-        track = self._trace.tracks[index]
-        above = [_origin(self._trace, track)] if track.parent == NO_TRACK else self._above(track.parent)
-        path = [*above, track.kind.name, track.name, str(track.pid), str(track.tid)]
-        if track.parent != NO_TRACK and self._has_children[index]:
-            self._kept[index] = _short(path)
+    def hash_of(self, index: int, repeat: int) -> int:
+        """Return the hash of the path of a track and a number; those of its parents must have been requested before."""
+        return _hash_of(f'{self._of(index).members}, "{repeat}"')
+
+    def _of(self, index: int) -> _Path:
+        parent, source = self._parents[index], self._sources[index]
+        above = self._above(parent) if parent != NO_TRACK else self._origins[source]
+        path = above.below(_KINDS[self._kinds[index]], self._names[index], *self._pid_and_tid(index))
+        if parent != NO_TRACK and self._has_children[index]:
+            self._kept[index] = path.short()
         return path
 
-    def _above(self, index: int) -> list[str]:
+    def _above(self, index: int) -> _Path:
         """Return the prefix of the paths of the children of a track."""
-        return self._kept[index] if index in self._kept else _short(self.of(index))
+        if index in self._kept:
+            return self._kept[index]
+        if index != self._top[0]:
+            self._top = index, self._of(index).short()
+        return self._top[1]
+
+    def _pid_and_tid(self, index: int) -> tuple[str, str]:
+        if track := self._tracks.special_of(index):
+            return str(track.pid), str(track.tid)
+        number = "None" if self._numbers[index] == NO_NUMBER else str(self._numbers[index])
+        return (number, "None") if self._kinds[index] == TrackKind.PROCESS else ("None", number)
 
 
-def _short(path: list[str]) -> list[str]:
-    """Return a path, or its hash if it is long, so that the size does not grow with the depth."""
-    return path if sum(map(len, path)) <= _LONG_PATH else [str(_hash(path))]
-
-
-def _origin(trace: Trace, track: Track) -> str:
-    return trace.sources[track.source].name if track.source < len(trace.sources) else ""
+#: The names of the kinds of tracks.
+_KINDS = [kind.name for kind in TrackKind]
 
 
 def _hash(parts: list[str]) -> int:
     """Return a hash of 62 bits, so that it stays positive everywhere and takes nine bytes."""
-    data = wire.utf8(json.dumps(parts))
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "big") >> 2
+    return _hash_of(", ".join(map(encode_basestring_ascii, parts)))
+
+
+def _hash_of(members: str) -> int:
+    """Return the hash of texts, given as the members of a JSON array."""
+    return int.from_bytes(hashlib.blake2b(b"[%s]" % members.encode(), digest_size=8).digest(), "big") >> 2

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.families.registry import importer_class
@@ -26,6 +28,7 @@ from traceconv.model.placing import Placing, placing_of, read_placing
 from traceconv.model.stated import by_stated_inputs, placings_of
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import EVER, TIMED, Layer, SourceInfo, Trace, TrackId, TrackKind
+from traceconv.model.tracks import NO_NUMBER
 from traceconv.writers.ids import without_doubts
 
 BAD_INPUTS = lost(
@@ -59,13 +62,22 @@ def attribute_of(trace: Trace, uuids: Sequence[int], shown: Arrangement, groups:
             one |= {"name": trace.sources[number].name, "format": trace.sources[number].format}
             one |= {"placed": [placings.index(step) for step in all_placings[number]]}
         attribute["placings"] = [[one.bound_ns, Verdict.SEPARATE if one.apart else "", one.host] for one in placings]
-    of_source: dict[int, list[int]] = {}
-    without_pid, unknown, synthetic, carries, doubts = [], [], [], [], []
-    for index, track in enumerate(trace.tracks):
-        if index in shown.left_out:
+    tracks, ids = trace.tracks, np.asarray(uuids, np.int64)
+    is_written = np.ones(len(tracks), bool)
+    is_written[list(shown.left_out)] = False
+    numbers = np.array([number_of.get(number, 0) for number in range(len(trace.sources))])[tracks.column("source")]
+    of_source = {
+        number: ids[is_written & (numbers == number)].tolist()
+        for number in dict.fromkeys(numbers[is_written].tolist())
+        if number
+    }
+    lacks_pid = is_written & (tracks.column("kind") == TrackKind.PROCESS) & (tracks.numbers() == NO_NUMBER)
+    without_pid = ids[lacks_pid].tolist()
+    unknown, synthetic, carries, doubts = [], [], [], []
+    for index in sorted({*shown.joined_doubts, *(index for index, _ in tracks.special())}):
+        track = tracks[index]
+        if not is_written[index]:
             continue
-        if number := number_of.get(track.source, 0):
-            of_source.setdefault(number, []).append(uuids[index])
         carries += [
             (uuids[index], table, number_of[source], since)
             for table, source, since in track.carries
@@ -75,8 +87,6 @@ def attribute_of(trace: Trace, uuids: Sequence[int], shown: Arrangement, groups:
             doubts.append([uuids[index], *own])
         if track.synthetic and not trace.clocks[track.clock].synthetic:
             synthetic.append(uuids[index])
-        if track.kind is TrackKind.PROCESS and track.pid is None:
-            without_pid.append(uuids[index])
         if track.unknown:
             unknown.append(uuids[index])
     attribute |= {"sources": sources if any(sources) else [], "tracks": of_source}

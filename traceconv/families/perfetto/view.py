@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
 from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
@@ -18,18 +17,17 @@ import numpy as np
 from traceconv.families.common.wire_reader import BadWire, Value, scan
 from traceconv.families.perfetto._about import json_attribute
 from traceconv.families.perfetto._arranged import Arrangement
-from traceconv.model.trace import NO_TRACK, Layer, Trace, TrackKind
-from traceconv.writers.ids import Identity
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import I32, I64, NO_TRACK, Layer, Trace, TrackKind, topmost
+from traceconv.writers.ids import Identities, Identity
 
 VIEW = "traceconv.view"
 #: The approximate number of rows of a screen.
 _ROWS = 30
-#: Nodes of the groups of inputs are numbered from here downwards.
-_INPUTS = NO_TRACK - 1
 _EXPAND = "dev.perfetto.ExpandTracksByRegex"
 
 
-def view_of(trace: Trace, ids: list[Identity], shown: Arrangement, times: tuple[int, int] | None) -> str:
+def view_of(trace: Trace, ids: Identities, shown: Arrangement, times: tuple[int, int] | None) -> str:
     """Return the value of the attribute, as JSON.
 
     Args:
@@ -44,54 +42,80 @@ def view_of(trace: Trace, ids: list[Identity], shown: Arrangement, times: tuple[
     return json.dumps(view, ensure_ascii=False)
 
 
-def _expanded(trace: Trace, ids: list[Identity], shown: Arrangement) -> list[str]:
+def _expanded(trace: Trace, ids: Identities, shown: Arrangement) -> list[str]:
     """Return the titles of the nodes to expand: the framework with its children, then others while there is room.
 
     Groups of counters and other nodes without slices stay collapsed. A trace without slices is expanded to its samples,
     or else to its counters, instants or log entries.
     """
-    children: defaultdict[int, list[int]] = defaultdict(list)
-    tops: dict[int, int] = {}  # by track with events that count, or with such tracks in it
-    weights: Counter[tuple[int, bool]] = Counter()
-    frameworks = [source.layer is Layer.FRAMEWORK for source in trace.sources]
+    count, frameworks = len(ids), [source.layer is Layer.FRAMEWORK for source in trace.sources]
     tables = (trace.slices, trace.samples, trace.counters, trace.instants, trace.logs)
-    counted = next((table for table in tables if len(table.ts)), trace.slices)
-    counts = np.bincount(counted.track)
-    for index in np.flatnonzero(counts).tolist():
-        path = [shown.main(index)]
-        while path[-1] not in tops and (above := _above(shown, path[-1])) != NO_TRACK:
-            children[above].append(path[-1])
-            path.append(above)
-        top = tops.get(path[-1], path[-1])
-        tops |= dict.fromkeys(path, top)
-        track = trace.tracks[index]
-        weights[top, frameworks[track.source] and track.kind is TrackKind.THREAD] += int(counts[index])
+    events = np.bincount(next((table for table in tables if len(table.ts)), trace.slices).track, minlength=count)
+    counted = np.flatnonzero(events)
+    # A node is a track, or the group of an input: the number of the input behind those of all tracks.
+    inputs, nodes = shown.inputs_of, np.arange(count + max(shown.inputs, default=-1) + 1, dtype=np.int32)
+    above = nodes.copy()
+    above[:count] = np.where(shown.inputs_of >= 0, count + inputs, shown.parents)
+    above = np.where(above == NO_TRACK, nodes, above)
+    first = _first_below(above, shown.mains[counted], counted)
+    children = nodes[(first != NO_TRACK) & (above != nodes)]
+    children = children[np.argsort(first[children], kind="stable")]
+    above_children = above[children]
+    child_counts = np.bincount(above_children, minlength=len(nodes))
+    is_thread = ids.native & (trace.tracks.column("kind") != TrackKind.PROCESS)
     names: dict[str, None] = {}
     room = _ROWS
-    for top in sorted(
-        set(tops.values()), key=lambda top: (-weights[top, True], -weights[top, False], top <= _INPUTS, top)
-    ):
+    for top in _tops(trace, topmost(above)[shown.mains[counted]], events[counted], counted, frameworks):
         waiting = [top]
         for node in waiting:
-            inside = children[node]
-            if inside and (not names or len(inside) <= room):
-                names[shown.inputs[_INPUTS - node] if node <= _INPUTS else _title(ids[node], shown.name(node))] = None
+            if child_counts[node] and (not names or child_counts[node] <= room):
+                inside = children[above_children == node]
+                names[shown.inputs[node - count] if node >= count else _title(ids[node], shown.name(node))] = None
                 room -= len(inside)
-                waiting += [index for index in inside if not _is_thread(trace, ids, index)]
+                waiting += inside[~is_thread[inside] & (child_counts[inside] > 0)].tolist()
+        if names and room < 1:
+            break
     return list(names)
 
 
-def _above(shown: Arrangement, index: int) -> int:
-    """Return the node around one: a track, _INPUTS - n for the group of input n, or NO_TRACK at the top."""
-    number = None if index <= _INPUTS else shown.input_of(index)
-    if number is not None:
-        return _INPUTS - number
-    return NO_TRACK if index <= _INPUTS else shown.parent(index)
+def _first_below(above: I32, nodes: I32, tracks: I64) -> I32:
+    """Return for each node the first of the tracks that are drawn in or below it; NO_TRACK for none.
+
+    Args:
+        above: the node around each node; one at the top is around itself.
+        nodes: the node of each of the tracks.
+        tracks: the tracks.
+    """
+    first = np.full(len(above), NO_TRACK, np.int32)
+    around, found = above.data, first.data
+    for node, track in zip(nodes.data, tracks.data, strict=True):
+        while found[node] == NO_TRACK:
+            found[node] = track
+            node = around[node]
+    return first
 
 
-def _is_thread(trace: Trace, ids: list[Identity], index: int) -> bool:
-    """Return whether the UI draws a track as a thread, which is never collapsed."""
-    return ids[index].native and trace.tracks[index].kind is not TrackKind.PROCESS
+def _tops(trace: Trace, top: I32, events: I64, tracks: I64, frameworks: list[bool]) -> list[int]:
+    """Return the topmost nodes: those with the most events of a framework on threads first, then the most others.
+
+    Args:
+        trace: the trace.
+        top: the topmost node of each of the tracks.
+        events: their numbers of events.
+        tracks: the tracks.
+        frameworks: whether each input is of a framework.
+    """
+    of_framework = np.array(frameworks, bool)[trace.tracks.column("source")[tracks]]
+    of_framework &= trace.tracks.column("kind")[tracks] == TrackKind.THREAD
+    nodes = np.array(occurring(top), np.int64)
+    weights = [
+        np.bincount(top, np.where(own, events, 0), len(nodes) and int(nodes[-1]) + 1)[nodes]
+        for own in (of_framework, ~of_framework)
+    ]
+    is_group = nodes >= len(trace.tracks)
+    order = np.lexsort((np.where(is_group, -nodes, nodes), is_group, -weights[1], -weights[0]))
+    ordered: list[int] = nodes[order].tolist()
+    return ordered
 
 
 def _title(identity: Identity, name: str) -> str:

@@ -100,7 +100,7 @@ class _Writing:
         }
         self._chunks: dict[tuple[int, int, int, int], bytes] = {}
         end = wire.integer(proto.TYPE, proto.TYPE_END)
-        self._ends, self._ends_at = _joined(_event_tail(end + self._track(n)) for n in range(len(trace.tracks)))
+        self._ends, self._ends_at = _joined(_event_tail(end + track) for track in self.head.tracks())
         self._flows, self._flows_at = _flow_fields(trace)
         self._encoder = self._kernel_encoder()
         self._interning: Interning = self._encoder or Interner(_LIMITS)
@@ -113,7 +113,7 @@ class _Writing:
         module = kernel.module("encode")
         if module is None:
             return None
-        tracks = _joined(map(self._track, range(len(self._trace.tracks))))
+        tracks = _joined(self.head.tracks())
         chunks = tracks, (self._ends, self._ends_at), (self._flows, self._flows_at)
         shared = _share_args(self._trace)
         return module.Encoder(

@@ -33,7 +33,7 @@ from msgspec import Raw
 from traceconv.families.chrome import document
 from traceconv.families.chrome._viztracer_marks import begins_as_of_viztracer, is_of_viztracer
 from traceconv.families.chrome.event import Event, decode_json, members_of, text_of
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, pid_and_tid
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.importer import Match
@@ -43,7 +43,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, repaired
 from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMarks
-from traceconv.model.trace import Layer, TrackId, TrackKind
+from traceconv.model.trace import Layer, Track, TrackId, TrackKind
 
 HALF_FLOW = absent(
     "kineto.half_flow",
@@ -397,9 +397,8 @@ class KinetoEvents(ChromeEvents):
     def finish(self, frames: dict[str, Any] | None = None) -> None:
         """Put the ends of launches on the streams of their device, then finish as usual."""
         for (pid, tid), placeholder in self._launched.items():
-            on_device = _device_pid(pid), tid
-            track = self._threads[on_device] if on_device in self._threads else self.thread(pid, tid)
-            self.flows.settle(placeholder, track)
+            on_device = self.known_thread(_device_pid(pid), tid)
+            self.flows.settle(placeholder, self.thread(pid, tid) if on_device is None else on_device)
         values = np.array(self._memory_values, np.int64).reshape(-1, 4).T.copy()
         self.out.bulk.counters(
             values[0].astype(np.int32), values[1], values[2], np.ones(len(values[0]), np.uint8), values[3]
@@ -417,9 +416,9 @@ class KinetoEvents(ChromeEvents):
         for kind, pid, tid, value in self._metadata:
             device = _device_pid(pid)
             if kind.startswith("thread"):
-                for key in ((pid, tid), (device, tid)):
-                    if key in self._threads:
-                        self._name_thread(kind, key, value)
+                for one in (pid, device):
+                    if (track := self.known_thread(one, tid)) is not None:
+                        self._name_thread(kind, tid, self.out.tracks[track], value)
             for one in (pid, device):
                 if kind.startswith("process") and one in self._processes:
                     self._name_process(kind, one, value)
@@ -436,7 +435,8 @@ class KinetoEvents(ChromeEvents):
         for pid in devices:
             track = self.out.tracks[self._processes[pid]]
             track.kind, track.pid, track.name = TrackKind.TRACK, None, str(labels[pid][-1])
-        for (pid, tid), thread in self._threads.items():
+        for key, thread in self._threads.items():
+            pid, tid = pid_and_tid(key)
             if pid in devices:
                 row = self.out.tracks[thread]
                 row.kind, row.tid, row.name = TrackKind.TRACK, None, f"stream {text_of(tid)}"
@@ -460,15 +460,14 @@ class KinetoEvents(ChromeEvents):
         elif kind == "process_name" and not is_device:
             track.name = str(value or track.name)
 
-    def _name_thread(self, kind: str, key: tuple[bytes, bytes], value: Any) -> None:
-        track = self.out.tracks[self._threads[key]]
+    def _name_thread(self, kind: str, tid: bytes, track: Track, value: Any) -> None:
         if kind == "thread_sort_index":
             track.rank = value if isinstance(value, int) else None
             return
         name = str(value or "").strip()
         match = _THREAD_NAME.fullmatch(name)
         if track.kind is TrackKind.THREAD and not name.startswith("stream "):
-            track.name = match[2] if match and match[1] == text_of(key[1]) else name
+            track.name = match[2] if match and match[1] == text_of(tid) else name
         elif track.kind is TrackKind.TRACK and match is None and name:
             track.name = name
 
