@@ -12,7 +12,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.benchmarks.frame import Contestant, measure, traceconv
@@ -20,6 +20,8 @@ from tests.benchmarks.lines import ROWS, head_of, options_of, source_of
 
 BOUND = 500_000_000
 _MB = 1_000_000
+#: A million tracks with one event each, in MB.
+_SIZE_OF_TRACKS = 54
 _BATCH = 20_000
 #: The sizes of files in MB: of a shape, and of the shortest rows of a text format, which cost more CPU time a byte.
 _SIZE, _SIZE_OF_TEXT = 300, 100
@@ -76,7 +78,10 @@ SHAPES: dict[str, Shape] = {
     "names": _chrome(lambda n: f'{{"ph":"X","name":"{n}","ts":{n},"dur":1}}'),
     "args": _chrome(lambda n: f'{{"ph":"X","ts":{n},"dur":1,"args":{{"a":{n}}}}}'),
     "processes": _chrome(lambda n: f'{{"ph":"X","pid":{n},"tid":{n},"ts":{n},"dur":1}}'),
-    "threads": _chrome(lambda n: f'{{"ph":"X","pid":1,"tid":{n},"ts":{n},"dur":1}}'),
+    "threads": replace(_chrome(lambda n: f'{{"ph":"X","pid":1,"tid":{n},"ts":{n},"dur":1}}'), size=_SIZE_OF_TRACKS),
+    "counter-tracks": replace(
+        _chrome(lambda n: f'{{"ph":"C","pid":1,"name":"c{n}","ts":{n},"args":{{"":1}}}}'), size=_SIZE_OF_TRACKS
+    ),
     "ids": _chrome(lambda n: f'{{"ph":"{"eb"[n % 2 == 0]}","id":{n // 2},"ts":{n}}}'),
     "flows": _chrome(lambda n: f'{{"ph":"{"Xsf"[n % 3]}","id":{n // 3},"ts":{n},"dur":1}}'),
     "kineto": _chrome(
