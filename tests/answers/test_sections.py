@@ -380,6 +380,15 @@ def test_names_near_a_pattern_that_matches_none_are_named(tmp_path: Path, patter
     assert section.notes == [f"--step-name {pattern}: no slice has a whole name that matches{near}"]
 
 
+def test_names_near_a_text_are_few_and_not_long(tmp_path: Path) -> None:
+    names = ["step 1", "step 2", "step 3", "step 4", f"step 5 {'x' * 200}", "other"]
+    table = kineto(tmp_path / "a.json", [event(name, 2 * at, 1) for at, name in enumerate(names)])
+    assert sorted(table.names) == sorted(names)
+    near = table.near_names("step 5")
+    assert len(near) == 3
+    assert set(near) < set(names[:4])
+
+
 # -- devices ----------------------------------------------------------------------------------------------------------
 
 

@@ -26,8 +26,6 @@ _INTERVAL = re.compile(rf"\s*(?P<first>{_QUOTED}|.*?)\s*\.\.\s*(?P<last>{_QUOTED
 _NUMBERED = re.compile(r"(?P<name>.*)\[(?P<number>[0-9]{1,18})\]", re.DOTALL)
 _BEFORE_NUMBER = re.compile(r"(.*[^0-9])[0-9]+", re.DOTALL)
 _CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")
-#: More or longer names are not compared for suggestions, since that takes too long.
-_MOST_NAMES, _LONGEST_NAME = 5000, 100
 _LIKE_A_TIME = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*([a-zµ]{1,3})?")
 
 
@@ -77,9 +75,7 @@ class _End:
         """Return the start (side 0) or the end (side 1) of the only slice with the name, ns."""
         rows = self.rows(table)
         if not len(rows):
-            import difflib
-
-            near = difflib.get_close_matches(self.text, _some_names(table), 3)
+            near = table.near_names(self.text)
             hint = f"near it: {', '.join(map(repr, near))}" if near else _HINT
             self.fail(f"no slice is named {self.text!r}", hint)
         if len(rows) > 1:
@@ -186,9 +182,3 @@ def _of_name(table: SliceTable, name: str) -> Rows:
         numbers = [number for number, text in enumerate(texts) if text == name]
         rows = table.recorded[np.isin(names[table.recorded], numbers)]
     return rows[np.argsort(table.trace.slices.ts[rows], kind="stable")]
-
-
-def _some_names(table: SliceTable) -> list[str]:
-    numbers = np.unique(table.trace.slices.name[table.recorded]).tolist()
-    names = [table.trace.strings[number] for number in numbers]
-    return [name for name in names if len(name) <= _LONGEST_NAME][:_MOST_NAMES]

@@ -38,8 +38,8 @@ _OF_ALL = (
 #: of the median.
 _FAR, _AT_LEAST = 5, 0.1
 _FEW = 4
-#: The most near names that a note lists, of how many characters each, and the most names that are compared for it.
-_NEAR, _MOST_CHARACTERS, _MOST_COMPARED = 3, 60, 2000
+#: The most names that a note lists, and how many characters of each.
+_MOST_NAMES, _MOST_CHARACTERS = 3, 60
 #: A name that ends with a number, in ASCII digits.
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
 #: The number in place of a name for the self time of a step, since numbered steps have names of their own.
@@ -126,12 +126,9 @@ def no_steps(table: SliceTable, pattern: str = "") -> str:
     """Return a note that there are no steps; of a pattern that matches no whole name, with names that are near."""
     if not pattern:
         return "no input marks steps; if slices of the input are steps, name them: --step-name REGEX"
-    from difflib import get_close_matches
 
-    trace = table.trace
-    names = [trace.strings[number] for number in np.unique(trace.slices.name[table.recorded]).tolist()]
-    near = [name for name in names if re.search(pattern, name)] or get_close_matches(pattern, names[:_MOST_COMPARED])
-    shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_NEAR])}" if near else ""
+    near = [name for name in table.names if re.search(pattern, name)] or table.near_names(pattern)
+    shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_MOST_NAMES])}" if near else ""
     return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -29,6 +30,8 @@ Some = Rows | slice
 ALL = slice(None)
 #: Larger numbers of calls are no counts.
 _MOST_CALLS = 1 << 40
+#: The most names that a hint suggests, and that are compared for it, and the longest one: more would take long.
+_MOST_NEAR, _MOST_COMPARED, _LONGEST_NEAR = 3, 5000, 100
 
 
 class Uncut(Struct, frozen=True):
@@ -228,6 +231,17 @@ class SliceTable:
             names.append(" ".join(filter(None, (one.name or kind, "" if number is None else str(number)))))
             track = one.parent
         return " / ".join(name for name in reversed(names) if name)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the recorded slices."""
+        trace = self.trace
+        return [trace.strings[number] for number in np.unique(trace.slices.name[self.recorded]).tolist()]
+
+    def near_names(self, text: str) -> list[str]:
+        """Return up to three names of recorded slices that are spelled like a text, without very long names."""
+        short = [name for name in self.names if len(name) <= _LONGEST_NEAR]
+        return get_close_matches(text, short[:_MOST_COMPARED], _MOST_NEAR)
 
     def named(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices, or some of them, whose whole name matches the pattern."""
