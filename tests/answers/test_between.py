@@ -28,6 +28,7 @@ from traceconv.answers.section import Section, Window
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
 from traceconv.errors import UsageError
+from traceconv.model.times import format_short
 
 CUDA = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
 PARTS = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns", "unknown_ns")
@@ -88,9 +89,13 @@ def test_a_window_has_the_name_that_a_picture_shows() -> None:
         ("step 3", "no slice is named 'step 3', at character 1 of 'step 3'", "near it: 'step 2', 'step 1'"),
         ("step 1..step 3", "no slice is named 'step 3', at character 9", "near it"),
         ("same", "2 slices are named 'same'", "'same[1]' is the first, 'same[2]' the last one"),
-        ("same[3]", "2 slices are named 'same', counted from 1", "the name of a slice"),
-        ("step 1[2]", "1 slice is named 'step 1', counted from 1", "the name of a slice"),
-        ("same[0]", "2 slices are named 'same', counted from 1", "the name of a slice"),
+        (
+            "same[3]",
+            "'same' is the name of 2 slices: 'same[1]' is the first, 'same[2]' the last",
+            "the name of a slice",
+        ),
+        ("step 1[2]", "'step 1' is the name of 1 slice: 'step 1[1]' is the first", "the name of a slice"),
+        ("same[0]", "'same' is the name of 2 slices: 'same[1]' is the first", "the name of a slice"),
         ("", "no slice is named ''", "the name of a slice"),
         ("5us", "no slice is named '5us'", "or an interval"),
         ("same[1]..5", "nothing lies between", "5 has no unit, so it is ns on the clock of the trace"),
@@ -152,6 +157,15 @@ def test_a_window_tells_how_many_of_all_steps_are_in_it() -> None:
     assert times.rows[0][1:5] == (2, 4, *durations)
     _, whole = asked(trace, "..", sections=["steps"]).values()
     assert whole.rows[0][1:3] == (4, 4)
+
+
+@pytest.mark.parametrize("window", ["100s..200s", "-2s..-1s"])
+def test_a_window_outside_of_the_recording_says_how_long_that_is(window: str) -> None:
+    span = CUDA.trace.span()
+    assert span is not None
+    first, *_ = asked(CUDA.trace, window).values()
+    assert f"nothing was recorded in the window: the recording lasts {format_short(span[1] - span[0])}" in first.notes
+    assert not any("nothing was recorded in" in note for note in next(iter(asked(CUDA.trace, "..").values())).notes)
 
 
 def test_memory_that_is_held_when_the_window_starts_counts() -> None:

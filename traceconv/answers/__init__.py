@@ -26,6 +26,7 @@ from traceconv.answers.totals import COLUMNS, with_totals
 from traceconv.answers.where import absent_args, holds, parse
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
+from traceconv.model.times import format_short
 from traceconv.model.trace import Trace
 
 
@@ -173,7 +174,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
                 )
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not questions.sections:
-        result[0].notes.append(f"nothing to show in {', '.join(empty)}: --section NAME says why")
+        result[0].notes.append(f"nothing to show in {', '.join(empty)}: `traceconv report --section NAME` says why")
     result[0].notes += trace.losses()
     result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
     if questions.where:
@@ -184,6 +185,11 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {questions.where}"
             if section.name in _OF_CHOSEN
             else "--where does not apply to this section: it is about all that was recorded"
+        )
+    span = trace.span()
+    if window and span and (window.start > span[1] or window.end <= span[0]):
+        result[0].notes.append(
+            f"nothing was recorded in the window: the recording lasts {format_short(span[1] - span[0])}"
         )
     for section in result if window else ():
         if section.name in _OF_ALL_TIMES:

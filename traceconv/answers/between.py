@@ -15,6 +15,7 @@ import numpy as np
 from traceconv.answers.section import Window
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
+from traceconv.io.shown import quantity
 from traceconv.model.times import LIMIT_NS, format_option, parse_duration
 
 #: The option that states a window, for messages.
@@ -68,7 +69,9 @@ class _End:
             return rows
         rows, number = _of_name(table, match["name"]), int(match["number"])
         if len(rows) and not 1 <= number <= len(rows):
-            self.fail(f"{_are_named(len(rows))} {match['name']!r}, counted from 1")
+            name, last = match["name"], f"{match['name']}[{len(rows)}]"
+            named = f"{name!r} is the name of {quantity(len(rows), 'slices')}"
+            self.fail(f"{named}: {f'{name}[1]'!r} is the first, {last!r} the last")
         return rows[number - 1 : number] if len(rows) else rows
 
     def edge(self, table: SliceTable, side: int) -> int:
@@ -89,10 +92,6 @@ class _End:
                 f"the duration of {self.text!r} was not recorded", f"'{self.text}..' lasts until the end of the trace"
             )
         return int(table.ends(rows)[0] if side else table.trace.slices.ts[rows[0]])
-
-
-def _are_named(count: int) -> str:
-    return "1 slice is named" if count == 1 else f"{count} slices are named"
 
 
 def check_between(text: str, option: str = OPTION) -> None:

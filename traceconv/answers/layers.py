@@ -469,7 +469,9 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
     notes = []
     count = len(sampled.rows)
     if count:
-        notes.append(f"{cells['samples'][-1]} of {count} samples are in no layer: {_why_in_none(sums, sampled, cells)}")
+        outside = cells["samples"][-1]
+        why = f": {_why_in_none(sums, sampled, cells)}" if outside else ""
+        notes.append(f"{outside} of {count} samples are in no layer{why}")
         uncertain = cells["uncertain_samples"]
         if uncertain[0] is None:
             notes.append(f"{called}: not known, since the clock bound between samples and layers is not known")

@@ -406,5 +406,5 @@ def _add_hosts(section: Section, lines: Sequence[ReceiptLine]) -> None:
         section.rows.append((one.host or None, shown_ranks(own), *rest))
     if len({line.host for line in lines}) > 1:
         section.notes += list(
-            dict.fromkeys(f"{line.host or '(no host)'}: {line.method}, {line.bound_text}" for line in lines)
+            dict.fromkeys(f"{line.host or '(no host)'}: {line.method}; bound: {line.bound_text}" for line in lines)
         )

@@ -34,6 +34,7 @@ _TIMES = ("dur", "self", "start")
 _NUMBERS = ("depth", "rank")
 _ARG = "args."
 FIELDS = (*_TEXTS, *_TIMES, *_NUMBERS)
+_SIGNS = "a backslash before a sign stands for the sign"
 _EQUAL, _MATCHES = ("=", "!="), ("~", "!~")
 _ORDER: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
@@ -179,8 +180,10 @@ class _Parser:
         if sign.text in _MATCHES:
             try:
                 return re.compile(text)
-            except (re.error, OverflowError, RecursionError) as error:
-                self.fail(f"not a regular expression: {error}", value, "a backslash before a sign stands for the sign")
+            except re.error as error:
+                self.fail(f"not a regular expression: {error.msg}", value, _SIGNS)
+            except (OverflowError, RecursionError) as error:
+                self.fail(f"not a regular expression: {error}", value, _SIGNS)
         if name in _TIMES:
             try:
                 return parse_duration(text)
