@@ -433,12 +433,7 @@ def drop_unused_tracks(trace: Trace) -> Trace:
     used = _used_tracks(trace)
     if used.all():
         return trace
-    new_number = (np.cumsum(used) - 1).astype(np.int32)
-    tracks = trace.tracks.taken(np.flatnonzero(used))
-    tables: dict[str, Any] = {}
-    for name, table in trace.timed_tables():
-        tables[name] = replace(table, track=new_number[table.track])
-    return trace.with_tables(tracks=tracks, **tables)
+    return _with_tracks(trace, np.flatnonzero(used))
 
 
 def renumbered(trace: Trace, order: Sequence[int] | npt.NDArray[Any]) -> Trace:
@@ -449,9 +444,14 @@ def renumbered(trace: Trace, order: Sequence[int] | npt.NDArray[Any]) -> Trace:
     rows = np.array(order, np.int64)
     if is_as_it_was(rows):
         return trace
-    new_number = np.argsort(rows).astype(np.int32)
-    tracks = trace.tracks.taken(rows)
+    return _with_tracks(trace, rows)
+
+
+def _with_tracks(trace: Trace, numbers: I64) -> Trace:
+    """Return the trace with some of its tracks in a new order; the others have neither events nor descendants."""
+    new_number = np.full(len(trace.tracks), NO_TRACK, np.int32)
+    new_number[numbers] = np.arange(len(numbers))
     tables: dict[str, Any] = {}
     for name, table in trace.timed_tables():
         tables[name] = replace(table, track=new_number[table.track])
-    return trace.with_tables(tracks=tracks, **tables)
+    return trace.with_tables(tracks=trace.tracks.taken(numbers), **tables)
