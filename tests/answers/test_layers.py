@@ -25,7 +25,8 @@ from tests.answers.compare_runtimes import rows_of as layer_rows
 from tests.answers.record_runtimes import GFLOP, PROGRAMS
 from tests.golden import ROOT, Case, cases
 from traceconv import Constraints
-from traceconv.answers import Questions
+from traceconv.align.receipt import Aligned
+from traceconv.answers import Questions, answers
 from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import NO_LAYER, events_of, layers, layers_of
 from traceconv.answers.primitives import primitives
@@ -212,7 +213,7 @@ def test_a_note_says_that_the_bound_is_too_wide_for_short_layers() -> None:
 def test_notes_on_reading_come_after_those_on_layers() -> None:
     trace = made([Slice(1, "a", 0, 30)], [Sample(1, at) for at in range(40)])
     trace.sources[1].diagnostics.add(BAD_INDENT)
-    notes = layers(SliceTable(trace)).notes
+    notes = answers(trace, Aligned(), Questions(["layers"]))[0].notes
     assert [note.startswith("perf: ") for note in notes] == [False] * (len(notes) - 1) + [True]
 
 

@@ -272,6 +272,14 @@ def test_notes_are_wrapped_on_a_terminal() -> None:
     assert all(note in joined for section in sections for note in section.notes)
 
 
+@pytest.mark.parametrize(
+    "more", [(), ("-v",), ("--section", "operations"), ("--format", "json"), ("--format", "csv", "-v")]
+)
+def test_what_reading_repaired_is_said_once(more: tuple[str, ...]) -> None:
+    result = run(ROOT / "pytorch-kineto" / "quotes" / "input.json", *more)
+    assert (result.stdout + result.stderr).count("repaired: 4 x invalid JSON (quotes") == 1
+
+
 def test_what_reading_repaired_is_said_beside_the_layers() -> None:
     failed = ROOT / "onnxruntime" / "perf-counters-error" / "input.json"
     shown = run(failed, "--section", "layers").stdout

@@ -26,6 +26,7 @@ from traceconv.answers.totals import COLUMNS, with_totals
 from traceconv.answers.where import absent_args, holds, parse
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
+from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.times import format_short
 from traceconv.model.trace import Trace
 
@@ -137,11 +138,21 @@ def _of_window(table: SliceTable) -> SliceTable:
     return cut(table, table.window)
 
 
+def _repairs(trace: Trace) -> list[str]:
+    """Return what was repaired or absent in reading, a line for each input and kind."""
+    return [
+        f"{source.name}: {entry.message(source.name)}"
+        for source in trace.sources
+        for entry in source.diagnostics
+        if entry.code.severity > Severity.INFO and entry.code.kind is not ProblemKind.LOST
+    ]
+
+
 def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Section]:
     """Return the tables of the requested sections, in the order of SECTIONS.
 
-    If all are requested, the overview names those without rows. The first table names what the inputs lost in reading,
-    and the warnings of the alignment.
+    If all are requested, the overview names those without rows. The first table names what was lost, repaired or absent
+    in reading the inputs, and the warnings of the alignment.
 
     Args:
         trace: a trace on one clock, as `merge` returns it.
@@ -175,7 +186,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not questions.sections:
         result[0].notes.append(f"nothing to show in {', '.join(empty)}: `traceconv report --section NAME` says why")
-    result[0].notes += trace.losses()
+    result[0].notes += trace.losses() + _repairs(trace)
     result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
     if questions.where:
         result[0].notes += [f"--where: no slice here has {name}" for name in absent_args(table, condition)]

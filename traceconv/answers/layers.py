@@ -35,11 +35,10 @@ from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
-from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import occurring
 from traceconv.model.times import format_short
-from traceconv.model.trace import I64, Frame, Trace
+from traceconv.model.trace import I64, Frame
 
 _COLUMNS = (
     Column("calls", "calls", Unit.COUNT),
@@ -86,13 +85,6 @@ def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> 
         UsageError: a key is not known.
     """
     table = by_stated_inputs(table)
-    section = _layers(table, by, sort)
-    section.notes += _problems(table.trace)
-    return section
-
-
-def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
-    """Return the section without notes on reading; the arguments are those of `layers`."""
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     in_slices = counts_of(table)
     marks = [source.marks for source in table.trace.sources]
@@ -137,16 +129,6 @@ def _layers(table: SliceTable, by: Sequence[str], sort: str) -> Section:
         "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
     return section
-
-
-def _problems(trace: Trace) -> list[str]:
-    """Return what was repaired or absent in reading, for each input; the report itself tells what was lost."""
-    return [
-        f"{source.name}: {problem.message(source.name)}"
-        for source in trace.sources
-        for problem in source.diagnostics
-        if problem.code.severity > Severity.INFO and problem.code.kind is not ProblemKind.LOST
-    ]
 
 
 def layers_of(

@@ -23,7 +23,7 @@ from traceconv.cli._terminal import say, width_of
 from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath, check_all_there
 from traceconv.io.shown import one_line, quantity, widths_within
-from traceconv.model.diagnostics import ProblemKind, Severity
+from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
 from traceconv.model.trace import SourceInfo, Trace
 
@@ -166,7 +166,7 @@ def print_summary(result: Result, output: AnyPath, verbosity: Verbosity) -> None
 def print_details(trace: Trace, aligned: Aligned, verbosity: Verbosity, *, problems: bool = True) -> None:
     """Print what was read and lost and how it was aligned, if all details were asked for.
 
-    Without `problems`, losses and warnings are left out: the caller prints them.
+    Without `problems`, what was lost or repaired and warnings are left out: the caller prints them.
     """
     if verbosity.verbose and aligned.alignment is not None:
         alignment = aligned.alignment
@@ -184,7 +184,7 @@ def _print_inputs(
 ) -> None:
     hosts = {line.file: line.host for line in receipt}
     for source in trace.sources:
-        print_source(source, verbose, hosts.get(source.name, ""), losses=problems)
+        print_source(source, verbose, hosts.get(source.name, ""), problems=problems)
     if len(trace.sources) > 1:
         say("", f"On one time axis: {trace.clocks[0].describe()}")
         files = [source.name for source in trace.sources]
@@ -216,15 +216,15 @@ def print_receipt(
         say(words)
 
 
-def print_source(source: SourceInfo, verbose: bool, host: str = "", *, losses: bool = True) -> None:
-    """Print the balance, the notes and the diagnostics of one input, or of these only what is no loss."""
+def print_source(source: SourceInfo, verbose: bool, host: str = "", *, problems: bool = True) -> None:
+    """Print the balance, the notes and the diagnostics of one input, or of these only the details."""
     place = " on ".join(filter(None, (source.place_in_job, host)))
     about = f"{source.format}, {place}" if source.place_in_job else source.format
     say(f"{source.name} ({about}): {source.balance.describe()}")
     for note in source.notes:
         say(f"  note: {note}")
     for entry in source.diagnostics:
-        if (verbose or entry.code.severity > Severity.INFO) and (losses or entry.code.kind is not ProblemKind.LOST):
+        if problems if entry.code.severity > Severity.INFO else verbose:
             say(f"  {entry.message()}")
 
 
