@@ -28,12 +28,14 @@ class Sampled(NamedTuple):
         segment: the segment of each; the number of segments for those without one.
         line: the timeline of each, NONE for those without one.
         worker: whether its thread has no layers of its own.
+        shared: the number of samples of workers while several threads ran layers.
     """
 
     rows: Rows
     segment: I64
     line: I64
     worker: npt.NDArray[np.bool_]
+    shared: int
 
 
 class Apart(NamedTuple):
@@ -105,7 +107,6 @@ class Layers:
         groups: the number of rows; costs outside of layers have this number.
         counts: the counts of slices.
         apart: those of slices on no timeline.
-        shared: the number of samples of workers while several threads ran layers.
     """
 
     owners: Owners
@@ -113,7 +114,6 @@ class Layers:
     groups: int
     counts: dict[tuple[str, int], Counts]
     apart: Apart
-    shared: int = 0
 
     def __post_init__(self) -> None:
         lines, slices = self.owners.timelines, self.owners.table.trace.slices
@@ -177,9 +177,9 @@ class Layers:
     def samples(self) -> Sampled:
         """Return the samples with their segments, sorted by timeline and time."""
         samples = self.owners.table.trace.samples
-        segment, line, worker, self.shared = self.placed(samples.track, samples.ts, self.input_of_sample)
+        segment, line, worker, shared = self.placed(samples.track, samples.ts, self.input_of_sample)
         order = np.lexsort((samples.ts, line))
-        return Sampled(order, segment[order], line[order], worker[order])
+        return Sampled(order, segment[order], line[order], worker[order], shared)
 
     def placed(self, track: I32, times: I64, inputs: I32) -> tuple[I64, I64, npt.NDArray[np.bool_], int]:
         """Return segment and timeline of events, and whether the timeline is of another thread.

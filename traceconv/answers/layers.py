@@ -466,8 +466,8 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
         notes.append(
             f"{placed} of {workers} samples of worker threads count for the layer that their process was running"
         )
-    if sums.shared:
-        notes.append(f"{sums.shared} of these were taken while several threads ran layers: assigned to them in turn")
+    if sampled.shared:
+        notes.append(f"{sampled.shared} of these were taken while several threads ran layers: assigned to them in turn")
     return notes + _notes_of_intervals(sums.owners)
 
 
