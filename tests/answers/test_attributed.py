@@ -33,7 +33,7 @@ from tests.golden import ROOT, Case
 from tests.oracle.fixtures import OpenTrace
 from traceconv import Constraints, Output, Questions
 from traceconv.answers.attributed import attributed
-from traceconv.answers.layers import NO_LAYER, layers
+from traceconv.answers.layers import NO_LAYER, Costs, layers
 from traceconv.answers.tables import SliceTable
 from traceconv.cli import cli
 from traceconv.io.spill import Memory
@@ -154,7 +154,7 @@ def test_nothing_of_the_inputs_is_lost(case: Case, tmp_path: Path) -> None:
     if case.about.get("attribute", False):
         pytest.skip("its slices have such args already")
     trace = case.merged(case.traces(tmp_path))
-    rows = {row["name"]: row for row in layers(SliceTable(trace)).records()}
+    rows = {row["name"]: row for row in layers(Costs(SliceTable(trace))).records()}
     found = with_costs(trace)
     sums: Counter[str] = Counter()
     for old, new in zip(args_of(trace), args_of(found), strict=True):
@@ -175,7 +175,7 @@ def test_layers_have_the_counts_of_the_kernels_that_they_launched(tmp_path: Path
     case = Case(ROOT / "merge" / "nsight")
     trace = case.merged(case.traces(tmp_path))
     column = "dram__bytes.sum (Mbyte)_total"
-    rows = {row["name"]: row[column] for row in layers(SliceTable(trace)).records()}
+    rows = {row["name"]: row[column] for row in layers(Costs(SliceTable(trace))).records()}
     sums: Counter[str] = Counter()
     found = with_costs(trace)
     for name, args in zip(found.slices.name.tolist(), args_of(found), strict=True):

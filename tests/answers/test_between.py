@@ -23,7 +23,7 @@ from traceconv.answers import Questions, answers
 from traceconv.answers.between import window_of
 from traceconv.answers.cut import cut
 from traceconv.answers.device import device
-from traceconv.answers.layers import layers
+from traceconv.answers.layers import Costs, layers
 from traceconv.answers.section import Section, Window
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
@@ -324,7 +324,7 @@ def test_layers_are_cut_to_the_window(
 
     def between(start: int, end: int) -> dict[str, dict[str, Any]]:
         window = Window("w", start, end, 0)
-        (section,) = [layers(cut(SliceTable(trace), window))]
+        (section,) = [layers(Costs(cut(SliceTable(trace), window)))]
         return {row["name"]: row for row in section.records()}
 
     two, one = [between(first, middle), between(middle, last)], between(first, last)

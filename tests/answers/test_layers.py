@@ -28,11 +28,10 @@ from traceconv import Constraints
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.layer_sums import Kind
-from traceconv.answers.layers import NO_LAYER, events_of, layers, layers_of
+from traceconv.answers.layers import NO_LAYER, Costs, events_of, layers
 from traceconv.answers.primitives import primitives
 from traceconv.answers.section import Unit
 from traceconv.answers.stacks import stacks
-from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
@@ -151,7 +150,7 @@ def running(slices: list[Slice], thread: int, at: int) -> list[Slice]:
 
 
 def rows_of(trace: Trace) -> dict[str, dict[str, Any]]:
-    return {row["name"]: row for row in layers(SliceTable(trace)).records()}
+    return {row["name"]: row for row in layers(Costs(SliceTable(trace))).records()}
 
 
 @given(threads_with_slices(), SAMPLES)
@@ -199,7 +198,7 @@ def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample
 
 
 def test_a_note_says_how_many_samples_of_workers_are_in_a_layer() -> None:
-    notes = layers(SliceTable(made([Slice(1, "a", 0, 30)], [Sample(5, at) for at in range(40)]))).notes
+    notes = layers(Costs(SliceTable(made([Slice(1, "a", 0, 30)], [Sample(5, at) for at in range(40)])))).notes
     assert "30 of 40 samples of worker threads count for the layer that their process was running" in notes
     assert any("(median over layers: 0.0 % of the samples of a layer)" in note for note in notes)
 
@@ -207,7 +206,7 @@ def test_a_note_says_how_many_samples_of_workers_are_in_a_layer() -> None:
 def test_a_note_says_that_the_bound_is_too_wide_for_short_layers() -> None:
     slices = [Slice(1, name, at, at + 2) for name, at in (("a", 10), ("b", 20), ("c", 30))]
     table = SliceTable(made(slices, [Sample(1, at) for at in range(40)], bound=8))
-    assert any("3 of 3 layers have more of them than samples" in note for note in layers(table).notes)
+    assert any("3 of 3 layers have more of them than samples" in note for note in layers(Costs(table)).notes)
 
 
 def test_notes_on_reading_come_after_those_on_layers() -> None:
@@ -301,7 +300,7 @@ def test_a_process_whose_cpu_time_and_page_faults_are_known() -> None:
 @pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
 def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
     trace = case.merged(case.traces(tmp_path))
-    section = layers(SliceTable(trace))
+    section = layers(Costs(SliceTable(trace)))
     sums = {
         column.name: sum(row[at] or 0 for row in section.rows)
         for at, column in enumerate(section.columns)
@@ -336,7 +335,7 @@ def test_a_trace_that_was_written_before_says_the_same(case: Case, tmp_path: Pat
     trace = case.merged(case.traces(tmp_path))
     traceconv.write(trace, tmp_path / "out.pftrace")
     (again,) = traceconv.report([tmp_path / "out.pftrace"], Questions(["layers"]))
-    rows, others = ([{**row} for row in section.records()] for section in (layers(SliceTable(trace)), again))
+    rows, others = ([{**row} for row in section.records()] for section in (layers(Costs(SliceTable(trace))), again))
     if case.name not in NOT_KEPT:
         assert rows == others
 
@@ -351,9 +350,8 @@ def test_events_without_periods_have_none_in_a_trace_that_was_written_before(tmp
     assert [one.without_periods for one in trace.sources[0].stated] == [("faults",)]
     kinds = []
     for one in (traceconv.read(text), trace):
-        table = by_stated_inputs(SliceTable(one))
-        sums, _ = layers_of(table, ("name",), {})
-        kinds.append({name: event.kind for name, event in events_of(sums, sums.samples(), [], ()).items()})
+        costs = Costs(SliceTable(one))
+        kinds.append({name: event.kind for name, event in events_of(costs.sums, costs.sampled, [], ()).items()})
     assert kinds == [{"cycles": Kind.PERIODS, "faults": Kind.SAMPLES}] * 2
 
 
@@ -674,7 +672,7 @@ def test_functions_that_take_most_of_the_cpu() -> None:
     assert (rows["a"]["symbols"], rows[NO_LAYER]["symbols"]) == ("75 % f, 25 % g", "")
     seldom = [Sample(1, 1, "page-faults", 10, ("touch",))] * 9 + [Sample(1, 2, "cycles", 600, ("f",))]
     slow = [Sample(1, 12, "cycles", 1000, ("g",)), Sample(1, 13, "cycles", 3000, ("h",))]
-    (section,) = [layers(SliceTable(made([Slice(1, "a", 0, 10), Slice(1, "b", 10, 20)], seldom + slow)))]
+    (section,) = [layers(Costs(SliceTable(made([Slice(1, "a", 0, 10), Slice(1, "b", 10, 20)], seldom + slow))))]
     assert [row["name"] for row in section.records()] == ["b", "a", NO_LAYER], "by cycles, not by samples"
     assert [row["symbols"] for row in section.records()] == ["75 % h, 25 % g", "100 % f", ""]
     assert "top symbols: from the samples of cycles; samples: of all events" in section.notes
@@ -684,8 +682,11 @@ def test_code_without_names_counts_by_its_file() -> None:
     trace = made([Slice(1, "a", 0, 10)], [Sample(1, at, frames=(f"l.so+{at}",)) for at in range(4)])
     frames = [replace(frame, category="/opt/l.so", named=frame.name == "l.so+3") for frame in trace.frames]
     table = SliceTable(trace.with_tables(frames=frames))
-    assert layers(table).records()[0]["symbols"] == "75 % l.so, 25 % l.so+3"
-    assert [(row["tree"], row["samples"]) for row in stacks(table, "a").records()] == [("l.so", 3), ("l.so+3", 1)]
+    assert layers(Costs(table)).records()[0]["symbols"] == "75 % l.so, 25 % l.so+3"
+    assert [(row["tree"], row["samples"]) for row in stacks(Costs(table), "a").records()] == [
+        ("l.so", 3),
+        ("l.so+3", 1),
+    ]
 
 
 def test_events_that_count_time_are_shown_as_such(tmp_path: Path) -> None:
@@ -918,15 +919,31 @@ def test_the_call_tree_of_a_layer() -> None:
     table = SliceTable(
         made(slices, [*samples, Sample(1, 8, frames=("other",)), Sample(1, 9), Sample(1, 30, frames=("x",))])
     )
-    found = [(row["tree"], row["samples"], row["self_samples"]) for row in stacks(table, "outer").records()]
+    found = [(row["tree"], row["samples"], row["self_samples"]) for row in stacks(Costs(table), "outer").records()]
     assert found == [("main", 3, 1), ("  f", 2, 1), ("    g", 1, 1), ("other", 1, 1), ("(no call stack)", 1, 1)]
-    inner = [(row["depth"], row["frame"], row["share"]) for row in stacks(table, "inner").records()]
+    inner = [(row["depth"], row["frame"], row["share"]) for row in stacks(Costs(table), "inner").records()]
     assert inner == [(0, "main", 0.5), (1, "f", 0.25), (2, "g", 0.25), (0, "other", 0.25), (0, "(no call stack)", 0.25)]
-    assert [row["frame"] for row in stacks(table, NO_LAYER).records()] == ["x"]
+    assert [row["frame"] for row in stacks(Costs(table), NO_LAYER).records()] == ["x"]
     with pytest.raises(UsageError, match="there is no layer 'none'"):
-        stacks(table, "none")
-    (note,) = stacks(SliceTable(made([Slice(1, "a", 0, 9)], [Sample(1, 2, frames=("f",))])), "a").notes
+        stacks(Costs(table), "none")
+    (note,) = stacks(Costs(SliceTable(made([Slice(1, "a", 0, 9)], [Sample(1, 2, frames=("f",))]))), "a").notes
     assert note.startswith("1 sample while a ran")
+
+
+def test_layers_and_their_call_trees_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = made([Slice(1, "outer", 0, 9)], [Sample(1, 2, frames=("f",))])
+    tables: list[SliceTable] = []
+    module = sys.modules[Costs.__module__]
+    original = module.layers_of
+
+    def counted(table: SliceTable, *arguments: Any) -> Any:
+        tables.append(table)
+        return original(table, *arguments)
+
+    monkeypatch.setattr(module, "layers_of", counted)
+    found = answers(trace, Aligned(), Questions(["layers"], between="0ns..5ns", stacks="outer"))
+    assert [section.name for section in found if section.rows] == ["layers", "stacks"]
+    assert len(tables) == 1
 
 
 def test_a_layer_without_samples_has_no_call_tree_and_says_so() -> None:
@@ -935,14 +952,14 @@ def test_a_layer_without_samples_has_no_call_tree_and_says_so() -> None:
         (of_another, "no sample while a ran"),
         (made([Slice(1, "a", 0, 2)], []), "no input has samples"),
     ):
-        section = stacks(SliceTable(trace), "a")
+        section = stacks(Costs(SliceTable(trace)), "a")
         assert (section.rows, section.notes) == ([], [note])
     result = CliRunner().invoke(command, [str(RECORDED / "profile.json"), "--stacks", "conv"])
     assert result.stdout.endswith("\nstacks\n  no input has samples\n")
 
 
 def test_only_layers_can_lack_the_name_that_they_are_grouped_by() -> None:
-    section = layers(SliceTable(made([], [Sample(1, 2, frames=("f",))])))
+    section = layers(Costs(SliceTable(made([], [Sample(1, 2, frames=("f",))]))))
     assert section.rows
     assert not [note for note in section.notes if "no slice here has" in note]
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from traceconv.align.receipt import Aligned, warned
 from traceconv.answers.between import check_between, window_of
 from traceconv.answers.device import DISPATCH_LIMIT, device
-from traceconv.answers.layers import layers
+from traceconv.answers.layers import Costs, layers
 from traceconv.answers.logs import logs
 from traceconv.answers.memory import memory
 from traceconv.answers.operations import check_key, columns_of, operations
@@ -100,20 +101,32 @@ def _tables_with(sort: str, tables: Mapping[str, Sequence[Column]]) -> list[str]
     return having
 
 
-_SECTIONS: dict[str, Callable[[SliceTable, Aligned, Questions], list[Section]]] = {
-    "overview": lambda table, aligned, _: [overview(table.trace, aligned.receipt)],
-    "operations": lambda table, _, asked: with_totals(
-        operations(table, asked.by, asked.sort), table, asked.sort, asked.by
+@dataclass(frozen=True)
+class _About:
+    """What sections are about: the slices and the alignment of the inputs, and the questions."""
+
+    table: SliceTable
+    aligned: Aligned
+    asked: Questions
+
+    @cached_property
+    def costs(self) -> Costs:
+        """Return the layers in the window."""
+        return Costs(_of_window(self.table), self.asked.by)
+
+
+_SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
+    "overview": lambda on: [overview(on.table.trace, on.aligned.receipt)],
+    "operations": lambda on: with_totals(
+        operations(on.table, on.asked.by, on.asked.sort), on.table, on.asked.sort, on.asked.by
     ),
-    "steps": lambda table, _, asked: steps(table, asked.step_name),
-    "device": lambda table, _, asked: device(table, asked.dispatch_limit, asked.step_name),
-    "ranks": lambda table, aligned, asked: ranks(table, aligned, asked.step_name),
-    "memory": lambda table, *_: [memory(table)],
-    "logs": lambda table, *_: [logs(table)],
-    "primitives": lambda table, *_: [primitives(table)],
-    "layers": lambda table, _, asked: [
-        layers(_of_window(table), asked.by, asked.sort if "layers" in asked.to_sort else "")
-    ],
+    "steps": lambda on: steps(on.table, on.asked.step_name),
+    "device": lambda on: device(on.table, on.asked.dispatch_limit, on.asked.step_name),
+    "ranks": lambda on: ranks(on.table, on.aligned, on.asked.step_name),
+    "memory": lambda on: [memory(on.table)],
+    "logs": lambda on: [logs(on.table)],
+    "primitives": lambda on: [primitives(on.table)],
+    "layers": lambda on: [layers(on.costs, on.asked.sort if "layers" in on.asked.to_sort else "")],
 }
 SECTIONS = tuple(_SECTIONS)
 #: The sections of the tables that have other names: asking for one of these tables asks for its section.
@@ -169,11 +182,12 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     else:
         condition = parse(questions.where)
         table = SliceTable(trace, lambda of: holds(of, condition), window)
+    on = _About(table, aligned, questions)
     by_name: dict[str, list[Section]] = {}
     for name, answer in _SECTIONS.items():
         if name in questions.wanted:
             progress.set_stage(f"section {name}")
-            by_name[name] = answer(table, aligned, questions)
+            by_name[name] = answer(on)
     result = [section for sections in by_name.values() for section in sections]
     if questions.sort:
         tables = {section.name: section for name in questions.to_sort for section in by_name[name]}
@@ -190,7 +204,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
     if questions.where:
         result[0].notes += [f"--where: no slice here has {name}" for name in absent_args(table, condition)]
-    result += [stacks(_of_window(table), questions.stacks, questions.by)] if questions.stacks else []
+    result += [stacks(on.costs, questions.stacks)] if questions.stacks else []
     for section in result if questions.where else ():
         section.notes.append(
             f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {questions.where}"

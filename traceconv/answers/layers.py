@@ -72,27 +72,61 @@ _MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI
 _PAPI = re.compile(r"perf::(?P<name>[\w-]+)|(?P<preset>PAPI_\w+)")
 
 
-def layers(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
-    """Return a row for each value of the keys of layers, the most CPU first, and one for costs outside of layers.
+class Costs:
+    """The layers of a table with what they cost, for `layers` and `stacks`: each part is found once, when it is needed.
 
     Args:
         table: the slices.
         by: the keys that layers are grouped by, as in `operations`.
+    """
+
+    def __init__(self, table: SliceTable, by: Sequence[str] = ("name",)) -> None:
+        self.table, self.by = by_stated_inputs(table), by
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, int], Counts]:
+        """Return what inputs counted in slices."""
+        return counts_of(self.table)
+
+    @cached_property
+    def _layers(self) -> tuple[Layers, list[tuple[str, ...]]]:
+        return layers_of(self.table, self.by, self.counts)
+
+    @property
+    def sums(self) -> Layers:
+        """The layers."""
+        return self._layers[0]
+
+    @property
+    def names(self) -> list[tuple[str, ...]]:
+        """The texts of the keys of each row; the last row is for no layer."""
+        return self._layers[1]
+
+    @cached_property
+    def sampled(self) -> Sampled:
+        """Return the samples."""
+        return self.sums.samples()
+
+
+def layers(costs: Costs, sort: str = "") -> Section:
+    """Return a row for each value of the keys of layers, the most CPU first, and one for costs outside of layers.
+
+    Args:
+        costs: the layers.
         sort: the name or the title of a column; without such a column, the event that measures the use of the CPU
             decides, else samples.
 
     Raises:
         UsageError: a key is not known.
     """
-    table = by_stated_inputs(table)
+    table, by = costs.table, costs.by
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
-    in_slices = counts_of(table)
     marks = [source.marks for source in table.trace.sources]
-    if not (in_slices or len(table.trace.samples.ts) or any(one.primitives or one.interval_counts for one in marks)):
+    if not (costs.counts or len(table.trace.samples.ts) or any(one.primitives or one.interval_counts for one in marks)):
         section.notes.append(NOTHING)
         return section
-    sums, names = layers_of(table, by, in_slices)
-    sampled, counts = sums.samples(), [*interval_counts(sums), *slice_counts(sums)]
+    sums, names = costs.sums, costs.names
+    sampled, counts = costs.sampled, [*interval_counts(sums), *slice_counts(sums)]
     calls = Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append(NOTHING)

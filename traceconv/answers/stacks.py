@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.layers import called, columns_of, events_of, layers_of, main_event
+from traceconv.answers.layers import Costs, called, columns_of, events_of, main_event
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_counts import counts_of
-from traceconv.answers.stated import by_stated_inputs
-from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.trace import I64, Frame
@@ -30,26 +27,24 @@ _NO_STACK = "(no call stack)"
 _SHOWN_NAMES = 5
 
 
-def stacks(table: SliceTable, layer: str, by: Sequence[str] = ("name",)) -> Section:
+def stacks(costs: Costs, layer: str) -> Section:
     """Return a row for each frame, below its caller, of the samples while a layer ran; the most CPU first.
 
     Unknown functions of one file below one caller are one row.
 
     Args:
-        table: the slices.
+        costs: the layers.
         layer: the layer, by its text in the first column of `layers`.
-        by: the keys that layers are grouped by.
 
     Raises:
         UsageError: there is no such layer.
     """
-    table = by_stated_inputs(table)
-    sums, names = layers_of(table, by, counts_of(table))
+    table, sums, names = costs.table, costs.sums, costs.names
     groups = [at for at, texts in enumerate(names) if texts[0] == layer]
     if not groups:
         known = ", ".join(dict.fromkeys(texts[0] for texts in names[:_SHOWN_NAMES]))
         raise UsageError(f"--stacks: there is no layer {layer!r}", hint=f"layers are, among others: {known}")
-    sampled, samples = sums.samples(), table.trace.samples
+    sampled, samples = costs.sampled, table.trace.samples
     taken = [column.name for column in (*_COLUMNS, _TREE)]
     events = events_of(sums, sampled, [], taken)
     mine = sampled.rows[sums.during(groups)[sampled.segment]]
