@@ -197,6 +197,7 @@ def test_without_such_packages_the_metadata_is_not_read() -> None:
         ("out.balance.written += 1", "pass", "is not even: 4 lines = 0 written"),
         ("parse_ns(start, MS)", "parse_ns(start, 10**6)", "10\\*\\*exponent ns: NS, US, MS or S, not 1000000"),
         ('{"line": number}', "None", None),
+        ("kept[METADATA]", 'kept["metadata"]', "'metadata' has no word for one"),
         ("except ValueError", "except KeyError", "not a number"),
         ('"Log of the toy profiler"', '"Toy"', "too short: 'Toy'"),
         ("process: str", "procedure: str", "no help on option procedure"),

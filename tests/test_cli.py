@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import os
+import pickle
 import pty
 import re
 import shlex
@@ -25,7 +27,9 @@ from traceconv.cli import open_command
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
 from traceconv.families.registry import formats_called, names
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
+from traceconv.model import counted
+from traceconv.model.counted import JOINED_ENDS, LOG_ENTRIES, SWITCHES_TWICE, UNSUPPORTED_EVENTS
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -769,21 +773,19 @@ def test_two_files_that_do_not_overlap_are_one_warning(tmp_path: Path) -> None:
     assert "10.log: it does not overlap in time with any other input, and is 1 h 59 min away from 12.log" in warnings[0]
 
 
-@pytest.mark.parametrize(
-    ("plural", "one"),
-    [
-        ("lines", "1 line"),
-        ("log entries", "1 log entry"),
-        ("processes", "1 process"),
-        ("copies of operators dropped", "1 copy of operators dropped"),
-        ("lines kept as metadata", "1 line kept as metadata"),
-        ("metadata", "1 metadata"),
-        ("headings and totals of the run", "1 headings and totals of the run"),
-    ],
-)
-def test_one_of_something(plural: str, one: str) -> None:
-    assert quantity(1, plural) == one
-    assert quantity(2, plural) == f"2 {plural}"
+def test_one_of_something() -> None:
+    assert [quantity(count, LOG_ENTRIES) for count in (0, 1, 2)] == ["0 log entries", "1 log entry", "2 log entries"]
+    assert quantity(1, JOINED_ENDS) == "1 end joined to its start"
+    assert quantity(1, SWITCHES_TWICE) == "1 context switch that sched:sched_switch has, too"
+    assert quantity(1, UNSUPPORTED_EVENTS) == "1 event not supported, kept as an arg"
+    for copied in (pickle.loads(pickle.dumps(JOINED_ENDS)), copy.deepcopy(JOINED_ENDS)):
+        assert (copied, quantity(1, copied)) == (JOINED_ENDS, quantity(1, JOINED_ENDS))
+
+
+def test_what_is_counted_has_words_for_one_and_for_several() -> None:
+    words = [value for value in vars(counted).values() if isinstance(value, Counted)]
+    assert len(words) == len({*words}) > 80
+    assert [one for one in words if one.one == one] == [counted.METADATA]
 
 
 def test_clocks_takes_what_merge_takes(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.errors import NothingRead, TraceconvError
 from traceconv.families.registry import identify, importer_class, skipped_by_design
+from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.dump import dump, dump_problem
@@ -72,6 +73,9 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         assert not (case.folder / "expect.txt").exists()
         return
     check_that_much_is_said(case, not any(merged.counts().values()))
+    for balance in (source.balance for trace in (*traces, merged) for source in trace.sources):
+        for what in (balance.unit, *balance.kept, *balance.merged, *balance.skipped):
+            assert isinstance(what, Counted) or what.startswith("skipped ("), f"{what!r} has no word for one"
     for source in merged.sources:
         reasons = {EMPTY_TRACKS, OUTSIDE, *skipped_by_design(importer_class(source.format))}
         skipped = {entry.code for entry in source.diagnostics if entry.code.kind is ProblemKind.SKIPPED}

@@ -25,6 +25,7 @@ from traceconv.io.source import Source
 from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
 from traceconv.model.concatenation import join_streams
+from traceconv.model.counted import UNREAD_LINES
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import NO_MARKS
@@ -159,7 +160,7 @@ def read_recognised(
     for stream, problem in refused.items():
         lines = sum(1 for _ in stream.lines())
         about.balance.read += lines
-        about.balance.skipped["lines of a writer that could not be read"] += lines
+        about.balance.skipped[UNREAD_LINES] += lines
         about.diagnostics.add(REFUSED, problem.message)
     for stream in recognised.streams:
         about.notes += stream.notes

@@ -19,6 +19,7 @@ from traceconv.errors import ImporterFailed, TraceconvError
 from traceconv.families.importer import Importer, Match
 from traceconv.families.index import Certainty
 from traceconv.families.registry import option_texts
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import ProblemKind
@@ -47,6 +48,8 @@ def check_importer(cls: type[Importer], *inputs: str | os.PathLike[str]) -> None
         assert any(trace.counts().values()), f"it reads nothing of {path}"
         lost = [entry.message() for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST]
         assert not lost, f"{path}: {lost[0]}"
+        for what in (source.balance.unit, *source.balance.kept, *source.balance.merged):
+            assert isinstance(what, Counted), f"{what!r} has no word for one: use traceconv.model.counted"
         _check_damaged(cls, Path(path))
 
 

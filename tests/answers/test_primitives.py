@@ -16,6 +16,7 @@ from traceconv.answers.tables import SliceTable
 from traceconv.api import read
 from traceconv.families.onednn.verbose import OnednnVerbose
 from traceconv.io.shown import quantity
+from traceconv.model.counted import CALLS
 
 CASES = ["all-ts", "boot-clock", "decimal-comma", "gemm-api", "gpu", "graph-ts", "mkldnn-v0", "mkldnn-v021-torch"]
 CASES += ["torch-convnet-process", "v2-threads-ts", "v313-openvino-ts"]
@@ -99,6 +100,6 @@ def test_what_cannot_be_told_is_said() -> None:
     trace = read(log("gpu"))
     without = [trace.strings[category] for category in trace.instants.category.tolist()].count("exec")
     assert without
-    assert section.notes[0] == f"left out: {quantity(without, 'calls')} without a duration in the input"
+    assert section.notes[0] == f"left out: {quantity(without, CALLS)} without a duration in the input"
     assert OnednnVerbose.marks.primitives is not None
     assert OnednnVerbose.marks.primitives.formula in " ".join(section.notes)

@@ -25,6 +25,7 @@ from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.args import with_more_args
+from traceconv.model.counted import SLICES
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import chunks, distinct_values
 from traceconv.model.times import format_short
@@ -63,7 +64,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     for name, event in events.items():
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     cells |= ratios_of(sums, events, cells)
-    notes.append(f"{quantity(len(rows), 'slices')} got args with their samples, counts and primitives")
+    notes.append(f"{quantity(len(rows), SLICES)} got args with their samples, counts and primitives")
     notes += notes_of(sums, sampled, cells, "uncertain_samples")
     if not any(cells.get("worker_samples", ())):
         cells.pop("worker_samples", None)

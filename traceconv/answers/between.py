@@ -16,6 +16,7 @@ from traceconv.answers.section import Window
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
+from traceconv.model.counted import SLICES
 from traceconv.model.times import LIMIT_NS, format_option, parse_duration
 
 #: The option that states a window, for messages.
@@ -70,7 +71,7 @@ class _End:
         rows, number = _of_name(table, match["name"]), int(match["number"])
         if len(rows) and not 1 <= number <= len(rows):
             name, last = match["name"], f"{match['name']}[{len(rows)}]"
-            named = f"{name!r} is the name of {quantity(len(rows), 'slices')}"
+            named = f"{name!r} is the name of {quantity(len(rows), SLICES)}"
             self.fail(f"{named}: {f'{name}[1]'!r} is the first, {last!r} the last")
         return rows[number - 1 : number] if len(rows) else rows
 

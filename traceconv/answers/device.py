@@ -18,6 +18,7 @@ from traceconv.answers.launches import launches, work_of
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import quantity
+from traceconv.model.counted import SLICES
 from traceconv.model.marks import JOINT
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, NO_TRACK, TrackKind
@@ -119,7 +120,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     without = int(np.sum(started & (work.launch < 0)))
     if without:
         section.notes.append(
-            f"no launch is recorded for {without} of {quantity(int(np.sum(started)), 'slices')} of device work: "
+            f"no launch is recorded for {without} of {quantity(int(np.sum(started)), SLICES)} of device work: "
             "the gaps before them are unknown"
         )
     latency = _latency(table, work, np.flatnonzero(started & (work.launch >= 0)))
@@ -217,7 +218,7 @@ def _undivided(table: SliceTable) -> list[str]:
         for category in categories:
             found[category] = found.get(category, 0) + int(np.sum(table.of_categories((category,), rows)))
     return [
-        f"not counted: {quantity(count, 'slices')} of devices in the category {category}, where work and waits are not "
+        f"not counted: {quantity(count, SLICES)} of devices in the category {category}, where work and waits are not "
         "told apart"
         for category, count in found.items()
         if count

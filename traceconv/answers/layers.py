@@ -35,6 +35,7 @@ from traceconv.answers.stated import by_stated_inputs
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
+from traceconv.model.counted import PRIMITIVES
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import occurring
 from traceconv.model.times import format_short
@@ -432,7 +433,7 @@ class Calls:
         titles = {column.name: column.title for column in _COLUMNS}
         left_out = {titles[name]: int(np.count_nonzero(~known)) for name, (_, known, _) in self._amounts().items()}
         return [
-            f"{title}: {quantity(count, 'primitives')} left out: {work} not known, or a time of 0"
+            f"{title}: {quantity(count, PRIMITIVES)} left out: {work} not known, or a time of 0"
             for (title, count), work in zip(left_out.items(), ("operations", "bytes"), strict=True)
             if 0 < count < len(self.rows)
         ]

@@ -10,6 +10,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.totals import stated_peaks, title
 from traceconv.io.shown import quantity
+from traceconv.model.counted import VALUES
 from traceconv.model.trace import TrackKind
 
 _COLUMNS = (
@@ -46,7 +47,7 @@ def memory(table: SliceTable) -> Section:
         whole = of_counter[counters.is_integer[of_counter] == 1]
         if len(whole) < len(of_counter):
             section.notes.append(
-                f"{table.path(number)}: left out: {quantity(len(of_counter) - len(whole), 'values')} not in whole bytes"
+                f"{table.path(number)}: left out: {quantity(len(of_counter) - len(whole), VALUES)} not in whole bytes"
             )
         if not len(whole):
             continue

@@ -13,6 +13,7 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
+from traceconv.model.counted import SLICES
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.stated import by_stated_inputs
@@ -90,7 +91,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
         is_whole = np.logical_or.reduceat(wholes, first)
         is_sum |= is_whole | np.logical_or.reduceat(means, first)
         notes_on_several = [
-            f"{what} of several calls: {quantity(int(np.count_nonzero(mask)), 'slices')}; {unstated} of their rows are "
+            f"{what} of several calls: {quantity(int(np.count_nonzero(mask)), SLICES)}; {unstated} of their rows are "
             "not known"
             for mask, what, unstated in (
                 (means, "means", "the percentiles and the maximum"),
@@ -137,7 +138,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     section.rows = in_order(rows, at)
     if several:
         section.notes.append(
-            f"count is the number of calls; {quantity(several, 'slices')} with several calls: "
+            f"count is the number of calls; {quantity(several, SLICES)} with several calls: "
             "the percentiles and the maximum of their rows are not known"
         )
     section.notes += notes_on_several
@@ -149,7 +150,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
         section.rows = [row[:-1] for row in section.rows]
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
-        section.notes.append(f"left out: {quantity(left_out, 'slices')} (copies of others, or about the recording)")
+        section.notes.append(f"left out: {quantity(left_out, SLICES)} (copies of others, or about the recording)")
     section.notes += table.synthetic_notes(slices.track)
     section.notes += without_values(by, section.rows)
     section.notes.append(

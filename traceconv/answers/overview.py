@@ -10,6 +10,7 @@ from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
+from traceconv.model.counted import SLICES
 from traceconv.model.inputs_of import Inputs
 from traceconv.model.ordering import chunks
 from traceconv.model.stated import by_stated_inputs
@@ -51,7 +52,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
             starts[number] = min(starts[number], np.min(starts[own]))
             ends[number] = max(ends[number], np.max(ends[own]))
             made_of = [
-                f"{one.name} ({one.format}): {quantity(int(count), 'slices')}"
+                f"{one.name} ({one.format}): {quantity(int(count), SLICES)}"
                 for one, count in zip(source.stated[:_MOST_NAMED], slices[own].tolist(), strict=False)
             ]
             more = len(source.stated) - _MOST_NAMED

@@ -13,6 +13,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
+from traceconv.model.counted import CALLS
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.marks import PrimitiveMarks
 
@@ -43,7 +44,7 @@ def primitives(table: SliceTable) -> Section:
             _collect(table, number, source.marks.primitives, calls)
             without_duration += _untimed(table, number, source.marks.primitives)
     if without_duration:
-        section.notes.append(f"left out: {quantity(without_duration, 'calls')} without a duration in the input")
+        section.notes.append(f"left out: {quantity(without_duration, CALLS)} without a duration in the input")
     if not calls:
         section.notes.append("no primitives found, or the inputs do not name their implementation")
         return section
@@ -124,7 +125,7 @@ def _left_out(calls: Iterable[list[_Call]], which: int) -> str:
     """Return how many calls the speed of their row leaves out: the work is number 1 or 2 of a call."""
     known = [[call[which] is not None and call[0] > 0 for call in works] for works in calls]
     count = sum(works.count(False) for works in known if any(works))
-    return f"; in rows with a speed, {quantity(count, 'calls')} left out" if count else ""
+    return f"; in rows with a speed, {quantity(count, CALLS)} left out" if count else ""
 
 
 def _yes(value: bool) -> str:

@@ -21,6 +21,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import no_steps, step_rows
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import one_line, quantity
+from traceconv.model.counted import RECORDS
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.times import format_short
 from traceconv.model.trace import I64, SourceInfo
@@ -357,9 +358,7 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
         return [*notes, _NOT_KNOWN]
     of_kind = sum(matched.terms.not_for_all.values(), Counter[str]())
     if of_kind:
-        counts = _named(
-            [f"{quantity(count, 'records')} of {one_line(kind)}" for kind, count in sorted(of_kind.items())]
-        )
+        counts = _named([f"{quantity(count, RECORDS)} of {one_line(kind)}" for kind, count in sorted(of_kind.items())])
         notes.append(f"not counted, since not every rank is known to wait for all others: {counts}")
     untold = [
         source.name for number, source in enumerate(sources) if source.rank is not None and number not in judged.inputs
@@ -370,13 +369,13 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
         notes.append(f"no collectives of a known group in which all wait for all are recorded by {_named(untold)}")
     of_unknown = sum(matched.terms.of_unknown_group.values())
     if of_unknown:
-        notes.append(f"not matched: {quantity(of_unknown, 'records')} of collectives without their group")
+        notes.append(f"not matched: {quantity(of_unknown, RECORDS)} of collectives without their group")
     untimed = sum(matched.terms.untimed.values())
     if untimed:
-        notes.append(f"left out: {quantity(untimed, 'records')} of collectives whose duration was not recorded")
+        notes.append(f"left out: {quantity(untimed, RECORDS)} of collectives whose duration was not recorded")
     if matched.alone:
         notes.append(
-            f"alone: {quantity(matched.alone, 'records')} of collectives without a certain partner in another rank"
+            f"alone: {quantity(matched.alone, RECORDS)} of collectives without a certain partner in another rank"
         )
     for odd in matched.odd:
         pair = sorted({int(odd.wrong.of.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.io.shown import one_line, quantity
+from traceconv.model.counted import MORE_ROWS, ROWS
 from traceconv.model.tabular import Tabular, html_table, needed
 from traceconv.model.times import format_long, format_short, format_time, format_within
 from traceconv.model.trace import I64
@@ -159,7 +160,7 @@ class Section(Tabular):
 
     def __repr__(self) -> str:
         """Return the name and the number of rows; `print(section.to_pandas())` prints the rows."""
-        return f"<Section {self.name}: {quantity(len(self.rows), 'rows')}>"
+        return f"<Section {self.name}: {quantity(len(self.rows), ROWS)}>"
 
     @property
     def heading(self) -> str:
@@ -190,7 +191,7 @@ class Section(Tabular):
         hidden = len(self.rows) - top if top else 0
         if hidden <= 0:
             return self.rows, []
-        return self.rows[:top], [f"{quantity(hidden, 'more rows')}: --top {len(self.rows)}"]
+        return self.rows[:top], [f"{quantity(hidden, MORE_ROWS)}: --top {len(self.rows)}"]
 
     def records(self, top: int = 0) -> list[dict[str, Any]]:
         """Return the first `top` rows (0 for all) as dicts, for programs."""

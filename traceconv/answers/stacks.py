@@ -12,6 +12,7 @@ from traceconv.answers.layers import Costs, called, columns_of, events_of, main_
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
+from traceconv.model.counted import SAMPLES
 from traceconv.model.trace import I64, Frame
 
 _COLUMNS = (
@@ -60,7 +61,7 @@ def stacks(costs: Costs, layer: str) -> Section:
         return section
     everything = float(np.sum(amounts[main], dtype=np.float64))
     section.rows = tree.rows(main, everything, len(shown))
-    ran = f"{quantity(len(mine), 'samples')} while {layer} ran, with all inside it"
+    ran = f"{quantity(len(mine), SAMPLES)} while {layer} ran, with all inside it"
     of_what = f", {list(events)[main - 1]}" if main and shown else ""
     section.notes.append(f"{ran}; of the layer: the share of them{of_what}; self: samples in the function itself")
     return section

@@ -19,6 +19,7 @@ from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import arg_values, durations_recorded
+from traceconv.model.counted import SLICES
 from traceconv.model.marks import JOINT
 from traceconv.model.ordering import chunks, gathered, like_next, stable_order
 from traceconv.model.shown import as_shown
@@ -150,7 +151,7 @@ class SliceTable:
     def untimed_notes(self, rows: Rows, start: str = "times leave out") -> list[str]:
         """Return a note on those of the slices whose duration was not recorded, if there are some."""
         count = int(np.count_nonzero(~self.timed[rows]))
-        return [f"{start} {quantity(count, 'slices')} whose duration was not recorded"] if count else []
+        return [f"{start} {quantity(count, SLICES)} whose duration was not recorded"] if count else []
 
     def once(self, function: Callable[[SliceTable], Any]) -> Any:
         """Return the result of a function of this table, which is called once."""

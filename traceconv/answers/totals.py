@@ -17,6 +17,7 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import TOTALS_ENDING
+from traceconv.model.counted import NUMBERS, ROWS
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.marks import TotalsMarks
 from traceconv.model.ordering import like_next, stable_order
@@ -97,13 +98,13 @@ def with_totals(section: Section, table: SliceTable, sort: str = "", by: Sequenc
         too_large = sum(row.too_large for row in rows[number])
         if too_large:
             name = table.trace.sources[number].name
-            section.notes.append(f"{name}: {quantity(too_large, 'numbers')} of its sums too large: taken as not stated")
+            section.notes.append(f"{name}: {quantity(too_large, NUMBERS)} of its sums too large: taken as not stated")
     sentences = compared(table, rows)
     section.notes += sentences.values()
     others = [number for number in numbers if number not in sentences and rows[number]]
     alone = [number for number in others if any(map(_states_time, rows[number]))]
     for number in sorted({*others} - {*alone}):
-        name, count = table.trace.sources[number].name, quantity(len(rows[number]), "rows")
+        name, count = table.trace.sources[number].name, quantity(len(rows[number]), ROWS)
         section.notes.append(f"{name}: none of its {count} states a time or a share")
     if not alone:
         return [section]
@@ -211,9 +212,9 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
     names = [table.trace.sources[number].name for number in rows_of]
     stated = f"{len(names)} inputs state" if several_inputs else f"{names[0]} states"
     section.notes.append(f"as {stated} them, not computed from events; empty: not stated")
-    section.notes += [f"{quantity(nested, 'rows')} about a part of another one: left out"] if nested else []
-    section.notes += [f"{quantity(without, 'rows')} without a time or a share: left out"] if without else []
-    section.notes += [f"{quantity(of_memory, 'rows')} about memory: in the section memory"] if of_memory else []
+    section.notes += [f"{quantity(nested, ROWS)} about a part of another one: left out"] if nested else []
+    section.notes += [f"{quantity(without, ROWS)} without a time or a share: left out"] if without else []
+    section.notes += [f"{quantity(of_memory, ROWS)} about memory: in the section memory"] if of_memory else []
     section.notes += ["rows about a single call were added up by name"] if several else []
     return section
 

@@ -14,6 +14,7 @@ from traceconv.answers.section import Window
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
+from traceconv.model.counted import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES
 from traceconv.model.diagnostics import skipped
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.layout import drop_unused_tracks
@@ -98,9 +99,7 @@ def _holding(counters: Counters, window: Window) -> Chosen:
 
 def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
     """Count the rows that are left out of each input, and in its balance the events without any remaining row."""
-    labels = dict(
-        zip((*TIMED, "flows"), ("slices", "instants", "counter values", "samples", "log entries", "flows"), strict=True)
-    )
+    labels = dict(zip((*TIMED, "flows"), (SLICES, INSTANTS, COUNTER_VALUES, SAMPLES, LOG_ENTRIES, FLOWS), strict=True))
     sources = {name: inputs_of(trace, name) for name in kept}
     for number, source in enumerate(trace.sources):
         of_source = {name: sources[name] == number for name in kept}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from traceconv.io.shown import Counted
 from traceconv.model.diagnostics import Code, Diagnostics, Severity, register
 
 Format = Literal["chrome-json", "pftrace"]
@@ -47,7 +48,7 @@ class CheckReport:
 
     format: Format
     problems: list[Problem]
-    counts: dict[str, int]
+    counts: dict[Counted, int]
     is_trace: bool = True
 
     @property
@@ -57,7 +58,7 @@ class CheckReport:
 
 
 def make_report(
-    format: Format, diagnostics: Diagnostics, counts: dict[str, int], *, is_trace: bool = True
+    format: Format, diagnostics: Diagnostics, counts: dict[Counted, int], *, is_trace: bool = True
 ) -> CheckReport:
     """Return a report of the diagnostics; equal severities stay in the order of first occurrence."""
     return CheckReport(format, _worst_first(_problems(diagnostics)), counts, is_trace)

@@ -41,6 +41,8 @@ from traceconv.check._shapes import (
     members_of,
     raw_members,
 )
+from traceconv.io.shown import Counted
+from traceconv.model.counted import ASYNC_SLICES, COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
 from traceconv.model.times import US, parse_ns
 
@@ -171,7 +173,7 @@ def check_chrome_json(data: bytes | bytearray) -> CheckReport:
     diagnostics = Diagnostics()
     events = load(data, diagnostics)
     if events is None:
-        return make_report("chrome-json", diagnostics, {"events": 0}, is_trace=False)
+        return make_report("chrome-json", diagnostics, {EVENTS: 0}, is_trace=False)
     checker = _Checker(diagnostics)
     count = 0
     for batch in events.batches():
@@ -277,7 +279,7 @@ class _Checker:
                 handler(position, event, ts)
         return handler is not None or "bind_id" in event
 
-    def finish(self) -> dict[str, int]:
+    def finish(self) -> dict[Counted, int]:
         """Make the checks that need all events; return the counts."""
         for text, times in self._again.items():
             for code, count in self._short[text].items():
@@ -295,7 +297,7 @@ class _Checker:
         for of_one_id in self._async.groups():
             self._pair_async(of_one_id)
         self._finish_flows()
-        wanted = ("events", "slices", "async slices", "instants", "counters", "flows", "threads")
+        wanted = (EVENTS, SLICES, ASYNC_SLICES, INSTANTS, COUNTERS, FLOWS, THREADS)
         return {what: self._counts[what] for what in wanted}
 
     # Values that are wrong on their own.

@@ -18,6 +18,20 @@ from traceconv.check._tracks import Tracks
 from traceconv.families.common.wire_reader import BadWire
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import Readable, read_packets
+from traceconv.io.shown import Counted
+from traceconv.model.counted import (
+    COUNTERS,
+    EVENTS,
+    FLOWS,
+    INSTANTS,
+    LOGS,
+    PACKETS,
+    SAMPLES,
+    SEQUENCES,
+    SLICES,
+    STATES,
+    TRACKS,
+)
 from traceconv.model.diagnostics import Diagnostics, Severity
 
 TRUNCATED = declare(
@@ -380,7 +394,7 @@ class _Checker:
 
     # The end.
 
-    def finish(self) -> dict[str, int]:
+    def finish(self) -> dict[Counted, int]:
         """Make the checks that need all packets; return the counts."""
         tracks, slices = self._tracks.finish()
         for id, points in self._flows.items():
@@ -388,15 +402,15 @@ class _Checker:
             self._counts["flows"] += len(points) > 1
             for code, position in _flow_problems(points):
                 self._found.add(code, f"packet {position}: flow {id}")
-        counted = {what: self._counts[what] for what in ("events", "instants", "counters", "states", "flows")}
+        counted = {what: self._counts[what] for what in (EVENTS, INSTANTS, COUNTERS, STATES, FLOWS)}
         return {
-            "packets": self._position,
-            "tracks": tracks,
-            "slices": slices,
+            PACKETS: self._position,
+            TRACKS: tracks,
+            SLICES: slices,
             **counted,
-            "samples": self._counts["samples"],
-            "logs": self._counts["logs"],
-            "sequences": len(self._sequences),
+            SAMPLES: self._counts["samples"],
+            LOGS: self._counts["logs"],
+            SEQUENCES: len(self._sequences),
         }
 
 

@@ -23,6 +23,7 @@ from traceconv.cli._terminal import say, width_of
 from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath, check_all_there
 from traceconv.io.shown import one_line, quantity, widths_within
+from traceconv.model.counted import TRACKS
 from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
 from traceconv.model.trace import SourceInfo, Trace
@@ -158,7 +159,7 @@ def print_summary(result: Result, output: AnyPath, verbosity: Verbosity) -> None
         return
     trace = result.trace
     _print_inputs(trace, result.receipt, result.causality, result.together, verbose=verbosity.verbose)
-    counts = trace.counts() | {"tracks": len(trace.tracks)}
+    counts = trace.counts() | {TRACKS: len(trace.tracks)}
     written = ", ".join(quantity(count, what) for what, count in counts.items() if count)
     say(f"wrote {'<stdout>' if output == '-' else output}: {written or 'no events'}")
 

@@ -12,6 +12,7 @@ from traceconv.expanding import Expanded, Recording, expand
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
+from traceconv.model.counted import FILES, RECORDINGS
 
 #: The most files left out that are listed by name.
 _MOST_LISTED = 20
@@ -58,10 +59,10 @@ def _list(expansion: Expanded, verbose: bool) -> None:
     inside = [one for one in expansion.recordings if one.is_inside]
     taken = [_described(one) for one in inside]
     if taken:
-        say(f"{quantity(len(taken), 'recordings')} taken:", *taken)
+        say(f"{quantity(len(taken), RECORDINGS)} taken:", *taken)
     left = [f"  {path}: {reason}" for path, reason in expansion.left_out.items()]
     if left:
-        say(f"{quantity(len(left), 'files')} left out:", *left[: None if verbose else _MOST_LISTED])
+        say(f"{quantity(len(left), FILES)} left out:", *left[: None if verbose else _MOST_LISTED])
     if len(left) > _MOST_LISTED and not verbose:
         say(f"  and {len(left) - _MOST_LISTED} more")
 

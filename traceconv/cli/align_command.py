@@ -15,6 +15,7 @@ from traceconv.cli._terminal import say
 from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.shown import quantity
+from traceconv.model.counted import FILES
 
 if TYPE_CHECKING:
     from traceconv.align.pairs import PairEstimate
@@ -36,7 +37,7 @@ def command(named: Named, reports: tuple[str, ...], force: bool, settings: Setti
     check_all_there(named.files)
     api.check_reports(reports, "", named.files, force=force)
     recordings = named.opened(settings, verbosity)
-    with working(f"aligning {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
+    with working(f"aligning {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         alignment, checks = api.estimate(recordings, report=reports, force=force)
     if verbosity.quiet:
         return

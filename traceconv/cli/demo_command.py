@@ -18,6 +18,7 @@ from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say, width_of
 from traceconv.io.shown import quantity
+from traceconv.model.counted import MORE_ROWS
 
 #: The recordings that the package carries, and where a source tree has them: a PyTorch profile, and the oneDNN log of
 #: the same process.
@@ -65,7 +66,7 @@ def command(path: str, force: bool, verbosity: Verbosity) -> None:
     say("", *text([layers], 0, width_of(sys.stdout)).splitlines(), err=False, whole=True)
     if path != "-":
         shown = shlex.quote(path)
-        say("", f"{quantity(hidden, 'more rows')}: traceconv report {shown} --section layers", err=False)
+        say("", f"{quantity(hidden, MORE_ROWS)}: traceconv report {shown} --section layers", err=False)
         say("", f"to see it: traceconv open {shown} (or drop {shown} on https://ui.perfetto.dev)", err=False)
 
 

@@ -13,6 +13,7 @@ from traceconv.cli._terminal import say
 from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.shown import quantity
+from traceconv.model.counted import FILES, TABLES
 
 
 @click.command("export")
@@ -47,7 +48,7 @@ def command(
     check_all_there(named.files)
     check_export(path, None, force=force)
     recordings = named.opened(settings, verbosity, path)
-    with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
+    with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         tables = api.export(recordings, api.Output(path, force=force), args=args)
     common.print_details(tables.trace, tables.aligned, verbosity)
     if not verbosity.quiet:
@@ -55,4 +56,4 @@ def command(
             say(*tables.losses, *tables.warnings)
         empty = "no event here has it, so its columns are empty"
         say(*(f"--arg {key}: {empty}" for key in tables.absent_args()))
-        say(f"{path}: {quantity(len(tables), 'tables')}")
+        say(f"{path}: {quantity(len(tables), TABLES)}")

@@ -17,17 +17,18 @@ from traceconv.errors import TraceconvError
 from traceconv.expanding import Expanded
 from traceconv.inputs import Settings
 from traceconv.io.folders import shown
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
+from traceconv.model.counted import COUNTERS, OTHERS, PROCESSES, THREADS
 from traceconv.model.times import format_bound, format_time
 from traceconv.model.trace import Trace, TrackKind
 
 _LONGEST_VALUE = 100
 _BALANCE = ("unit", "read", "written", "kept", "merged", "skipped")
 _TITLES = {
-    TrackKind.PROCESS: "processes",
-    TrackKind.THREAD: "threads",
-    TrackKind.TRACK: "others",
-    TrackKind.COUNTER: "counters",
+    TrackKind.PROCESS: PROCESSES,
+    TrackKind.THREAD: THREADS,
+    TrackKind.TRACK: OTHERS,
+    TrackKind.COUNTER: COUNTERS,
 }
 
 
@@ -112,7 +113,7 @@ def _json(file: str, trace: Trace) -> dict[str, Any]:
     }
 
 
-def _track_counts(trace: Trace) -> dict[str, int]:
+def _track_counts(trace: Trace) -> dict[Counted, int]:
     return {title: sum(track.kind is kind for track in trace.tracks) for kind, title in _TITLES.items()}
 
 

@@ -11,6 +11,7 @@ from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
 from traceconv.inputs import Settings
 from traceconv.io.shown import quantity
+from traceconv.model.counted import FILES
 
 
 @click.command("merge")
@@ -40,6 +41,6 @@ def command(
     """
     output = common.named(output, named.files, reports)
     recordings = named.opened(settings, verbosity, str(output.path))
-    with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
+    with working(f"merging {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output, report=reports)
     common.print_summary(result, output.path, verbosity)

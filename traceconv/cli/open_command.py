@@ -26,6 +26,7 @@ from traceconv.inputs import Opened, Settings
 from traceconv.io.folders import Member, shown
 from traceconv.io.shown import quantity
 from traceconv.io.source import Source
+from traceconv.model.counted import FILES
 
 
 @click.command("open")
@@ -101,7 +102,7 @@ def _is_shown(recordings: Opened) -> bool:
 def _write(recordings: Opened, file: str, verbosity: Verbosity) -> None:
     """Write the trace of some recordings."""
     output = api.Output(file)
-    with working(f"merging {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
+    with working(f"merging {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         result = api.merge(recordings, output)
     common.print_summary(result, "a temporary trace", verbosity)
 

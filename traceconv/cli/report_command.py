@@ -23,6 +23,7 @@ from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import lines, quantity
+from traceconv.model.counted import FILES
 
 _ENDINGS = {
     ".html": "html",
@@ -176,7 +177,7 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
     check_all_there(named.files)
     check_target(shown.path, binary=False, force=shown.force, inputs=named.files)
     recordings = named.opened(settings, verbosity, shown.path)
-    with working(f"reading {quantity(len(recordings.paths), 'files')}", verbosity.quiet, recordings.paths):
+    with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         trace, aligned = api.on_one_clock(recordings, Settings())
         sections = answers(trace, aligned, questions)
     in_report = shown.path == "-" or shown.form == "csv"

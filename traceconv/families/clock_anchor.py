@@ -40,6 +40,7 @@ from traceconv.model.clocks import (
     Run,
     Zero,
 )
+from traceconv.model.counted import KEPT_READINGS, READINGS, READINGS_BY_TWO_NAMES
 from traceconv.model.diagnostics import lost
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS
@@ -114,9 +115,9 @@ class _Reader(msgspec.Struct, frozen=True):
                 continue
             one, other = self._domain(reading.clock), self._domain(reading.other)
             if one == other:
-                self.out.balance.merged["readings of one clock by two names"] += 1
+                self.out.balance.merged[READINGS_BY_TWO_NAMES] += 1
                 continue
-            self.out.balance.kept["readings kept as clock snapshots"] += 1
+            self.out.balance.kept[KEPT_READINGS] += 1
             pairs[one, other].append(reading)
         for (one, other), readings in pairs.items():
             self._relate(one, other, readings)
@@ -201,7 +202,7 @@ class ClockAnchor:
     def read(self, source: Source, out: Builder) -> None:
         """Read the file. Raises MalformedInput if it is not a complete object of this form."""
         out.info.real_ids = True
-        out.info.unit, out.balance.unit = "reading", "readings"
+        out.info.unit, out.balance.unit = "reading", READINGS
         with source.open() as stream:
             data = stream.read()
         try:

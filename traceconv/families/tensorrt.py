@@ -35,6 +35,7 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
+from traceconv.model.counted import INFERENCE_COUNTS, LAYERS, OBJECTS
 from traceconv.model.diagnostics import lost, repaired
 from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.times import MS, format_time, parse_ns
@@ -209,7 +210,7 @@ class _Profile(msgspec.Struct):
             if "name" not in record:
                 self.count = int(record["count"])
                 self.out.metadata["tensorrt_inferences"] = self.count
-                self.out.balance.merged["counts of inferences"] += 1
+                self.out.balance.merged[INFERENCE_COUNTS] += 1
                 return
             total = parse_ns(record["timeMs"], MS)
             dur = parse_ns(record["averageMs"], MS) if "averageMs" in record else total // max(self.count, 1)
@@ -248,7 +249,7 @@ def _read_layers(source: Source, document: JsonDocument, out: Builder) -> None:
     members = _layers_file(source, document, out)
     out.clocks.set_default(NO_TIME)
     out.belongs_to(("tensorrt",))
-    out.info.unit, out.balance.unit = "layer", "layers"
+    out.info.unit, out.balance.unit = "layer", LAYERS
     if bindings := msgspec.json.decode(flatten(bytes(members.get("Bindings", _NOTHING)))):
         out.metadata["tensorrt_bindings"] = bindings
     track = out.tracks.totals(_LAYERS)
@@ -333,7 +334,7 @@ class Tensorrt:
         document = JsonDocument(source)
         data = document.text
         out.info.unit = "object"
-        out.balance.unit = "objects"
+        out.balance.unit = OBJECTS
         if _has_layers(source.head()):
             _read_layers(source, document, out)
             return

@@ -11,9 +11,6 @@ from itertools import count as counting
 from itertools import pairwise
 
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-#: The plural ending of the counted noun, recognised by the words behind it.
-_PLURAL = re.compile(r"(?:ies|(?<=cess)es|(?<=[a-z])s)(?=$|,| (?:kept|of|outside|unpacked|without)\b)")
-_SINGULAR = {"ies": "y", "es": "", "s": ""}
 _NOT_ON_PAGES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -22,11 +19,26 @@ def one_line(text: str) -> str:
     return _NOT_SHOWN.sub(_escape, text)
 
 
-def quantity(count: int, plural: str) -> str:
-    """Return a count with its noun: "2 log entries", "1 log entry", "1 line kept as metadata"."""
-    if count != 1 or " and " in plural:
-        return f"{count} {plural}"
-    return f"1 {_PLURAL.sub(lambda match: _SINGULAR[match[0]], plural, count=1)}"
+class Counted(str):
+    """The words for what is counted: several of it, and as `one` a single one."""
+
+    __slots__ = ("one",)
+    one: str
+
+    def __new__(cls, one: str, several: str) -> Counted:
+        """Return the words for several."""
+        words = super().__new__(cls, several)
+        words.one = one
+        return words
+
+    def __reduce__(self) -> tuple[type[Counted], tuple[str, str]]:
+        """Return how it is made again, for pickle."""
+        return Counted, (self.one, str(self))
+
+
+def quantity(count: int, what: Counted) -> str:
+    """Return a count with its words: "2 log entries", "1 log entry", "1 end joined to its start"."""
+    return f"{count} {what.one if count == 1 else what}"
 
 
 def lines(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from traceconv.io.shown import Counted
 from traceconv.model.args import with_more_args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import renumbered, sort_events
@@ -160,9 +161,10 @@ def _launches(trace: Trace) -> Any:
 
 def _without(totals: Trace, rows: list[int], host: Trace) -> Trace:
     source = totals.sources[0]
-    where = f"rows joined onto the slices of {host.sources[0].name}"
+    onto = host.sources[0].name
+    joined = Counted(f"row joined onto a slice of {onto}", f"rows joined onto the slices of {onto}")
     balance = replace(source.balance, written=source.balance.written - len(rows))
-    balance.merged = balance.merged + Counter({where: len(rows)})
+    balance.merged = balance.merged + Counter({joined: len(rows)})
     kept = np.ones(len(totals.instants.ts), bool)
     kept[rows] = False
     instants = take(totals.instants, np.flatnonzero(kept))

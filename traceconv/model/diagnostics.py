@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
+from traceconv.model.counted import EVENTS
 
 KEPT_PLACES = 3
 
@@ -252,20 +253,22 @@ class Balance:
     """The account of an input: what became of each event (or line, or row).
 
     Attributes:
-        unit: what is counted: "events", "lines", "rows".
+        unit: what is counted, such as LINES of `model.counted`.
         read: the number in the input.
         written: the number that became rows of the trace.
         kept: the number that became metadata or clock snapshots, by what they became.
         merged: the number that became part of another row ("end joined to its start"), or frame the others (headings,
             empty lines), by what they became.
         skipped: the number that was left out, by reason.
+
+    Words without a singular, as "skipped (x.bad_line)", are plain texts.
     """
 
-    unit: str = "events"
+    unit: Counted = EVENTS
     read: int = 0
     written: int = 0
-    kept: Counter[str] = field(default_factory=Counter)
-    merged: Counter[str] = field(default_factory=Counter)
+    kept: Counter[Counted] = field(default_factory=Counter)
+    merged: Counter[Counted] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -287,8 +290,12 @@ class Balance:
 
     def describe(self) -> str:
         """Return one line, such as "10 events = 8 written + 2 ends joined to their start"."""
-        parts = [f"{self.written} written"]
-        parts += [quantity(count, what) for what, count in (self.kept + self.merged).items()]
         # Sorted, since the order in which reasons occur depends on how many events the importer reads at a time.
-        parts += [quantity(count, what) for what, count in sorted((+self.skipped).items())]
-        return f"{quantity(self.read, self.unit)} = {' + '.join(parts)}"
+        became = [*(self.kept + self.merged).items(), *sorted((+self.skipped).items())]
+        parts = [_counted(count, what) for what, count in became]
+        return f"{_counted(self.read, self.unit)} = {' + '.join([f'{self.written} written', *parts])}"
+
+
+def _counted(count: int, what: str) -> str:
+    """Return a count with its words; a plain text is the same for any number."""
+    return quantity(count, what) if isinstance(what, Counted) else f"{count} {what}"

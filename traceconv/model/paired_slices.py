@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from traceconv.model.args import join_args
+from traceconv.model.counted import JOINED_ENDS
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.drawable import possible_slice
 from traceconv.model.ordering import chunks
@@ -74,7 +75,7 @@ class PairedSlices:
             self._info.problem(MISNAMED_END, marks.at[end], f"{texts[marks.name[end]]!r} ends {name!r}")
         more_args = self._kept.get(marks.args_at[end], marks.args_len[end])
         self._slice(begin, marks.ts[end], more_args)
-        self._info.balance.merged["ends joined to their start"] += 1
+        self._info.balance.merged[JOINED_ENDS] += 1
 
     def _whole(self, begins: I64, ends: I64) -> None:
         """Add the slices of complete pairs, as columns if there are many."""
@@ -89,7 +90,7 @@ class PairedSlices:
                 marks.forget()
             self._info.balance.written += len(begins)
         if len(begins):
-            self._info.balance.merged["ends joined to their start"] += len(begins)
+            self._info.balance.merged[JOINED_ENDS] += len(begins)
 
     def _slice(self, begin: int, end_ts: int, more_args: bytes) -> None:
         """Add the slice of a start, with its args, which the trace holds already, and those of its end."""

@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.errors import UsageError
+from traceconv.io.shown import Counted, quantity
 from traceconv.io.spill import forget
 from traceconv.model.arg_bytes import Args
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
+from traceconv.model.counted import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES, TRACKS
 from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks
@@ -475,7 +477,7 @@ class Trace:
         inputs = ", ".join(names[:_MOST_NAMES]) + (
             f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
         )
-        counts = self.counts() | {"tracks": len(self.tracks)}
+        counts = self.counts() | {TRACKS: len(self.tracks)}
         span, problems = self.span(), Counter[str]()
         for source in self.sources:
             for entry in source.diagnostics:
@@ -483,7 +485,7 @@ class Trace:
         return "\n ".join(
             (
                 f"<Trace of {inputs or 'no input'}",
-                "events: " + (", ".join(f"{count} {kind}" for kind, count in counts.items() if count) or "none"),
+                "events: " + (", ".join(quantity(count, kind) for kind, count in counts.items() if count) or "none"),
                 "clocks: " + (", ".join(domain.name for domain in self.clocks[:_MOST_NAMES]) or "none"),
                 "span: " + (f"{(span[1] - span[0]) / 1e6:.6f} ms, from {span[0]} ns" if span else "none"),
                 "problems: " + (", ".join(f"{count} {kind}" for kind, count in problems.items()) or "none") + ">",
@@ -501,15 +503,15 @@ class Trace:
         source = self.sources[self.tracks[track].source]
         return f"{source.name}:{source.unit} {origin}"
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Counted, int]:
         """Return the number of events of each kind."""
         return {
-            "slices": len(self.slices.ts),
-            "instants": len(self.instants.ts),
-            "counter values": len(self.counters.ts),
-            "flows": len(self.flows.from_slice),
-            "samples": len(self.samples.ts),
-            "log entries": len(self.logs.ts),
+            SLICES: len(self.slices.ts),
+            INSTANTS: len(self.instants.ts),
+            COUNTER_VALUES: len(self.counters.ts),
+            FLOWS: len(self.flows.from_slice),
+            SAMPLES: len(self.samples.ts),
+            LOG_ENTRIES: len(self.logs.ts),
         }
 
     def losses(self) -> list[str]:

@@ -32,6 +32,7 @@ from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten, may_be_de
 from traceconv.families.chrome.rows import Rows
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
+from traceconv.model.counted import DUMPS_AND_MARKS, METADATA
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.times import LIMIT_NS, US
 from traceconv.model.trace import I64, NO_TRACK, TrackId
@@ -369,7 +370,7 @@ class ChromeEvents:
     def metadata(self, event: Event, number: int) -> None:
         """Read M: names and order of processes and threads; others are kept as metadata."""
         args = members_of(event)
-        self.out.balance.merged["metadata"] += 1
+        self.out.balance.merged[METADATA] += 1
         if event.name == "process_name":
             self.out.tracks[self.process(bytes(event.pid))].name = _label(args.get("name"))
         elif event.name == "thread_name":
@@ -477,7 +478,7 @@ def _note_metadata(out: Builder, event: Event, number: int) -> None:
     kind = "clock_sync" if event.ph == "c" else "memory_dump"
     fact = {"name": event.name, "ts": bytes(event.ts).decode(), "args": members_of(event)}
     out.metadata[f"{kind} (event {number})"] = fact
-    out.balance.kept["memory dumps and clock marks kept as metadata"] += 1
+    out.balance.kept[DUMPS_AND_MARKS] += 1
 
 
 def _columns_of(plain: list[Event], times: Times) -> _Columns | None:

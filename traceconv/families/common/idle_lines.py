@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from itertools import chain, pairwise
 
 from traceconv.families.common.ansi import plain_text
+from traceconv.io.shown import Counted
 from traceconv.io.source import Line, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code
@@ -223,7 +224,7 @@ class IdleLines:
         """Count the current line, which has no meaning, as one of other programs."""
         self.idle(self._add_others, like)
 
-    def tell_others(self, code: Code, skipped: str = "") -> None:
+    def tell_others(self, code: Code, skipped: Counted | None = None) -> None:
         """Count the lines of other programs, if any, as a problem; `skipped` is their name in the balance."""
         if self.others and skipped:
             self._problem(code, "", skipped, self.others)
@@ -234,7 +235,7 @@ class IdleLines:
         """Take back that the current line has no meaning."""
         self._kinds.clear()
 
-    def merged(self, kind: str, like: bytes = b"") -> None:
+    def merged(self, kind: Counted, like: bytes = b"") -> None:
         """Count the current line, which has no meaning, as merged: a heading or the like."""
         self.idle(partial(self._merge, kind), like)
 
@@ -243,7 +244,7 @@ class IdleLines:
         self._out.skip(code, number, detail)
         self.once_placed(code, partial(self._skip, code, number), like)
 
-    def problem(self, code: Code, number: int, skipped: str, like: bytes = b"") -> None:
+    def problem(self, code: Code, number: int, skipped: Counted, like: bytes = b"") -> None:
         """Count the current line as a problem, and as skipped under another name."""
         self._problem(code, number, skipped, 1)
         self.once_placed(code, partial(self._problem, code, number, skipped), like)
@@ -256,13 +257,13 @@ class IdleLines:
     def _add_others(self, count: int) -> None:
         self.others += count
 
-    def _merge(self, kind: str, count: int) -> None:
+    def _merge(self, kind: Counted, count: int) -> None:
         self._out.balance.merged[kind] += count
 
     def _skip(self, code: Code, number: int, count: int) -> None:
         self._out.skip(code, number, count=count)
 
-    def _problem(self, code: Code, number: int | str, skipped: str, count: int) -> None:
+    def _problem(self, code: Code, number: int | str, skipped: Counted, count: int) -> None:
         self._out.balance.skipped[skipped] += count
         self._out.problem(code, number, count=count)
 

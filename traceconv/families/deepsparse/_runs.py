@@ -19,6 +19,7 @@ from traceconv.families.logs.log_times import LOCAL_FORMS, Kind
 from traceconv.io.source import Line, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.counted import EMPTY_LINES, MESSAGE_LINES
 from traceconv.model.diagnostics import lost
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
 from traceconv.model.trace import Level
@@ -154,7 +155,7 @@ class LogReader:
         elif thread is not None and self._blocks.take(thread, line.number, shown):
             self._place(thread)
             self._at.floor = self._at.now
-            self._out.balance.merged["lines of the message before them"] += 1
+            self._out.balance.merged[MESSAGE_LINES] += 1
         elif shown.strip():
             self._program_line(line, shown)
         else:
@@ -162,7 +163,7 @@ class LogReader:
 
     def _empty(self, count: int) -> None:
         self._at.now += count * LINE_NS if self._at.stamps is None else 0
-        self._out.balance.merged["empty lines"] += count
+        self._out.balance.merged[EMPTY_LINES] += count
 
     def _program_line(self, line: Line, shown: str) -> None:
         if shown.startswith("[") and " >" not in shown and not line.text.endswith(b"\n"):
@@ -176,7 +177,7 @@ class LogReader:
 
     def _go_on(self, entry: Entry, text: str) -> None:
         entry.more.append(text)
-        self._out.balance.merged["lines of the message before them"] += 1
+        self._out.balance.merged[MESSAGE_LINES] += 1
 
     # -- blocks of lines without prefix -----------------------------------------------------------------------
 

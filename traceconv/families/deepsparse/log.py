@@ -27,6 +27,7 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.counted import LINES, ROWS
 from traceconv.model.marks import FormatMarks, SeveralMarks
 
 _BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
@@ -92,15 +93,15 @@ class DeepSparse:
     def read(self, source: Source, out: Builder) -> None:
         """Read a log or a report."""
         head = source.head()
-        out.info.unit, out.balance.unit = "line", "lines"
+        out.info.unit, out.balance.unit = "line", LINES
         if _JSON.match(head.text):
-            out.balance.unit = "rows"
+            out.balance.unit = ROWS
             reports.read_json(source, out)
         elif all(column in head.text.split(b"\n", 1)[0] for column in reports.CSV_COLUMNS):
-            out.balance.unit = "rows"
+            out.balance.unit = ROWS
             reports.read_csv(source, out)
         elif reports.TEXT_HEADER.search(head.text) and not _has_records(head):
-            out.balance.unit = "rows"
+            out.balance.unit = ROWS
             reports.read_text(source, out)
         else:
             self._read_log(source, out, head)

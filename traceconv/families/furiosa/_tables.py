@@ -25,7 +25,9 @@ import msgspec
 
 from traceconv.families.common.idle_lines import SPACE, holds
 from traceconv.families.common.text_tables import OpenTables
+from traceconv.io.shown import Counted
 from traceconv.model.builder import Builder
+from traceconv.model.counted import CONTINUED_ROWS, TABLE_HEADINGS
 from traceconv.model.diagnostics import absent, lost, skipped
 
 BAD_ROW = lost("furiosa-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
@@ -202,7 +204,7 @@ class TextTables:
         shape = _SHAPE.search(line)
         if shape is not None and shape.end() == len(line):
             self._shape = int(re.sub("[_,]", "", shape[1])), int(shape[2])
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         box = _BOX.search(line)
         if box is not None:
             return self._box_line(number, line[: box.start()], box[0])
@@ -244,7 +246,7 @@ class TextTables:
         for table in self._open.all():
             self._close(table)
 
-    def _merged(self, kind: str, count: int = 1) -> bool:
+    def _merged(self, kind: Counted, count: int = 1) -> bool:
         self._out.balance.merged[kind] += count
         return True
 
@@ -256,7 +258,7 @@ class TextTables:
         table.shape, self._shape = self._shape, None
         self.count += 1
         self._open.open(prefix, table)
-        return self._merged("headings of tables")
+        return self._merged(TABLE_HEADINGS)
 
     def _inside(self, number: int, prefix: str, table: _Table, line: str) -> bool:
         """Read a line of an open table that is not its heading; return whether it belongs to the table."""
@@ -307,9 +309,9 @@ class TextTables:
             self._close(table)
         if line[0] == "╞" and not table.columns:
             table.columns = box_columns(table.heading)
-            self._merged("headings of tables", len(table.heading))
+            self._merged(TABLE_HEADINGS, len(table.heading))
         if line[0] != "│":
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         self._cells(number, table, box_cells(line))
         return True
 
@@ -322,10 +324,10 @@ class TextTables:
         elif all(cell in _ELLIPSES for cell in cells):
             self._flush(table)
             table.gaps += 1
-            self._merged("headings of tables")
+            self._merged(TABLE_HEADINGS)
         elif table.pending is not None and self._goes_on(table.columns, cells):
             table.pending = [one + other for one, other in zip(table.pending, cells, strict=True)]
-            self._merged("lines that go on with a row")
+            self._merged(CONTINUED_ROWS)
         else:
             self._flush(table)
             table.pending, table.pending_at = cells, number
@@ -361,7 +363,7 @@ class TextTables:
         if isinstance(before, _Pandas) and before.more and not before.in_block:
             before.place, before.in_block = 0, True
             before.columns += columns
-            self._merged("headings of tables")
+            self._merged(TABLE_HEADINGS)
             table = before
         elif is_ours(columns):
             table = _Pandas(self.count + 1, list(columns))
@@ -377,15 +379,15 @@ class TextTables:
             table.shape = int(shape[1]), int(shape[2])
         elif line.strip() and not table.over:
             if line.strip() == "name" and not table.place:
-                return self._merged("headings of tables")  # the name of the index
+                return self._merged(TABLE_HEADINGS)  # the name of the index
             return table.in_block and self._pandas_row(number, table, line)
         elif not table.over and (table.more or table.gaps or "" in table.columns):
             table.in_block, table.over = False, not table.more  # a block or the shape follows
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         self._open.close(prefix)
         self._close(table)
         self.changed = True
-        return self._merged("headings of tables") if shape is not None or not line.strip() else False
+        return self._merged(TABLE_HEADINGS) if shape is not None or not line.strip() else False
 
     def _pandas_row(self, number: int, table: _Pandas, line: str) -> bool:
         if len(line.rstrip()) > table.ends[-1] or len(line.split()) < 2:
@@ -393,7 +395,7 @@ class TextTables:
         is_first = len(table.block) == len(table.columns)
         if all(set(word) == {"."} for word in line.split()):
             table.gaps += is_first
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         starts = [0, *table.ends[:-1]]
         cells = [line[start:end].strip() for start, end in zip(starts, table.ends, strict=True)]
         index, _, cells[0] = cells[0].rpartition(" ")
@@ -402,7 +404,7 @@ class TextTables:
             table.rows.append((number, index.strip(), values))
         elif table.place < len(table.rows) and table.rows[table.place][1] == index.strip():
             table.rows[table.place][2].update(values)
-            self._merged("lines that go on with a row")
+            self._merged(CONTINUED_ROWS)
         else:
             return False
         table.place += 1
@@ -425,7 +427,7 @@ class TextTables:
         if line.count('"') % 2 and table.lines < 100:
             table.quoted = line
             return True
-        self._merged("lines that go on with a row", table.lines - 1)
+        self._merged(CONTINUED_ROWS, table.lines - 1)
         table.quoted, table.lines = "", 0
         try:
             cells = next(csv.reader([line], delimiter=table.separator), [])

@@ -69,6 +69,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.args import as_bytes
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
+from traceconv.model.counted import HEADINGS, LINES, ROWS, SUMMARY_LINES, TABLE_HEADINGS
 from traceconv.model.diagnostics import Code, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.times import NS, parse_ns
@@ -338,7 +339,7 @@ class _Log:
         if line.strip() == _SUMMARY_TITLE or line.strip() == _EMPTY_FRAME:
             if line.strip() == _EMPTY_FRAME:
                 self._out.note("the profiler printed that its data frame was empty: nothing was recorded")
-            self._out.balance.merged["headings of tables"] += 1
+            self._out.balance.merged[TABLE_HEADINGS] += 1
             return True
         match = _SUMMARY.search(line) if " : " in line or "latency" in line.lower() else None
         if match is None or match.end() != len(line):
@@ -347,7 +348,7 @@ class _Log:
         if key in self._summary:
             self._end_summary()
         if self._summary:
-            self._out.balance.merged["lines of a summary"] += 1
+            self._out.balance.merged[SUMMARY_LINES] += 1
         else:
             self._summary_at = number
         value = number_of(match["value"])
@@ -414,7 +415,7 @@ def _read_cycles(source: Source, out: Builder) -> None:
     """Read the stages that ran on RNGD devices: rows without times, with the cycles that each took."""
     out.clocks.set_default(NO_TIME)
     out.belongs_to(("furiosa",))
-    out.balance.unit, out.info.unit = "lines", "line"
+    out.balance.unit, out.info.unit = LINES, "line"
     tracks: dict[str, TrackId] = {}
     lines = IdleLines(out)
     for number, line in lines.read(source):
@@ -429,7 +430,7 @@ def _read_cycles(source: Source, out: Builder) -> None:
             out.totals(tracks[device], name or "[unknown]", "stage", {"cycles": count}, number)
             out.balance.written += 1
         elif _DEVICE_CYCLES.fullmatch(text.encode() + b"\n"):
-            out.balance.merged["headings"] += 1
+            out.balance.merged[HEADINGS] += 1
         else:
             lines.skip(BAD_ROW, number, text[:60], _NO_CYCLES)
     out.note("cycles of RNGD devices: the file names neither when a stage ran nor the frequency of the clock")
@@ -521,10 +522,10 @@ class FuriosaTable:
             _read_cycles(source, out)
             return
         if head.data[:4] == _PARQUET:
-            out.balance.unit, out.info.unit = "rows", "row"
+            out.balance.unit, out.info.unit = ROWS, "row"
             _read_parquet(source, out, rows)
         else:
-            out.balance.unit, out.info.unit = "lines", "line"
+            out.balance.unit, out.info.unit = LINES, "line"
             _Log(out, rows).read(source)
         rows.spans.finish()
         if not len(rows.spans) and not rows.total_count:

@@ -43,6 +43,7 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.counted import METADATA
 from traceconv.model.diagnostics import noted, repaired
 from traceconv.model.marks import DeviceMarks, FormatMarks
 from traceconv.model.trace import TrackId
@@ -196,7 +197,7 @@ class FuriosaEvents(ChromeEvents):
         if event.name not in ("process_name", "thread_name", "thread_sort_index", "process_sort_index"):
             super().metadata(event, number)
             return
-        self.out.balance.merged["metadata"] += 1
+        self.out.balance.merged[METADATA] += 1
         pid, tid = (whole_number(text_of(bytes(raw))) for raw in (event.pid, event.tid))
         self._names.append((event.name, pid, tid, members_of(event)))
 

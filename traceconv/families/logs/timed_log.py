@@ -53,6 +53,7 @@ from traceconv.model.clocks import (
     Zero,
     machine_name,
 )
+from traceconv.model.counted import FURTHER_LINES, LINES
 from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import format_time
@@ -192,7 +193,7 @@ class _Writer:
 
     def more(self, texts: list[str], numbers: Sequence[int]) -> None:
         """Add consecutive lines without a time."""
-        self._out.balance.merged["lines without a time, in the entry that they belong to"] += len(texts)
+        self._out.balance.merged[FURTHER_LINES] += len(texts)
         if self._entry is None:
             self._before += texts
             return
@@ -386,7 +387,7 @@ class TimedLog:
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
-        out.info.unit, out.balance.unit = "line", "lines"
+        out.info.unit, out.balance.unit = "line", LINES
         out.info.real_ids = out.info.several_at_once = True  # a program may write several logs
         sample = [plain(line.text) for line in islice(source.lines(), _SAMPLE)]
         if source.head().text.startswith(b"{"):

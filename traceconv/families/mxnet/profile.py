@@ -44,6 +44,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.model.counted import JOINED_ENDS, METADATA, OPERATOR_COPIES, REPEATED_VALUES
 from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.trace import NO_TRACK, Layer, TrackId
@@ -232,7 +233,7 @@ class MxnetEvents(ChromeEvents):
         self.out.slice(self.place(event), span.ts, span.dur, name, event.cat, args, span.number)
         self.categories.add(event.cat)
         self.out.balance.written += 1
-        self.out.balance.merged["ends joined to their start"] += 1
+        self.out.balance.merged[JOINED_ENDS] += 1
 
     def own_args(self, event: Event, number: int) -> bytes:
         """Return the args of a user's event with its thread, which is not a track there; of others as they are."""
@@ -249,7 +250,7 @@ class MxnetEvents(ChromeEvents):
                 at += 1
             if at < len(begins) and begins[at] <= span.ts + _COPY_SLACK_NS:
                 at += 1
-                self.out.balance.merged["copies of operators dropped"] += 2
+                self.out.balance.merged[OPERATOR_COPIES] += 2
             else:
                 self._write(span)
 
@@ -298,7 +299,7 @@ class MxnetEvents(ChromeEvents):
                 written.add(number)
                 before = value
         self.out.balance.written += len(written)
-        self.out.balance.merged["repeated counter values"] += len(repeated - written)
+        self.out.balance.merged[REPEATED_VALUES] += len(repeated - written)
 
     # -- metadata ------------------------------------------------------------------------------------------------
 
@@ -308,7 +309,7 @@ class MxnetEvents(ChromeEvents):
         if event.name != "process_name":
             super().metadata(event, number)
             return
-        self.out.balance.merged["metadata"] += 1
+        self.out.balance.merged[METADATA] += 1
         if pid.isdigit() and int(pid) < _DEVICES:
             self._device_names[int(pid)] = str(members_of(event).get("name", ""))
 

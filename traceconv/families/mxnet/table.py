@@ -31,9 +31,11 @@ from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds,
 from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.counted import JSON_LINES, LINES, TABLE_HEADINGS
 from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.trace import TrackId
@@ -226,7 +228,7 @@ class _Reader:
             begin = _JSON_BEGIN.fullmatch(line)
             if begin is not None and not (self._json is not None and self._json.goes_on_with(begin[2])):
                 self._begin_json(begin[1], begin[2])
-                return self._merged("lines of JSON around the numbers")
+                return self._merged(JSON_LINES)
             if begin is None and '"Count"' in line:
                 return self._compact_json(number, line)
         if self._json is not None:
@@ -235,7 +237,7 @@ class _Reader:
         if begin is not None:
             self._dumps += 1
             self._tables.open(line[: begin.start()], _Text(self._dumps))
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         heading = self._tables.find(line)
         if heading is None:
             return self._other(_OTHERS)
@@ -246,7 +248,7 @@ class _Reader:
         self._lines.other(like)
         return True
 
-    def _merged(self, kind: str, count: int = 1) -> bool:
+    def _merged(self, kind: Counted, count: int = 1) -> bool:
         self._out.balance.merged[kind] += count
         return True
 
@@ -264,13 +266,13 @@ class _Reader:
             return self._rule(line, table)
         if _HEADING.fullmatch(line):
             table.numbers, table.is_memory = len(_UNIT.findall(line)), "(kB)" in line
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         if not line.strip() or _NOTE.fullmatch(line):
             if not table.numbers:
-                self._lines.merged("headings of tables", b"" if line.strip() else BLANK)
+                self._lines.merged(TABLE_HEADINGS, b"" if line.strip() else BLANK)
                 return True
             table.numbers = 0
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         if not table.numbers:
             if is_alone or table.title == line.strip():
                 table.title = line.strip()
@@ -292,8 +294,8 @@ class _Reader:
         if line.startswith("=") and table.title:
             table.section, table.title = table.title, ""
             self._lines.others -= 1  # the title itself
-            self._merged("headings of tables")
-        return self._merged("headings of tables")
+            self._merged(TABLE_HEADINGS)
+        return self._merged(TABLE_HEADINGS)
 
     def _write(self, number: int, dump: int, row: Row) -> None:
         track = self._tracks.get((dump, row.section))
@@ -314,7 +316,7 @@ class _Reader:
             self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
         if text_of_line(self._lines.before).removeprefix(prefix).strip() == "{":
             self._lines.others -= 1  # the bracket that opens the document
-            self._merged("lines of JSON around the numbers")
+            self._merged(JSON_LINES)
         self._dumps += 1
         self._json = _Json(self._dumps, prefix.removesuffix("{"), kind, [kind])
 
@@ -332,12 +334,12 @@ class _Reader:
             return self._close(number, line.count("}"), document)
         else:
             return self._other(_others_in_json(document.prefix))
-        return self._merged("lines of JSON around the numbers")
+        return self._merged(JSON_LINES)
 
     def _close(self, number: int, brackets: int, document: _Json) -> bool:
         """Close objects; the line that closes an entry stands for it in the balance."""
         if not brackets:
-            self._lines.merged("lines of JSON around the numbers", rb"[\s,]*\n")
+            self._lines.merged(JSON_LINES, rb"[\s,]*\n")
             return True
         counted = False
         for _ in range(brackets):
@@ -347,7 +349,7 @@ class _Reader:
             if len(document.path) == 3:
                 counted = self._entry(number, document.dump, document.path, document.values)
             document.path.pop()
-        return counted or self._merged("lines of JSON around the numbers")
+        return counted or self._merged(JSON_LINES)
 
     def _entry(self, number: int, dump: int, path: list[str], values: dict[str, Any]) -> bool:
         kind, section, name = path
@@ -378,7 +380,7 @@ class _Reader:
         for path, values in entries:
             self._entry(number, self._dumps, path, values if isinstance(values, dict) else {})
         self._units |= document.get("Unit", {})
-        return self._merged("lines of JSON around the numbers")
+        return self._merged(JSON_LINES)
 
 
 @dataclass(frozen=True)
@@ -439,6 +441,6 @@ class MxnetTable:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log. Raises MalformedInput when it holds no table."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         out.belongs_to(("mxnet",))
         _Reader(out).read(source)

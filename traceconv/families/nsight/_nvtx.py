@@ -12,6 +12,7 @@ from traceconv.families.nsight._export import Export, Tracks
 from traceconv.families.nsight._slices import NO_TIME, Described, Shape, Slices, Timeline
 from traceconv.io.sqlite import as_text
 from traceconv.model.builder import Builder
+from traceconv.model.counted import PROPERTY_ROWS
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.trace import TrackId
 
@@ -120,7 +121,7 @@ class Nvtx:
         out = self._out
         out.balance.read += 1
         if kind in schema.NVTX_DEFINITIONS:
-            out.balance.merged["rows of names and properties"] += 1
+            out.balance.merged[PROPERTY_ROWS] += 1
         elif kind != schema.NVTX_MARK:
             out.skip(UNKNOWN_TYPE, f"{_TABLE} row {number}", f"eventType {kind!r:.40}")
         elif type(row[0]) is not int:

@@ -41,6 +41,7 @@ from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.columns import Column, kept_rows
+from traceconv.model.counted import HEADINGS, LINES, ROWS_OF_KERNELS
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.ordering import Order, chunks, like_next, stable_order
@@ -237,7 +238,7 @@ class _Reader:
             if heading is None:
                 self._other_line(text)
             elif heading.number == number or self._units(heading, text):
-                balance.merged["headings"] += 1
+                balance.merged[HEADINGS] += 1
             else:
                 self._row(heading, text, number)
         if not self._headings:
@@ -314,7 +315,7 @@ class _Reader:
         if kernel is None:
             kernel = _Kernel(values["Kernel Name"], row.line, _launch(heading, values))
         else:
-            self._out.balance.merged["rows joined to their kernel"] += 1
+            self._out.balance.merged[ROWS_OF_KERNELS] += 1
         if heading.is_raw:
             self._raw(kernel, heading, row.cells)
         else:
@@ -595,5 +596,5 @@ class NsightCompute:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole report."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         _Reader(out, source).read()

@@ -32,6 +32,7 @@ from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
+from traceconv.model.counted import MESSAGES_OF_OTHER_CLOCKS, PROPERTY_ROWS, ROWS
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import GPU_MARKS, FormatMarks
 
@@ -210,7 +211,7 @@ class _Reader:
                     out.note(f"Nsight Systems {word.lower()}: {name:.300}")
                 if clock == schema.HOST_TIMESTAMP or not _is_of_session(ts):
                     out.metadata.setdefault("nsys_messages", []).append({"text": name, **args})
-                    out.balance.merged["rows of messages with a time of another clock, kept as metadata"] += 1
+                    out.balance.merged[MESSAGES_OF_OTHER_CLOCKS] += 1
                     continue
                 track = self._tracks.group("Nsight Systems messages", process)
                 out.instant(track, ts, name or "[message]", "diagnostic", args, number)
@@ -255,7 +256,7 @@ class _Reader:
             count = self._export.count(table)
             balance.read += count
             if is_used and count:
-                balance.merged["rows of names and properties"] += count
+                balance.merged[PROPERTY_ROWS] += count
             elif count:
                 self._out.skip(UNTIMED, table, count=count)
 
@@ -348,7 +349,7 @@ class NsightSystems:
         """Read all tables."""
         out.info.real_ids = True
         out.info.unit = "row"
-        out.balance.unit = "rows"
+        out.balance.unit = ROWS
         if not source.head().data.startswith(MAGIC):
             raise MalformedInput(
                 source.display, "", "not an SQLite database, expected an export of a report", hint=_EXPORT

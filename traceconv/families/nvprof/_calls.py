@@ -20,6 +20,7 @@ from traceconv.families.common.sqlite_tables import IDS, Described, Known, Launc
 from traceconv.families.nvprof._cbids import DRIVER, RUNTIME
 from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
+from traceconv.io.shown import Counted
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, noted
@@ -85,7 +86,8 @@ class Extras:
         args = self._args.pop(number, None)
         if args is None:
             return {}
-        self._out.balance.merged[f"rows that became args of {owner}"] += self._tables.pop(number).total()
+        became = Counted(f"row that became args of {owner}", f"rows that became args of {owner}")
+        self._out.balance.merged[became] += self._tables.pop(number).total()
         return args
 
     def report_left(self, place: str) -> None:

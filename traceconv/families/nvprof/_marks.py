@@ -14,6 +14,7 @@ from traceconv.families.nvprof._calls import Extras
 from traceconv.families.nvprof._tables import NO_TIME, Activities
 from traceconv.families.nvprof._tracks import CONTEXT, DEVICE, PROCESS, STREAM, THREAD, ObjectId, Tracks
 from traceconv.model.builder import Builder
+from traceconv.model.counted import JOINED_ENDS
 from traceconv.model.paired_slices import UNBEGUN_END, UNENDED
 from traceconv.model.trace import TrackId
 
@@ -99,7 +100,7 @@ class Marks:
             del self._open[number]
         self._out.slice(one.track, one.ts, ts - one.ts, one.name, CATEGORY, one.args, one.row)
         self._out.balance.written += 1
-        self._out.balance.merged["ends joined to their start"] += 1
+        self._out.balance.merged[JOINED_ENDS] += 1
 
     def close(self) -> None:
         """End all open ranges where the recording ends."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.nvprof._tables import Activities
 from traceconv.model.builder import Builder
+from traceconv.model.counted import DESCRIBING_ROWS
 from traceconv.model.trace import NO_TRACK, TrackId
 
 #: CUpti_ActivityObjectKind.
@@ -123,7 +124,7 @@ class Tracks:
     def _rows(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         rows = list(self._activities.rows(table, columns))
         if rows:
-            self._out.balance.merged["rows that describe devices, contexts, streams and threads"] += len(rows)
+            self._out.balance.merged[DESCRIBING_ROWS] += len(rows)
         return rows
 
     # -- tracks ---------------------------------------------------------------------------------------------------

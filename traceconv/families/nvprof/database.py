@@ -36,6 +36,7 @@ from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.model.counted import ROWS
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
 from traceconv.model.trace import Layer
@@ -136,7 +137,7 @@ class NvprofSqlite:
         out.info.real_ids = True
 
         out.info.unit = "row"
-        out.balance.unit = "rows"
+        out.balance.unit = ROWS
         with open_database(source.database()) as database:
             for note in database.notes:
                 out.note(note)

@@ -30,9 +30,11 @@ from traceconv.families.nvprof import _lines as lines
 from traceconv.families.nvprof._lines import Header
 from traceconv.families.nvprof._text_launches import Pairs, Row, TextLaunches
 from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks, others_within
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
+from traceconv.model.counted import BLANK_LINES, HEADER_ROWS, LINES, PROGRAM_LINES, TITLES
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.trace import Layer, TrackId
@@ -143,20 +145,20 @@ class _Reader:
         prefix = lines.PREFIX.search(line) if b"==" in line else None
         if prefix is not None:
             self._prefixed(prefix)
-            self._keep("titles and messages")
+            self._keep(TITLES)
             return
         text = line.decode("utf-8", "replace")
         group = self._table.group
         if not text.strip():
-            self._lines.merged("blank lines", BLANK)
+            self._lines.merged(BLANK_LINES, BLANK)
         elif self._is_header(text):
-            self._keep("header rows")
+            self._keep(HEADER_ROWS)
         elif self._table.header is None or not self._row(number, text):
             self._other_line(number, text)
         if self._table.group != group:
             self._lines.forget()
 
-    def _keep(self, kind: str) -> None:
+    def _keep(self, kind: Counted) -> None:
         self._out.balance.merged[kind] += 1
 
     def _other_line(self, number: int, text: str) -> None:
@@ -170,9 +172,9 @@ class _Reader:
             )
             self._out.balance.written += 1
         elif self._is_context(text):
-            self._keep("titles and messages")
+            self._keep(TITLES)
         elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
-            self._lines.merged("titles and messages")
+            self._lines.merged(TITLES)
         else:
             self._lines.other(self._table.others)
 
@@ -395,7 +397,7 @@ class _Reader:
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        self._lines.tell_others(OTHER_LINE, "lines of the program")
+        self._lines.tell_others(OTHER_LINE, PROGRAM_LINES)
         self._relate_clocks(self._launches.draw())
         commands = {str(pid) if pid is not None else "": command for pid, command in self._tracks.commands.items()}
         self._out.metadata["nvprof_text"] = {"commands": commands, "tables": self._tables[:50]}
@@ -520,5 +522,5 @@ class NvprofText:
         """Read the whole text."""
         out.info.real_ids = True
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         _Reader(out).read(source)

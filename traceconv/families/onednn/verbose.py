@@ -33,6 +33,7 @@ from traceconv.families.onednn._runs import BOOT_CLOCK, NO_CLOCK, SYNTHETIC_HELP
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.counted import KEPT_LINES, LINES, UNMARKED_LINES
 from traceconv.model.diagnostics import absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, PrimitiveMarks
 from traceconv.model.ordering import occurring
@@ -215,7 +216,7 @@ class _Reader:
             self._out.skip(lost[0][0], number, lost[0][1])
             lost = lost[1:]
         else:
-            balance.kept["lines kept as metadata"] += 1
+            balance.kept[KEPT_LINES] += 1
         for code, detail in lost:
             self._out.problem(code, number, detail)
 
@@ -302,7 +303,7 @@ class _Reader:
 
     def _finish(self) -> None:
         if self._other_lines:
-            self._out.balance.skipped["lines without a oneDNN marker"] += self._other_lines
+            self._out.balance.skipped[UNMARKED_LINES] += self._other_lines
             self._out.problem(FOREIGN_LINE, count=self._other_lines)
         drawn = [run for run in self._runs.all if run.root != NO_TRACK]
         descriptions: dict[int, str] = {}  # shared by runs with equal info
@@ -413,7 +414,7 @@ class OnednnVerbose:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         out.info.real_ids = True  # the only process is the one that the user states
         out.info.runs_in = _RUNTIMES
         _Reader(out, self.pid).read(source)

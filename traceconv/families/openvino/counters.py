@@ -33,6 +33,7 @@ from traceconv.families.openvino import _json as as_json
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.counted import BLANK_LINES, CHECKED_TOTALS, ENTRIES, HEADINGS, LINES, OTHER_LINES
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.times import MS, NS, US, S, parse_ns
@@ -142,7 +143,7 @@ class _Reader(msgspec.Struct):
             self.out.note(f"{_SYNTHETIC} In an average report the lengths are means over all runs.")
 
     def _lines(self, source: Source) -> None:
-        self.out.info.unit, self.out.balance.unit = "line", "lines"
+        self.out.info.unit, self.out.balance.unit = "line", LINES
         lines = IdleLines(self.out)
         for number, line in lines.read(source):
             text = plain(line).strip()
@@ -150,16 +151,16 @@ class _Reader(msgspec.Struct):
                 lines.idle(self._blank, BLANK)
             elif not self._line(number, text):
                 like = _OTHERS_IN_TABLE if self.section or self.block else _OTHERS
-                lines.problem(FOREIGN_LINE, number, "lines that are not of OpenVINO", like)
+                lines.problem(FOREIGN_LINE, number, OTHER_LINES, like)
 
     def _blank(self, count: int) -> None:
-        self.out.balance.skipped["blank lines"] += count
+        self.out.balance.skipped[BLANK_LINES] += count
 
     def _line(self, number: int, text: bytes) -> bool:
         """Return whether the line is known. Each is counted once."""
         if _HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text):
             self.block = None
-            self.out.balance.merged["headings"] += 1
+            self.out.balance.merged[HEADINGS] += 1
         elif (match := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
             self._layer(number, match)
         elif (match := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
@@ -170,7 +171,7 @@ class _Reader(msgspec.Struct):
             self._log(number, match)
         elif _SECTION.fullmatch(text):
             self.section = text.decode("utf-8", "replace")
-            self.out.balance.merged["headings"] += 1
+            self.out.balance.merged[HEADINGS] += 1
         elif self.section and (match := _SETTING.fullmatch(text)) is not None:
             self._setting(number, match)
         elif self.block is not None and _CUT_ROW.fullmatch(text):
@@ -182,7 +183,7 @@ class _Reader(msgspec.Struct):
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def _json(self, source: Source) -> None:
-        self.out.info.unit, self.out.balance.unit = "entry", "entries"
+        self.out.info.unit, self.out.balance.unit = "entry", ENTRIES
         document = JsonDocument(source)
         try:
             report = msgspec.json.decode(document.text, type=as_json.Report)
@@ -301,7 +302,7 @@ class _Reader(msgspec.Struct):
         except ValueError as error:
             self.out.skip(BAD_ROW, number, str(error))
             return
-        self.out.balance.merged["totals, checked against the rows"] += 1
+        self.out.balance.merged[CHECKED_TOTALS] += 1
         if block is None or is_other:
             return
         if abs(total - block.total) > _STEP_NS * (block.rows + 1):

@@ -33,6 +33,15 @@ from traceconv.families.perf._tracks import (
 from traceconv.families.perf._zstd import NoZstd, Unpacker
 from traceconv.io.limits import Unpacked
 from traceconv.model.builder import Builder
+from traceconv.model.counted import (
+    HEADER_PARTS,
+    KERNEL_SYMBOLS,
+    MAPPED_FILES,
+    RECORDS_FROM_BEFORE,
+    RECORDS_WITHOUT_PLACE,
+    SWITCHES_TWICE,
+    UNPACKED_RECORDS,
+)
 from traceconv.model.diagnostics import absent, lost, repaired
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import StackId, TrackId
@@ -87,8 +96,8 @@ _MEANINGLESS = {
     Kind.FINISHED_INIT,
     Kind.HEADER_EVENT_TYPE,
 }
-_NO_PLACE = "records without anything to draw (tables of ids and CPUs, marks of perf)"
-_MADE_UP = "records of processes that ran before the recording (no time)"
+_NO_PLACE = RECORDS_WITHOUT_PLACE
+_MADE_UP = RECORDS_FROM_BEFORE
 _NOTHING = (0, (1 << 64) - 1)  # values that mean "no time"
 _NEVER = 1 << 65
 
@@ -249,7 +258,7 @@ class RecordReader:
         except Damage as damage:
             self._out.skip(BAD_PACKED, header.at, damage.reason)
             return
-        self._out.balance.merged["compressed records unpacked"] += 1
+        self._out.balance.merged[UNPACKED_RECORDS] += 1
         self._records(plain, 0, len(plain), header.at)
 
     # -- events and their names -------------------------------------------------------------------------------
@@ -346,7 +355,7 @@ class RecordReader:
         kind = record.kind
         if kind in (Kind.MMAP, Kind.MMAP2):
             self._map(record)
-            merged["mapped files (names of frames)"] += 1
+            merged[MAPPED_FILES] += 1
         elif kind == Kind.COMM:
             self._comm(record)
         elif kind in (Kind.FORK, Kind.EXIT):
@@ -355,7 +364,7 @@ class RecordReader:
             start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", record.body)
             if size and not flags & 1:  # 1: detached
                 self._spaces.map(None, Mapping(start, start + size, 0, text_of(record.body[16:])))
-            merged["symbols that the kernel added"] += 1
+            merged[KERNEL_SYMBOLS] += 1
         elif kind in (Kind.LOST, Kind.LOST_SAMPLES):
             self._lost(record)
         elif kind in (Kind.THROTTLE, Kind.UNTHROTTLE):
@@ -419,7 +428,7 @@ class RecordReader:
         """Read a switch of `perf record --switch-events`: one record when a thread stops, one when it goes on."""
         stamp = record.stamp
         if self._switches_seen or stamp.time <= 0:
-            self._out.balance.merged["context switches that sched:sched_switch has, too"] += 1
+            self._out.balance.merged[SWITCHES_TWICE] += 1
             return
         self._out.balance.written += 1
         self._thread(stamp.pid, stamp.tid)
@@ -458,7 +467,7 @@ class RecordReader:
         else:
             self._out.skip(UNKNOWN_RECORD, at, f"type {header.kind}")
             return
-        merged["parts of the header"] += 1
+        merged[HEADER_PARTS] += 1
         self._learn_events()
 
 

@@ -31,6 +31,7 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.counted import RECORDS
 from traceconv.model.forms import Form
 from traceconv.model.marks import FormatMarks
 
@@ -108,7 +109,7 @@ class PerfData:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole recording."""
         out.info.unit = "byte"
-        out.balance.unit = "records"
+        out.balance.unit = RECORDS
         with _bytes_of(source) as data:
             try:
                 file = read_header(data)

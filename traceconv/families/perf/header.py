@@ -23,6 +23,7 @@ from traceconv.families.perf._tracks import FIRST_SAMPLE, PERF_CLOCK, Header, ma
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.counted import KEPT_HEADER_LINES, LINES
 from traceconv.model.forms import Form
 
 
@@ -64,7 +65,7 @@ class PerfHeader:
     def read(self, source: Source, out: Builder) -> None:
         """Read all lines. Raises MalformedInput if there is no header."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         header = Header()
         lines = IdleLines(out)
         for number, line in lines.read(source):
@@ -81,7 +82,7 @@ class PerfHeader:
             raise source.malformed(
                 "no entry of a perf header found, expected lines such as `# hostname : vm`", hint=self.record
             )
-        out.balance.kept["header lines kept as metadata, some also as rows of a table"] += out.balance.read
+        out.balance.kept[KEPT_HEADER_LINES] += out.balance.read
         if header.span is not None:
             header.info[FIRST_SAMPLE] = header.span[0]
         table = out.tracks.totals("perf header")

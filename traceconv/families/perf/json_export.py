@@ -40,6 +40,7 @@ from traceconv.families.perf._tracks import (
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.counted import SAMPLES
 from traceconv.model.diagnostics import lost, noted
 from traceconv.model.forms import Form
 from traceconv.model.trace import StackId, TrackId
@@ -340,5 +341,5 @@ class PerfJson:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
         out.info.unit = "sample"
-        out.balance.unit = "samples"
+        out.balance.unit = SAMPLES
         _Reader(out).read(source)

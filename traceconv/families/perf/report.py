@@ -28,6 +28,7 @@ from traceconv.families.perf._tracks import Header
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.counted import EMPTY_LINES, KEPT_HEADINGS, LINES
 from traceconv.model.diagnostics import skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.trace import TrackId
@@ -84,12 +85,12 @@ class _Reader:
         text = line.decode("utf-8", "replace")
         if line == b"#":
             self._heading = "#"
-            self._lines.merged("headings kept as metadata", rb"#\r?\n")
+            self._lines.merged(KEPT_HEADINGS, rb"#\r?\n")
         elif line.startswith(b"#"):
             self._comment(line, text)
-            self._out.balance.merged["headings kept as metadata"] += 1
+            self._out.balance.merged[KEPT_HEADINGS] += 1
         elif not line.strip():
-            self._lines.merged("empty lines", BLANK)
+            self._lines.merged(EMPTY_LINES, BLANK)
         elif self._table is not None and _ROW.match(text):
             self._row(number, text)
         else:
@@ -184,6 +185,6 @@ class PerfReport:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole text."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         _Reader(out).read(source)
         out.belongs_to(("perf-script", "perf-data", "perf-json"))

@@ -43,6 +43,7 @@ from traceconv.families.perf.header import header_beside
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
+from traceconv.model.counted import EARLY_RECORDS, HEADER_LINES, LINES, STACK_ENDS, STACK_FRAMES, TRACEPOINT_FIELDS
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.forms import Form
 from traceconv.model.marks import FormatMarks
@@ -93,9 +94,9 @@ _LINES_TO_JUDGE = 2000
 _MOST_KNOWN = 1 << 18
 
 #: The reasons of merged lines.
-_FRAMES, _ENDS, _HEADER = "frames of call stacks", "ends of call stacks", "header lines kept as metadata"
-_FIELDS = "fields of tracepoints"
-_EARLY = "records made up by perf before its first event (time 0)"
+_FRAMES, _ENDS, _HEADER = STACK_FRAMES, STACK_ENDS, HEADER_LINES
+_FIELDS = TRACEPOINT_FIELDS
+_EARLY = EARLY_RECORDS
 
 
 #: Lines of a header behind the first event; lines of other programs.
@@ -575,7 +576,7 @@ class PerfScript:
         beside = Source(self.header) if self.header else None
         zone = zone_of(self.name, self.utc_offset)
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
         out.info.without_periods = tuple(reader.without_periods)

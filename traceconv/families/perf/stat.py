@@ -35,6 +35,7 @@ from traceconv.families.perf._stat_lines import NOT_SUPPORTED, Row
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
+from traceconv.model.counted import EMPTY_LINES, FURTHER_METRICS, LINES, RUN_COUNTS, RUN_LINES, UNSUPPORTED_EVENTS
 from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.times import LIMIT_NS, S, parse_ns
@@ -156,13 +157,13 @@ class _Reader:
         if len(text) > _MAX_LINE:
             self._out.skip(OTHER_LINE, number, f"{len(text)} characters")
         elif not text.strip():
-            self._lines.merged("empty lines", BLANK)
+            self._lines.merged(EMPTY_LINES, BLANK)
         elif text.startswith("{"):
             self._json(number, line)
         elif text.startswith("#") and not text.startswith(_BEGIN):
-            self._lines.merged("headings and totals of the run", _COMMENTS)
+            self._lines.merged(RUN_LINES, _COMMENTS)
         elif self._about_run(text):
-            self._out.balance.merged["headings and totals of the run"] += 1
+            self._out.balance.merged[RUN_LINES] += 1
         else:
             row = self._row_of(text)
             if row is not None:
@@ -191,7 +192,7 @@ class _Reader:
         elif more:
             self._lines.skip(METRIC_ONLY, number)
         else:
-            self._lines.merged("empty lines")
+            self._lines.merged(EMPTY_LINES)
 
     def _row_of(self, text: str) -> Row | None:
         """Parse a line with a count or a metric, in the -x form or the text form."""
@@ -274,7 +275,7 @@ class _Reader:
             self._out.problem(MULTIPLEXED, number, f"{row.event} {row.running:g} %")
         if row.end is None:
             self._now.whole.append((number, row))
-            self._out.balance.merged["counts of the whole run, kept as its args"] += 1
+            self._out.balance.merged[RUN_COUNTS] += 1
             return
         self._interval(number, row)
 
@@ -286,7 +287,7 @@ class _Reader:
         self._latest.metrics.update(row.metrics)
         if self._latest.end is not None:
             self._now.open_rows[self._latest.place][self._latest.label] = self._latest
-        self._out.balance.merged["further metrics of counts"] += 1
+        self._out.balance.merged[FURTHER_METRICS] += 1
 
     def _no_value(self, number: int, row: Row) -> None:
         if row.value != NOT_SUPPORTED:
@@ -305,7 +306,7 @@ class _Reader:
             recording.before, recording.last, recording.seen_at = recording.last, row.end, number
         recording.open_rows[row.place][row.label] = row
         if row.value == NOT_SUPPORTED:
-            self._out.balance.merged["events not supported, kept as args"] += 1
+            self._out.balance.merged[UNSUPPORTED_EVENTS] += 1
             return
         self._out.balance.written += 1
         key = row.place, row.label
@@ -502,7 +503,7 @@ class PerfStat:
         """Read the whole file."""
         zone = zone_of(self.name, self.utc_offset)
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         reader = _Reader(out)
         reader.read(source)
         self._tell_start(reader.recordings[0], zone, out)

@@ -44,6 +44,7 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
+from traceconv.model.counted import DECLARATIONS, UNPACKED_PACKETS
 from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.trace import NO_CPU, Level, StackId
 
@@ -94,7 +95,7 @@ _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
 #: The fields of packets that can be cached by their bytes.
 _REPEATABLE = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
 _MEMO = 1 << 16
-_DECLARATIONS = "declarations of tracks, clocks and texts"
+_DECLARATIONS = DECLARATIONS
 _SURE, _SIGN = 1 << 62, 1 << 63
 #: Perfetto compresses packets once; each level multiplies the size that a small file can unpack to.
 _MAX_NESTING = 4
@@ -330,7 +331,7 @@ class PacketReader:
         if stream.wrong:
             self._out.skip(BAD_COMPRESSION, at, stream.wrong)
             return
-        self._out.balance.merged["compressed packets unpacked"] += 1
+        self._out.balance.merged[UNPACKED_PACKETS] += 1
         if damage is not None:
             self._out.problem(TRUNCATED if damage.truncated else CORRUPT, self._number, "inside of compressed packets")
 

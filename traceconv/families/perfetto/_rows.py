@@ -20,6 +20,7 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.perfetto._clocks import Clocks, moved
 from traceconv.families.perfetto._tracks import Tracks
 from traceconv.model.builder import Builder
+from traceconv.model.counted import JOINED_ENDS, STATE_ENDS
 from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import I32, Level, StackId, TrackId, TrackKind
 
@@ -403,13 +404,13 @@ class Emission:
     def _state(self, row: Row, until: int | None) -> None:
         track, name = self._drawn(row.track), self._strings[row.name]
         if not name:
-            self._out.balance.merged["ends of states"] += row.counts
+            self._out.balance.merged[STATE_ENDS] += row.counts
             return
         # A state that never ends is closed like other slices without an end.
         self._out.begin(track, row.ts, name, self._strings[row.category], row.args, row.at)
         if until is not None:
             self._out.end(track, until, name, at=row.at)
-            self._out.balance.merged["ends joined to their start"] -= 1
+            self._out.balance.merged[JOINED_ENDS] -= 1
 
     # -- flows -----------------------------------------------------------------------------------------------
 

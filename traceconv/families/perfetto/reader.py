@@ -37,6 +37,7 @@ from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
+from traceconv.model.counted import PACKETS
 from traceconv.model.diagnostics import ProblemKind, declare, lost
 from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, NO_MARKS, DeviceMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS
@@ -124,7 +125,7 @@ class Perfetto:
 
     def read(self, source: Source, out: Builder) -> None:
         """Read all packets. Raises MalformedInput when there is none."""
-        out.balance.unit, out.info.unit = "packets", "packet"
+        out.balance.unit, out.info.unit = PACKETS, "packet"
         with source.open() as stream:
             reader = PacketReader(out, source.unpacked)
             reader.read(stream)

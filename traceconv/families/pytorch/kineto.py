@@ -41,6 +41,7 @@ from traceconv.families.pytorch._collectives import declare_collectives
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.counted import METADATA
 from traceconv.model.diagnostics import absent, repaired
 from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMarks
 from traceconv.model.trace import Layer, Track, TrackId, TrackKind
@@ -339,7 +340,7 @@ class KinetoEvents(ChromeEvents):
         if event.name not in _TRACK_METADATA:
             super().metadata(event, number)
             return
-        self.out.balance.merged["metadata"] += 1
+        self.out.balance.merged[METADATA] += 1
         values = list(members_of(event).values())
         self._metadata.append((event.name, bytes(event.pid), bytes(event.tid), values[0] if values else None))
 

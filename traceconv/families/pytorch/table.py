@@ -27,9 +27,11 @@ import msgspec
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.counted import FOOTERS, LINES, STACK_LINES, TABLE_HEADINGS
 from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.times import MS, NS, US, S, parse_ns
@@ -214,14 +216,14 @@ class _Reader:
             return False
         table.headings = _in_order(headings)
         self._count += 1
-        return self._merged("headings of tables")
+        return self._merged(TABLE_HEADINGS)
 
     def _other(self, like: bytes) -> bool:
         """Count a line that belongs to no table."""
         self._lines.other(like)
         return True
 
-    def _merged(self, kind: str) -> bool:
+    def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1
         return True
 
@@ -233,27 +235,27 @@ class _Reader:
         if table is not None and table.starts == starts and not table.ended:
             table.rules += 1
             self._write_pending(table)
-            return self._merged("headings of tables")
+            return self._merged(TABLE_HEADINGS)
         for one in (heading[0] if heading is not None and table is not None else prefix, prefix):
             before = self._tables.close(one)
             if before is not None:
                 self._end(before)
         self._tables.open(prefix, _Table(self._count + 1, starts))
-        return self._merged("headings of tables")
+        return self._merged(TABLE_HEADINGS)
 
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _row(self, number: int, table: _Table, line: str) -> bool:
         cells = table.cells(line)
         if not line.strip() and table.pending is not None and "Source Location" in table.headings:
-            return self._merged("lines of call stacks")
+            return self._merged(STACK_LINES)
         if cells is None or len(cells) != len(table.headings):
             return self._misfit(number, table, line)
         values = dict(zip(table.headings, cells, strict=True))
         frame = values.get("Source Location", "")
         if table.pending is not None and frame and not any(text for key, text in values.items() if key not in _TEXTS):
             table.pending.stack.append(frame)
-            return self._merged("lines of call stacks")
+            return self._merged(STACK_LINES)
         if not values["Name"]:
             return self._misfit(number, table, line)
         self._write_pending(table)
@@ -300,13 +302,13 @@ class _Reader:
         time = _TIME.fullmatch(footer[2].replace(" ", ""))
         if time is None:
             self._out.problem(BAD_CELL, number, footer[0].strip())
-            return self._merged("footers kept as metadata")
+            return self._merged(FOOTERS)
         key = footer[1].replace(" ", "_").lower() + "_ns"
         try:
             table.totals[key] = parse_ns(time[1].encode(), _TIME_UNITS[time[2]])
         except ValueError as error:
             self._out.problem(BAD_CELL, number, str(error))
-        return self._merged("footers kept as metadata")
+        return self._merged(FOOTERS)
 
     def _end(self, table: _Table) -> None:
         """Write the rest of a table, and report if its end is missing."""
@@ -373,6 +375,6 @@ class PytorchTable:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log. Raises MalformedInput when it holds no table."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         out.belongs_to(("pytorch-kineto",))
         _Reader(out).read(source)

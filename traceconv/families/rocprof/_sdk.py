@@ -19,6 +19,7 @@ from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.columns import Column, kept_rows
+from traceconv.model.counted import COUNTERS_OF_KERNELS, RECORDS
 from traceconv.model.diagnostics import absent, lost
 from traceconv.model.ordering import gathered, stable_order
 from traceconv.model.trace import TrackId
@@ -127,7 +128,7 @@ class _Tool(msgspec.Struct):
 _decode_record = msgspec.json.Decoder(_Record).decode
 _decode_counted = msgspec.json.Decoder(_Counted).decode
 _COUNTED = "counter_collection"
-_JOINED = "counters joined to their kernel"
+_JOINED = COUNTERS_OF_KERNELS
 _HALF = 1 << 63
 
 
@@ -342,7 +343,7 @@ def read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
         raise source.malformed(
             f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
         ) from None
-    out.info.unit, out.balance.unit = "record", "records"
+    out.info.unit, out.balance.unit = "record", RECORDS
     out.info.real_ids = True
     hosts = [_hostname(process) for process in tool.processes]
     if len(set(hosts)) == 1 and hosts[0]:

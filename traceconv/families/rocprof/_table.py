@@ -21,6 +21,7 @@ from traceconv.io.spill import forget as forget_mapping
 from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
+from traceconv.model.counted import BLANK_LINES, FURTHER_COUNTERS, HEADINGS
 from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
@@ -228,16 +229,16 @@ class Table:
             self._draw(kernel)
             self._out.balance.written += 1
             if count > 1:
-                self._out.balance.merged["further counters of a kernel"] += count - 1
+                self._out.balance.merged[FURTHER_COUNTERS] += count - 1
 
     def _blank(self, count: int) -> None:
         self._out.balance.read += count
-        self._out.balance.skipped["blank lines"] += count
+        self._out.balance.skipped[BLANK_LINES] += count
 
     def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
         if _is_heading(cells):
             self._out.balance.read += 1
-            self._out.balance.merged["headings"] += 1
+            self._out.balance.merged[HEADINGS] += 1
             header = [_plain(cell) for cell in cells]
             self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
             self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}

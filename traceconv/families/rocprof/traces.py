@@ -36,6 +36,7 @@ from traceconv.families.rocprof._table import FOREIGN_LINE, Table
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
+from traceconv.model.counted import ROWS
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.trace import Layer
 
@@ -151,7 +152,7 @@ class Rocprof:
             events.finish(top.get("stackFrames"))
             document.set_clock(top, out, V1_CLOCK)
             return
-        out.info.unit, out.balance.unit = "line", "rows"
+        out.info.unit, out.balance.unit = "line", ROWS
         out.info.real_ids = True
         if _STATS.search(head.data) or _UNTIMED.search(head.data):
             out.clocks.set_default(NO_TIME)

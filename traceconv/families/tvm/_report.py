@@ -32,8 +32,10 @@ from traceconv.families.common.json_document import JsonDocument
 from traceconv.families.common.row_store import RowStore
 from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text
+from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
+from traceconv.model.counted import CONFIGURATION_LINES, LINES_OUTSIDE, TABLE_LINES
 from traceconv.model.diagnostics import lost, repaired
 from traceconv.model.times import LIMIT_NS
 
@@ -345,7 +347,7 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
         if not titles:
             titles = line.strip().decode("utf-8", "replace").split(",")
             cut = lines_but(holds(b",", len(titles) - 1), or_blank=True) if len(titles) > 1 else b""
-            out.balance.merged["table lines without values"] += 1
+            out.balance.merged[TABLE_LINES] += 1
             continue
         cells = _csv_cells(line)
         if len(cells) != len(titles) or not line:
@@ -426,7 +428,7 @@ class TextReader:
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):
                 self._lines.others += 1
-        self._lines.tell_others(text.OTHER_LINE, "lines outside of tables")
+        self._lines.tell_others(text.OTHER_LINE, LINES_OUTSIDE)
         self._store.close()
         return self.reports
 
@@ -436,12 +438,12 @@ class TextReader:
             self._columns = _columns_of(line, header.start())
             self._in_totals, self._settings, self._sums = False, None, None
             self.reports.append(self._report(number))
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         if b"#OpName" in line and _SUMS_HEADER.search(line):
             self._columns = self._settings = None
             self._sums = self._report(number, in_order=False)
             self.reports.append(self._sums)
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         if self._sums is not None and _sums_row(number, line, self._sums):
             return True
         if not self.reports:
@@ -451,7 +453,7 @@ class TextReader:
             return self._blank()
         if stripped == b"Configuration":
             self._columns, self._settings = None, self.reports[-1].configuration
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         if self._settings is not None:
             return self._setting(stripped)
         return self._other() if self._columns is None else self._row(number, line, self._columns)
@@ -469,7 +471,7 @@ class TextReader:
         self._lines.other(lines_but(*known, or_blank=self._columns is None))
         return True
 
-    def _merged(self, kind: str) -> bool:
+    def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1
         return True
 
@@ -480,22 +482,22 @@ class TextReader:
         if self._columns is None and not self._settings:
             return False
         self._columns = self._settings = None
-        return self._merged("table lines without values")
+        return self._merged(TABLE_LINES)
 
     def _setting(self, line: bytes) -> bool:
         setting = _SETTING.fullmatch(line)
         if setting is not None and self._settings is not None:
             self._settings[setting["key"].decode("utf-8", "replace")] = setting["value"].decode("utf-8", "replace")
-            return self._merged("lines of the configuration kept as metadata")
+            return self._merged(CONFIGURATION_LINES)
         if text.is_dashes(line) and not self._settings:
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         self._settings = None
         return False
 
     def _row(self, number: int, line: bytes, columns: _Columns) -> bool:
         if text.is_dashes(columns.without_prefix(line)):
             self._in_totals = True
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         line = columns.without_prefix(line)
         cells = _aligned(line, columns) or _collapsed(line)
         if cells is None:

@@ -21,7 +21,9 @@ import numpy as np
 from traceconv.families.common.idle_lines import holds
 from traceconv.families.common.row_store import RowStore
 from traceconv.families.tvm import _text as text
+from traceconv.io.shown import Counted
 from traceconv.model.builder import Builder
+from traceconv.model.counted import OUTPUT_ROWS, SINGLE_MEASUREMENTS, TABLE_LINES, TOTAL_ROWS
 from traceconv.model.times import LIMIT_NS, US, S, parse_ns
 from traceconv.model.trace import I64
 
@@ -264,7 +266,7 @@ class TableReader:
         header = HEADER.search(line) if b"Node Name" in line else None
         if header is not None:
             self._begin(number, line, header)
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         table = self._current(line)
         if table is None:
             return False
@@ -275,9 +277,9 @@ class TableReader:
             table.total = total["total"]
             table.keep_last()
             del self._open[table.prefix]
-            return self._merged("total rows kept as metadata")
+            return self._merged(TOTAL_ROWS)
         if not len(table) and text.is_dashes(line):
-            return self._merged("table lines without values")
+            return self._merged(TABLE_LINES)
         return self._row(number, line, table, ended)
 
     def known(self) -> bytes:
@@ -290,7 +292,7 @@ class TableReader:
         below = rb"[^\n]{%d}" % (table.ops_column + 1)
         return b"|".join((holds(rb"(?:Total_time|--|\t)"), below, holds(rb"[ \f\v]", 6)))
 
-    def _merged(self, kind: str) -> bool:
+    def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1
         return True
 
@@ -330,7 +332,7 @@ class TableReader:
         last = table.last
         if last is not None and len(last.shapes) < last.outputs and last.key == row.key:
             last.shapes += row.shapes
-            return self._merged("rows of further outputs of a node")
+            return self._merged(OUTPUT_ROWS)
         table.add(row)
         return True
 
@@ -380,11 +382,11 @@ class LogReader:
         self._last = None
         if self._iteration == 0:
             self._new_run(number)
-        self._out.balance.merged["table lines without values"] += 1
+        self._out.balance.merged[TABLE_LINES] += 1
         return True
 
     def _measured(self) -> bool:
-        self._out.balance.merged["single measurements joined to their op"] += 1
+        self._out.balance.merged[SINGLE_MEASUREMENTS] += 1
         return True
 
     def _new_run(self, number: int) -> None:

@@ -48,6 +48,7 @@ from traceconv.families.tvm._table import Row, Table
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
+from traceconv.model.counted import LINES, LINES_OUTSIDE, MEASUREMENT_LINES, REPEATED_ROWS
 from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.times import LIMIT_NS, format_us
@@ -132,7 +133,7 @@ class _Writer:
     def draw(self, table: Table, run: tuple[Table, I64] | None) -> None:
         """Draw a table, with the measurement lines of the same run if there are any."""
         if run is not None:
-            self._out.balance.merged["measurement lines joined to the table"] += len(run[0])
+            self._out.balance.merged[MEASUREMENT_LINES] += len(run[0])
         if table.is_log:
             table.sum_ns = sum(row.dur or 0 for row in table.rows())
         dump = self._find_dump(table)
@@ -285,7 +286,7 @@ def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
             continue
         first.repeats.append(table)
         out.problem(REPEATED_TABLE, table.at)
-        out.balance.merged["rows that repeat those of the first run"] += len(table)
+        out.balance.merged[REPEATED_ROWS] += len(table)
     return kept
 
 
@@ -350,7 +351,7 @@ class TvmDebugger:
         """Read the whole log."""
         midnight = self._midnight()
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         store = RowStore(out, Row)
         table_reader, log = tables.TableReader(out, store), tables.LogReader(out, store)
         _read_lines(source, out, table_reader, log)
@@ -422,7 +423,7 @@ def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, 
     lines = IdleLines(out)
 
     def add(count: int) -> None:
-        others["lines outside of tables"] += count
+        others[LINES_OUTSIDE] += count
 
     for number, line in lines.read(source, keep_ends=True):
         content = text.clean(line)

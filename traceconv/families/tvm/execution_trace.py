@@ -31,6 +31,7 @@ from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.counted import JOINED_ENDS
 from traceconv.model.diagnostics import skipped
 from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.times import format_us
@@ -228,7 +229,7 @@ def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None
         args = dump.args_of(known) if dump and known else {}
         row = out.slice(track, node.start, node.end - node.start, node.name, "node", args, node.at)
         balance.written += 1
-        balance.merged["ends joined to their start"] += 1
+        balance.merged[JOINED_ENDS] += 1
         if known:
             slices[known.index] = row
     if dump is not None:

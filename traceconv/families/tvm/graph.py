@@ -22,6 +22,7 @@ from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.counted import NODES
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class TvmGraph:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole graph. Raises MalformedInput when it makes no sense."""
         out.info.unit = "node"
-        out.balance.unit = "nodes"
+        out.balance.unit = NODES
         with source.open() as stream:
             data = stream.read()
         try:

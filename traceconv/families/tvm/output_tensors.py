@@ -20,6 +20,7 @@ from traceconv.families.tvm import _tensors as tensors
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.counted import TENSORS
 from traceconv.model.diagnostics import lost
 
 CUT_TENSORS = lost("tvm.cut_tensors", "the file ends before all of its tensors: the complete ones were listed")
@@ -53,7 +54,7 @@ class TvmOutputTensors:
     def read(self, source: Source, out: Builder) -> None:
         """List the tensors. Raises MalformedInput when the file makes no sense."""
         out.info.unit = "tensor"
-        out.balance.unit = "tensors"
+        out.balance.unit = TENSORS
         with source.open() as stream:
             listing = tensors.read_listing(stream, source.display)
         out.belongs_to(("tvm-debugger", "tvm-execution-trace"))

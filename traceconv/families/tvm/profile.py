@@ -37,6 +37,7 @@ from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, NO_LEN
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.counted import CALLS, LINES
 from traceconv.model.diagnostics import absent
 from traceconv.model.forms import Form, sums
 from traceconv.model.marks import CountMarks, FormatMarks, SumMarks
@@ -317,8 +318,7 @@ class TvmProfile:
         """Read all reports of the input."""
         form = reports.form_of(source.head().text)
         out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
-        out.info.unit = out.balance.unit = "call" if form == "json" else "line"
-        out.balance.unit += "s"
+        out.info.unit, out.balance.unit = ("call", CALLS) if form == "json" else ("line", LINES)
         if form == "json":
             parsed = reports.read_json(source, out)
         else:

@@ -26,6 +26,7 @@ from traceconv.families.common.text_tables import text_of_line
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.counted import FIRST_TOTALS, HEADINGS
 from traceconv.model.diagnostics import lost, skipped
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import NO_TRACK, TrackId
@@ -111,7 +112,7 @@ class _Reader:
             heading = heading_of(text)
             if heading is not None and self._heading is None:
                 self._begin(heading)
-                out.balance.merged["headings"] += 1
+                out.balance.merged[HEADINGS] += 1
             elif not text.strip() or heading is not None or self._heading is None:
                 self._lines.skip(FOREIGN_LINE, number, like=BLANK)
             elif self._heading.counters:
@@ -180,7 +181,7 @@ class _Reader:
         if drawn:
             self._out.balance.written += 1
         else:
-            self._out.balance.merged["first rows of running totals"] += 1
+            self._out.balance.merged[FIRST_TOTALS] += 1
 
     def _value(self, name: str, kind: str, whose: tuple[int | None, int | None], ts: int, value: Any, at: int) -> bool:
         """Draw a value; a running total as its growth until the next row. Return whether one was drawn."""

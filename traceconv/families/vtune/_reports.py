@@ -40,6 +40,7 @@ from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import Column, kept_rows
+from traceconv.model.counted import HEADINGS
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.ordering import chunks
 from traceconv.model.times import LIMIT_NS, S, format_time, parse_ns
@@ -380,7 +381,7 @@ class _Reader:
             if not count:
                 lines.idle(_nothing, like)
             elif is_heading:
-                out.balance.merged["headings"] += 1
+                out.balance.merged[HEADINGS] += 1
             else:
                 lines.skip(problem, number, detail, like)
 

@@ -25,6 +25,7 @@ from traceconv.families.vtune import _reports as reports
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.counted import LINES
 from traceconv.model.marks import FormatMarks, SeveralMarks, TotalsMarks
 
 #: Messages of VTune may precede a report.
@@ -118,7 +119,7 @@ class Vtune:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
         out.info.unit = "line"
-        out.balance.unit = "lines"
+        out.balance.unit = LINES
         for line in source.head().text.splitlines()[:_LINES]:
             if external.heading_of(text_of_line(line)) is not None:
                 external.read_external(source, out, self.frequency_hz)
