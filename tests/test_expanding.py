@@ -25,12 +25,20 @@ import traceconv
 from tests.golden import ROOT
 from traceconv import cli, expanding, inputs, reading
 from traceconv.check._schemas import load_schema
-from traceconv.errors import ImporterFailed, InputError, UnrecognizedFormat, UnrecognizedInput, UsageError
+from traceconv.errors import (
+    ImporterFailed,
+    InputError,
+    UnrecognizedFormat,
+    UnrecognizedInput,
+    UnrelatedClocks,
+    UsageError,
+)
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.same import fingerprint
 from traceconv.io.source import CHUNK_BYTES, Source
+from traceconv.model.clocks import Verdict
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -482,6 +490,34 @@ def test_what_jax_writes_is_one_recording(tmp_path: Path) -> None:
     result = run("merge", runs, "-o", tmp_path / "a.pftrace")
     assert result.exit_code == 0, result.output
     assert "tensorflow-profiler of the same recording as" in result.stderr
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize("other", ["tensorflow-profiler/jax", "tensorflow-profiler/jax-perfetto"])
+def test_named_files_that_are_one_recording_are_said_to_be_one(other: str, is_first: bool) -> None:
+    """They are drawn at the same times, with a warning: the user named both."""
+    paths = [next((ROOT / case).glob("input.*")) for case in ("xplane/jax", other)]
+    trace = traceconv.merge(paths if is_first else paths[::-1]).trace
+    assert trace is not None
+    one, two = trace.receipt
+    assert (one.verdict, two.verdict, one.offset_ns) == (Verdict.OK, Verdict.OK, two.offset_ns)
+    (said,) = (str(warning) for warning in two.warnings)
+    assert said == f"its events are those of {one.file}: the same recording is drawn twice; leave one of the two out"
+
+
+def test_named_files_of_one_recording_without_common_times_are_refused(tmp_path: Path) -> None:
+    paths = [next((ROOT / "tvm-profile" / case).glob("input.*")) for case in ("graph-json", "graph-text")]
+    error = run("merge", *paths, "-o", tmp_path / "a.pftrace").exception
+    assert isinstance(error, UnrelatedClocks)
+    assert "both are forms of one recording, in which the times differ" in str(error)
+    assert error.hint == "leave one of the two out"
+
+
+def test_forms_that_another_file_is_not_related_to_are_not_said_to_differ(tmp_path: Path) -> None:
+    paths = [next((ROOT / "tensorflow-profiler" / case).glob("input.*")) for case in ("jax", "jax-perfetto")]
+    error = run("merge", KINETO, *paths, "-o", tmp_path / "a.pftrace").exception
+    assert isinstance(error, UnrelatedClocks)
+    assert "both are forms" not in str(error)
 
 
 def test_a_report_of_tvm_is_read_once(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import struct
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.golden import ROOT
@@ -31,7 +33,7 @@ from tests.make_perf import (
     Maker,
     oddities,
 )
-from traceconv.align.input_warnings import warnings_of_duplicates
+from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.api import read
 from traceconv.errors import NothingRead
 from traceconv.families.perf import _zstd as _perf_zstd
@@ -135,6 +137,23 @@ def test_a_recording_and_its_text_in_one_merge_are_said_to_be_one(recording: str
     assert not [*warnings_of_duplicates([direct, read(tmp_path / "out.txt")], ["", ""], {})]  # another thread
     later = replace(of_text.samples, ts=of_text.samples.ts + 5000)
     assert not [*warnings_of_duplicates([direct, of_text.with_tables(samples=later)], ["", ""], {})]  # other times
+
+
+def test_samples_of_many_inputs_are_sorted_once_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, sort = 0, np.lexsort
+
+    def counted(keys: Any) -> Any:
+        nonlocal count
+        count += 1
+        return sort(keys)
+
+    direct = read(ROOT / "perf-data" / "call_chains" / "input.data")
+    moved = [direct.samples.ts + 10**12 * number for number in range(6)]
+    traces = [direct.with_tables(samples=replace(direct.samples, ts=ts)) for ts in moved]
+    monkeypatch.setattr(np, "lexsort", counted)
+    assert not [*warnings_of_duplicates(traces, [""] * len(traces), {})]
+    assert count == len(traces)
+    assert len([*warnings_of_duplicates([*traces, traces[2]], [""] * 7, {})]) == 1
 
 
 def columns(trace: Trace) -> tuple[list[int], list[int]]:

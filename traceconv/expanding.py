@@ -21,7 +21,7 @@ from traceconv.io.same import digests, present
 from traceconv.io.source import Source
 from traceconv.model.forms import Form, Mark, other_forms
 from traceconv.model.trace import Trace
-from traceconv.reading import Recognised, read_start, recognise
+from traceconv.reading import Recognised, form_of, read_start, recognise
 from traceconv.writers.metadata import names_of_sources
 
 #: The errors for files of a folder that are not recordings.
@@ -194,7 +194,7 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
             for one in files
             if one.is_optional
             and one.recognition
-            and (form := _form(one.recognition)) is not None
+            and (form := form_of(one.recognition.cls(), one.recognition.source)) is not None
             and shown(one.path) not in reasons
         ),
         key=lambda one: one.form.rank,
@@ -256,12 +256,6 @@ def _note_copies(files: Sequence[Recording], sources: Sequence[Source], reasons:
 def _preference(recording: Recording, source: Source) -> tuple[bool, bool, bool]:
     """Return a sort key: of files with one content, the lowest is kept."""
     return recording.is_optional, isinstance(recording.path, Member), source.is_packed
-
-
-def _form(recording: Recognised) -> Form | None:
-    of = getattr(recording.cls, "form", None)
-    form: Form | None = of(recording.cls(), recording.source.head()) if of is not None else None
-    return form
 
 
 def _note_other_forms(forms: Sequence[_Formed], reasons: dict[str, str]) -> None:

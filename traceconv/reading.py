@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -21,12 +21,13 @@ from traceconv.families.index import Certainty
 from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
 from traceconv.io import progress
 from traceconv.io.log_collectors import Collected, Stream, collected
-from traceconv.io.source import Source
+from traceconv.io.source import Head, Source
 from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
 from traceconv.model.concatenation import join_streams
 from traceconv.model.counted import UNREAD_LINES
 from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.forms import Form
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import NO_MARKS
 from traceconv.model.shortening import shorten
@@ -192,6 +193,7 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
         importer.name,
         layer=getattr(importer, "layer", None),
         marks=getattr(importer, "marks", NO_MARKS),
+        form=form_of(importer, source),
         path="-" if source.display == "<stdin>" else source.display,
     )
     try:
@@ -208,6 +210,12 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
             hint=f"tell the authors of {module.partition('.')[0]}; TRACECONV_DEBUG=1 shows the traceback, --from NAME "
             "reads the input as another format",
         ) from error
+
+
+def form_of(importer: Importer, source: Source) -> Form | None:
+    """Return the form of a recording that an input is; None if its format has only one."""
+    of: Callable[[Head], Form] | None = getattr(importer, "form", None)
+    return None if of is None else of(source.head())
 
 
 def _line_of(error: Exception, importer: Importer) -> str:

@@ -15,7 +15,7 @@ from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
 from traceconv.align import Policy, align, contradictions, estimates
 from traceconv.align.constraint_parser import Constraints, parse_constraints
-from traceconv.align.input_warnings import same_recording
+from traceconv.align.duplicates import same_recording
 from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate

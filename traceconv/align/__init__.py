@@ -22,9 +22,9 @@ from itertools import chain
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key
+from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.align.identity import identified, viewed
 from traceconv.align.input_warnings import (
-    warnings_of_duplicates,
     warnings_of_jobs,
     warnings_of_no_overlap,
     warnings_of_unnamed_hosts,

@@ -159,7 +159,7 @@ def recorded_collectives(
         traces: the inputs.
         maps: for each the maps of its clocks to trace time.
         terms: gets the meaning of new numbers.
-        repeats: the inputs that repeat an earlier one; their collectives do not count twice.
+        repeats: the inputs that repeat another one; their collectives do not count twice.
     """
     stated = [
         index

@@ -12,9 +12,10 @@ from itertools import combinations, product
 
 from traceconv.align.anchors import Instant
 from traceconv.align.domains import Key, Warnings
+from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair
-from traceconv.align.input_warnings import local_time_of, same_recording, zone_behind, zone_text
+from traceconv.align.input_warnings import local_time_of, zone_behind, zone_text
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, of_other_pids
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.messages import Message, Text

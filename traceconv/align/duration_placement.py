@@ -13,11 +13,11 @@ from itertools import combinations
 import numpy as np
 
 from traceconv.align.domains import Key, Warnings
+from traceconv.align.duplicates import same_recording
 from traceconv.align.duration_layout import Placement, placement_in
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
-from traceconv.align.input_warnings import same_recording
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, of_other_pids
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap

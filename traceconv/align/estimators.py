@@ -16,6 +16,8 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.domains import spans
+from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import (
     Bins,
     Estimate,
@@ -38,7 +40,6 @@ from traceconv.align.features import (
     shared_work,
 )
 from traceconv.align.geometry import Chain, Line, Region
-from traceconv.align.input_warnings import same_recording
 from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import Launches, align_launches, launches_of
 from traceconv.align.messages import Text
@@ -57,6 +58,7 @@ from traceconv.align.pairs import (
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
+from traceconv.model.forms import MARK_NS
 from traceconv.model.trace import Layer
 
 #: The most views of a recording (threads, runtimes, counters) that are tried, the surest first. Not tuned: real
@@ -193,7 +195,7 @@ class Estimator(Protocol):
 
 
 class DuplicateEstimator:
-    """Recognises a recording that is given twice: equal times are one instant. See `Estimator`."""
+    """Recognises a recording that is given twice, maybe in two forms: equal times are one instant. See `Estimator`."""
 
     method = Method.DUPLICATE
     settles: frozenset[Verdict] = frozenset()
@@ -204,13 +206,20 @@ class DuplicateEstimator:
         return same_recording(a.trace, b.trace)
 
     def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the estimate that both are one clock; None for two different clocks of the recording."""
-        if a.clock != b.clock:
-            return None
-        events = sum(len(table.ts) for _, table in a.trace.timed_tables())
-        estimate = Estimate(self.method, Verdict.OK, Text.ALL_EQUAL(events=events), matches=events)
-        clock_map = ClockMap(0, 0, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
-        return PairEstimate(a, b, estimate, 0, 0, clock_map, 0, known)
+        """Return the estimate that both are one clock; None for two different clocks, or without common times."""
+        form = a.trace.sources[0].form if b.trace.sources[0].form != a.trace.sources[0].form else None
+        if form is None:
+            if a.clock != b.clock:
+                return None
+            events, within = sum(len(table.ts) for _, table in a.trace.timed_tables()), 0
+            estimate = Estimate(self.method, Verdict.OK, Text.ALL_EQUAL(events=events), matches=events)
+        else:
+            if not form.timed or any(len(spans(side.trace)) > 1 for side in (a, b)):
+                return None
+            marks, within = len(form.marks(a.trace) & form.marks(b.trace)), MARK_NS
+            estimate = Estimate(self.method, Verdict.OK, Text.TWO_FORMS(events=marks), matches=marks)
+        clock_map = ClockMap(0, within, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
+        return PairEstimate(a, b, estimate, 0, 0, clock_map, within, known)
 
 
 # -- launches on a host, and the device work with the same correlation ids --------------------------------------------

@@ -1,4 +1,4 @@
-"""Warn about whole inputs: given twice, ranks of two jobs or without a host, no overlap with any other input.
+"""Warn about whole inputs: ranks of two jobs or without a host, no overlap with any other input.
 
 An input that overlaps with no other one most often has local times that were read in a wrong zone. It is not moved: the
 warning has the option to type.
@@ -6,27 +6,17 @@ warning has the option to type.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import date, timedelta
-from itertools import combinations
-from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run
-from traceconv.model.ordering import occurring
-from traceconv.model.trace import I64, TABLES, Trace, Track
+from traceconv.model.trace import Trace
 
-#: Fewer events than this may be equal by chance.
-_LEAST_EVENTS = 8
-#: The columns that hold positions in files, and are not compared.
-_PLACES = ("args_at", "origin")
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
 _DAY_NS = 24 * _HOUR_NS
@@ -34,134 +24,6 @@ _DAY_NS = 24 * _HOUR_NS
 _LEAST_ZONE_NS, _MOST_ZONE_NS, _ZONE_STEP_NS = -12 * _HOUR_NS, 14 * _HOUR_NS, 15 * _MINUTE_NS
 #: From this many fitting zones on, they are not listed.
 _MOST_ZONES = 4
-
-
-# -- given twice ------------------------------------------------------------------------------------------------------
-
-
-def same_recording(one: Trace, other: Trace) -> bool:
-    """Return whether two traces hold the same recording.
-
-    They do if all events agree in written times, values, stacks and args.
-
-    Different recordings almost always differ in the first comparison, which is cheap.
-    """
-    if one.sources[0].format != other.sources[0].format or one.counts() != other.counts():
-        return False
-    if sum(one.counts().values()) < _LEAST_EVENTS:
-        return False
-    if one.strings != other.strings or one.frames != other.frames or _tracks(one) != _tracks(other):
-        return False
-    tables = [(getattr(one, name), getattr(other, name)) for name in TABLES]
-    same = all(
-        np.array_equal(getattr(table, column.name), getattr(its, column.name))
-        for table, its in tables
-        for column in fields(table)
-        if column.name not in _PLACES
-    )
-    return same and all(_same_args(one, other, *pair) for pair in tables)
-
-
-def _tracks(trace: Trace) -> list[Track]:
-    """Return the tracks of one input, without the name of those that are named after their file."""
-    file = trace.sources[0].name
-    return [replace(track, name="") if track.name == file else track for track in trace.tracks]
-
-
-def _same_args(one: Trace, other: Trace, table: Any, other_table: Any) -> bool:
-    """Return whether the args of two equal tables have the same bytes."""
-    if not hasattr(table, "args_at"):
-        return True
-    rows = np.flatnonzero(table.args_len)
-    places = (column[rows].tolist() for column in (table.args_at, other_table.args_at, table.args_len))
-    return all(
-        one.args.get(position, n) == other.args.get(other_position, n)
-        for position, other_position, n in zip(*places, strict=True)
-    )
-
-
-def shared_samples(one: Trace, other: Trace) -> int:
-    """Return the number of samples of two inputs that agree in event, thread and time, at the coarser resolution.
-
-    A recording of perf and a text printed from it have nothing else in common.
-    """
-    if not len(one.samples.ts) or not len(other.samples.ts):
-        return 0
-    step = max(
-        trace.clocks[trace.tracks[track].clock].resolution_ns
-        for trace in (one, other)
-        for track in occurring(trace.samples.track)
-    )
-    names: dict[str, int] = {}
-    first, second = (_thread_times(trace, step, names) for trace in (one, other))
-    either = _different(np.concatenate((first, second), axis=1))
-    return len(first[0]) + len(second[0]) - len(either[0])
-
-
-def _thread_times(trace: Trace, step: int, names: dict[str, int]) -> I64:
-    """Return the distinct events, threads and times (in steps) of the samples of an input.
-
-    Args:
-        trace: the input.
-        step: ns.
-        names: a number for each name of an event; new ones are added.
-    """
-    samples = trace.samples
-    tids = np.array([-1 if track.tid is None else track.tid for track in trace.tracks], np.int64)[samples.track]
-    events = np.zeros(len(trace.strings), np.int64)
-    for name in occurring(samples.name):
-        events[name] = names.setdefault(trace.strings[name], len(names))
-    return _different(np.stack((events[samples.name], tids, samples.ts // step))[:, tids >= 0])
-
-
-def _different(pairs: I64) -> I64:
-    """Return the distinct rows, sorted; `np.unique` would load numpy's masked arrays."""
-    pairs = pairs[:, np.lexsort(pairs)]
-    return pairs[:, np.any(np.diff(pairs, axis=1, prepend=-1), axis=0)]
-
-
-def repeated(traces: Sequence[Trace]) -> dict[int, int]:
-    """Return for each input that repeats an earlier one the first such input, by numbers.
-
-    It does if the files have the same content, or hold the same recording.
-    """
-    repeats: dict[int, int] = {}
-    contents: dict[bytes, int] = {}
-    candidates = defaultdict[object, list[int]](list)  # there may be many inputs: others are not compared
-    for index, trace in enumerate(traces):
-        source = trace.sources[0]
-        begins = [table.ts[:1].tobytes() for _, table in trace.timed_tables()]
-        others = candidates[source.format, *trace.counts().values(), *begins]
-        first = contents.get(source.digest)
-        if first is None:
-            first = next((one for one in others if same_recording(traces[one], trace)), None)
-        if first is not None:
-            repeats[index] = first
-            continue
-        others.append(index)
-        if source.digest:
-            contents[source.digest] = index
-    return repeats
-
-
-def warnings_of_duplicates(
-    traces: Sequence[Trace], hosts: Sequence[str], repeats: Mapping[int, int]
-) -> Iterator[tuple[int, Message]]:
-    """Yield a warning for each input that repeats an earlier one, or has its samples: both are drawn.
-
-    Args:
-        traces: the inputs.
-        hosts: the host of the clocks of each input, "" if not known.
-        repeats: the inputs that repeat an earlier one, as in `repeated`.
-    """
-    for (first, one), (index, other) in combinations(enumerate(traces), 2):
-        name = one.sources[0].name
-        if repeats.get(index, index) == repeats.get(first, first):
-            yield index, Text.SAME_RECORDING(other=name)
-        elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
-            shared, samples = shared_samples(one, other), len(other.samples.ts)
-            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
-                yield index, Text.SAME_SAMPLES(shared=shared, samples=samples, other=name)
 
 
 # -- jobs and hosts ---------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from traceconv.align.anchors import graph_of
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import Stated, moved_by_user, state
 from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
-from traceconv.align.input_warnings import repeated
+from traceconv.align.duplicates import repeated
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
@@ -215,7 +215,7 @@ class Inputs:
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
         beside: for the wall clock of each host that options or collectives relate to that of an earlier one, the
             latter.
-        repeats: for each input that repeats an earlier one the first such input, by numbers.
+        repeats: for each input that repeats another one that input, by numbers.
     """
 
     traces: Sequence[Trace]
@@ -233,6 +233,10 @@ class Inputs:
         """The paths of the files, as a command takes them."""
         sources = [trace.sources[0] for trace in self.traces]
         return tuple(source.path or source.name for source in sources)
+
+    def are_one_recording(self, one: int, other: int) -> bool:
+        """Return whether two inputs, by number, are copies or forms of one recording."""
+        return self.repeats.get(one, one) == self.repeats.get(other, other)
 
     def of(self, index: int) -> list[ClockInput]:
         """Return the clocks of one input, by its number."""

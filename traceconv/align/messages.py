@@ -74,6 +74,7 @@ class Text(enum.Enum):
     COMPARED_SAMPLING_GAPS = "the gaps around sampling interrupts"
     COMPARED_DUPLICATE = "the same recording, given twice"
     ALL_EQUAL = "all {events} events are equal, to the ns"
+    TWO_FORMS = "both are forms of one recording: {events} events are equal, to the microsecond"
     OTHER_RUN = "perhaps two runs, two parts of one run, or a clock that was set in between"
     OTHER_PLACES = "{reason}; other offsets of {file}, relative to the best one: {rivals:moves}"
 
@@ -439,6 +440,8 @@ class Text(enum.Enum):
     SAY_SAME_RUN = "if both are of one run: --same-run"
     CLOCKS_COMMAND = "`traceconv clocks {files:files}` lists what would help"
     SAY_OFFSET = "if you know the offset, --offset {file:file}=TIME adds it to all times of that file"
+    TWO_FORMS_WITHOUT_TIMES = ": both are forms of one recording, in which the times differ"
+    LEAVE_ONE_OUT = "leave one of the two out"
     GUESS_OFFSET = "a guess, if both started together: --offset {file:file}={move:option}"
     ELSE = "{advice:; }"
     WOULD_RUN_OFF = "{file}: the known relations of its clock contradict each other: its drift would be {drift:drift}"

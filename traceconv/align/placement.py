@@ -90,8 +90,25 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         raise UnrelatedClocks(
             Text.TWO_CLOCKS_IN_ONE_FILE(file=lost.name, one=target, other=clock), hint=Text.SPLIT_IT()
         )
+    form = lost.trace.sources[0].form
+    same = [one for one in inputs.clocks if one.index != lost.index and inputs.are_one_recording(one.index, lost.index)]
+    if same and form is not None and not form.timed:
+        raise UnrelatedClocks(
+            Text.CANNOT_BE_RELATED(
+                a=same[0].name,
+                b=lost.name,
+                one=same[0].describe(),
+                other=clock,
+                events=Text.TWO_FORMS_WITHOUT_TIMES(),
+            ),
+            hint=Text.LEAVE_ONE_OUT(),
+            pairs=placed.pairs,
+        )
     start = min(placed.maps[its.key].at(its.span[0]) for its in inputs.of(other.index) if its.key in placed.maps)
-    tried = [pair.estimate for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index)]
+    pairs = (pair for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index))
+    tried = [
+        pair.estimate for pair in pairs if pair.estimate.verdict is not Verdict.OK
+    ]  # the others are of lost inputs
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
     advice = (
         one_machine_advice(other, lost),

@@ -122,7 +122,7 @@ class Alignment:
             taken for one.
         together: the processes and threads that several inputs share.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
-        repeats: for each input that repeats an earlier one the first such input, by numbers.
+        repeats: for each input that repeats another one that input, by numbers.
     """
 
     clock: ClockDomain

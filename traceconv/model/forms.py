@@ -8,29 +8,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from traceconv.model.ordering import occurring
-from traceconv.model.trace import I64, Trace
+
+if TYPE_CHECKING:
+    from traceconv.model.trace import I64, Trace
 
 #: A part of a recording that all its forms hold: its time in µs, 0 if it has none, and what it is.
 Mark = tuple[int, Hashable]
 
+#: The unit of the times of marks, ns.
+MARK_NS = 1000
 #: No more samples, and no more slices, are compared: the earliest ones.
 _MOST_SAMPLES, _MOST_SLICES = 256, 4096
 #: Tools print durations in hundredths of a microsecond.
 _PRINTED_NS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """The form of a file.
 
     Attributes:
         rank: 0 for the recording itself, higher for what was made of it. The file of the lowest rank is read.
         marks: returns the marks of a trace, or of the start of one.
+        timed: whether the times of a file are those of the recording, so that all forms have the same.
         least: the fewest shared marks that show that two files are of one recording. They are at least half of those
             that both could hold, too.
     """
@@ -38,6 +43,7 @@ class Form:
     rank: int
     marks: Callable[[Trace], set[Mark]]
     least: int = 8
+    timed: bool = True
 
 
 def other_forms(files: Sequence[tuple[Form, set[Mark]]]) -> dict[int, int]:
@@ -68,14 +74,14 @@ def samples(trace: Trace) -> set[Mark]:
     """Return the earliest samples: their times and threads."""
     rows = _earliest(trace.samples.ts, _MOST_SAMPLES)
     times, tracks = trace.samples.ts[rows].tolist(), trace.samples.track[rows].tolist()
-    return {(ts // 1000, trace.tracks[track].tid or 0) for ts, track in zip(times, tracks, strict=True)}
+    return {(ts // MARK_NS, trace.tracks[track].tid or 0) for ts, track in zip(times, tracks, strict=True)}
 
 
 def slices(trace: Trace) -> set[Mark]:
     """Return the earliest slices: their times and durations."""
     rows = _earliest(trace.slices.ts, _MOST_SLICES)
     times, durations = trace.slices.ts[rows].tolist(), trace.slices.dur[rows].tolist()
-    return {(ts // 1000, ("slice", dur // 1000)) for ts, dur in zip(times, durations, strict=True)}
+    return {(ts // MARK_NS, ("slice", dur // 1000)) for ts, dur in zip(times, durations, strict=True)}
 
 
 def sums(trace: Trace) -> set[Mark]:

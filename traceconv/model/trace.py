@@ -26,6 +26,7 @@ from traceconv.model.clocks import ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.counted import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES, TRACKS
 from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
+from traceconv.model.forms import Form
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks
 from traceconv.model.placing import Placing
@@ -363,6 +364,7 @@ class SourceInfo:
         sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
         stated: of an output of traceconv: its inputs, as far as answers need them; () if they are not stated.
         written: whether traceconv wrote the file: it can hold inputs whose clock bounds are not known, unless `stated`.
+        form: the form of its recording that it is; None if its format has only one.
         placings: of an input that an output of traceconv states: how it was placed in the outputs that held it,
             innermost first; () for others.
         path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
@@ -391,6 +393,7 @@ class SourceInfo:
     sampled: tuple[str, ...] = ()
     stated: tuple[SourceInfo, ...] = ()
     written: bool = False
+    form: Form | None = None
     placings: tuple[Placing, ...] = ()
     path: str = ""
     digest: bytes = b""

@@ -303,7 +303,7 @@ class TvmProfile:
 
     def form(self, head: Head) -> Form:
         """Return the form of a recording that files are: CSV lacks the configuration of JSON, text the calls."""
-        return Form(("json", "csv", "text").index(reports.form_of(head.text) or "text"), sums, 3)
+        return Form(("json", "csv", "text").index(reports.form_of(head.text) or "text"), sums, 3, timed=False)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for the columns of a report; MAYBE if a table of the debugger is there as well."""
