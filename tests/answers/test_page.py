@@ -52,7 +52,8 @@ def test_the_overview_is_as_wide_as_its_card(width: int, dom: Dom) -> None:
     """Texts are folded, so that the columns behind them are seen without scrolling."""
     html = page(traceconv.report([KINETO, ONEDNN], Questions(("overview",))), 0)
     frame = f'<iframe id="f" width="{width}" height="900"></iframe><script>const f = document.getElementById("f");'
-    script = 'const w = f.contentDocument.querySelector(".wide"); document.title = `${w.scrollWidth - w.clientWidth} beyond`;'
+    script = 'const w = f.contentDocument.querySelector(".wide");'
+    script += "document.title = `${w.scrollWidth - w.clientWidth} beyond`;"
     framed = f"<title></title>{frame} f.srcdoc = {json.dumps(html).replace('</', '<' + chr(92) + '/')};"
     assert "<title>0 beyond</title>" in dom(f"{framed} f.onload = () => {{ {script} }};</script>")
 

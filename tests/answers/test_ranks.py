@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -218,6 +219,12 @@ def test_one_rank_alone_is_said(tmp_path: Path) -> None:
     assert section.notes == ["who waits for whom is not known: one input alone states the rank that it recorded"]
     (section,) = tables(ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log").values()
     assert section.notes == ["who waits for whom is not known: no input states the rank that it recorded"]
+
+
+def test_inputs_of_one_rank_are_said_to_be_so(tmp_path: Path) -> None:
+    (section,) = tables(GLOO[0], shutil.copy(GLOO[0], tmp_path / "again.json")).values()
+    said = "who waits for whom is not known: 2 inputs state the rank that they recorded, and all of them rank 0"
+    assert section.notes[0] == said
 
 
 def test_ranks_without_collectives_have_steps_and_no_zeros(tmp_path: Path) -> None:

@@ -171,8 +171,12 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
             by_rank[source.rank].append(number)
     sections = [Section("ranks", _RANKS), Section("collectives", _COLLECTIVES), Section("hosts", _HOSTS)]
     if len(by_rank) < 2:
-        statement = "one input alone states" if by_rank else "no input states"
-        sections[0].notes.append(f"who waits for whom is not known: {statement} the rank that it recorded")
+        said = "no input states the rank that it recorded"
+        for rank, inputs in by_rank.items():
+            said = "one input alone states the rank that it recorded"
+            if len(inputs) > 1:
+                said = f"{len(inputs)} inputs state the rank that they recorded, and all of them rank {rank}"
+        sections[0].notes.append(f"who waits for whom is not known: {said}")
         for source in sources:
             if source.marks.is_output:
                 sections[0].notes.append(f"{source.name} does not keep the ranks of its inputs: give these instead")
