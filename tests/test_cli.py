@@ -564,10 +564,12 @@ def test_a_recording_and_its_gzip_are_named_as_one(tmp_path: Path) -> None:
 
 def test_what_is_said_of_several_inputs_is_said_once(tmp_path: Path) -> None:
     result = run("align", *write_ranks(tmp_path, 6, 1))
-    assert result.stderr.count("it does not name its host") == 1
+    assert result.stderr.count("it states no name that identifies its host") == 1
     lines = result.stderr.splitlines()
     (at,) = (
-        number for number, line in enumerate(lines) if line.startswith("warning: rank0.json: it does not name its host")
+        number
+        for number, line in enumerate(lines)
+        if line.startswith("warning: rank0.json: it states no name that identifies its host")
     )
     assert lines[at + 1] == "  likewise rank1.json, rank2.json, rank3.json and 2 more"
     two = run("align", *write_ranks(tmp_path, 2, 1)).stderr.splitlines()

@@ -93,12 +93,13 @@ def test_a_file_without_a_host_is_of_that_of_the_others_if_these_agree(name: str
     assert of_two["c"] == ("assumed", None)
 
 
-def test_ranks_that_name_no_host_may_be_of_several() -> None:
+@pytest.mark.parametrize("name", ["", "localhost"])
+def test_ranks_that_name_no_host_may_be_of_several(name: str) -> None:
     """Nothing says that ranks of a job run on one host; other files without one are of one."""
-    ranks = [profile("a", "", rank=0), profile("b", "", rank=1)]
+    ranks = [profile("a", name, rank=0), profile("b", name, rank=1)]
     found = align(ranks)
     assert verdicts(found) == {"a": ("ok", 20 * US + 1), "b": ("assumed", None)}
-    assert all("it does not name its host" in line.warnings[0] for line in found.receipt)
+    assert all("it states no name that identifies its host" in line.warnings[0] for line in found.receipt)
     for traces in ([profile("a", ""), profile("b", "")], [profile("a", "", rank=1), profile("b", "", rank=1)]):
         assert {verdict for verdict, _ in verdicts(align(traces)).values()} == {"ok"}
     same = align(ranks, constraints=Constraints(same_machine=True))

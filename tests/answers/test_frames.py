@@ -279,7 +279,7 @@ def test_an_export_says_what_was_lost(tmp_path: Path) -> None:
 def test_an_export_says_the_warnings_of_the_alignment(tmp_path: Path) -> None:
     """The two ranks do not name their host."""
     (warning,) = traceconv.frames(RANKS).warnings
-    assert warning.startswith(f"warning: {RANKS[0]}: it does not name its host, so its clock")
+    assert warning.startswith(f"warning: {RANKS[0]}: it states no name that identifies its host, so its clock")
     assert warning.endswith(f"--same-machine; likewise {RANKS[1]}")
     command = ["export", *map(str, RANKS), "-o", str(tmp_path / "out.csv")]
     assert "--same-machine; likewise " in CliRunner().invoke(cli, command).stderr
@@ -287,7 +287,7 @@ def test_an_export_says_the_warnings_of_the_alignment(tmp_path: Path) -> None:
     assert traceconv.frames(RANKS, constraints=traceconv.Constraints(same_machine=True)).warnings == []
     told = CliRunner().invoke(cli, [*command, "--force", "--verbose"]).stderr
     assert "On one time axis: " in told
-    assert told.count("it does not name its host") == 1
+    assert told.count("it states no name that identifies its host") == 1
 
 
 def test_an_export_names_args_that_no_event_has(tmp_path: Path) -> None:

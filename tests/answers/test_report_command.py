@@ -41,7 +41,7 @@ def test_each_loss_and_warning_is_said_once(form: str, tmp_path: Path) -> None:
     """The notes of the tables have them, so that the details do not; a report in a file leaves them to the details."""
     cut = ROOT / "furiosa-table" / "csv-cut" / "input.csv"
     losses = "a row does not fit the columns", [cut]
-    warnings = "it does not name its host", RANKS
+    warnings = "it states no name that identifies its host", RANKS
     for words, inputs in (losses, warnings):
         said = run(*inputs, "--section", "operations", "--format", form, "-v")
         assert said.returncode == 0, said.stderr
@@ -75,7 +75,7 @@ def test_json_follows_its_schema_and_says_what_the_library_says() -> None:
 
 
 def test_each_form_of_a_report_says_the_warnings_of_the_alignment() -> None:
-    said = "nccl-rank0/input.json: it does not name its host"
+    said = "nccl-rank0/input.json: it states no name that identifies its host"
     for more in (("--section", "ranks"), ("--section", "operations"), ("--format", "json"), ("--format", "html")):
         assert run(*RANKS, "--top", 1, *more).stdout.count(said) == 1
         assert said not in run(*RANKS, "--top", 1, *more, "--same-machine").stdout

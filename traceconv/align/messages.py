@@ -308,8 +308,8 @@ class Text(enum.Enum):
 
     # -- domains, hosts, machines, boot_sessions, repeated_snapshots --------------------------------------------------
     HOST_NOT_NAMED = (
-        "it does not name its host, so its clock may not be that of the other ranks; if all are of one host: "
-        "--same-machine"
+        "it states no name that identifies its host, so its clock may not be that of the other ranks; if all are of "
+        "one host: --same-machine"
     )
     ZONE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM"
     ZONE_AND_DATE_OF_TIMES = "if you know the zone of its local times: --tz {file:file}=+HH:MM --date {file:file}=DAY"
