@@ -17,6 +17,7 @@ from tests.picture import assert_equal, json_picture, perfetto_picture, seen
 from tests.ui.fixtures import Shot
 from traceconv import cli
 from traceconv.align import Policy, align
+from traceconv.align.causality import causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.api import read
 from traceconv.merging.traces import merge_traces
@@ -154,7 +155,7 @@ def test_the_ui_shows_ranks_in_order(suffix: str, ui_shot: Shot, tmp_path: Path)
 def drawn(traces: Sequence[Trace]) -> tuple[Trace, list[tuple[str, str, int, int]]]:
     """The merged trace; of each flow between ranks the processes, and the numbers of both collectives."""
     alignment = align(traces, policy=Policy(on_ambiguous="best"))
-    trace = merge_traces(traces, alignment, collective_flows=True)
+    trace = merge_traces(traces, alignment, flows_of=causality(traces, alignment))
     validate(trace)
     found = []
     for source, target, name in zip(trace.flows.from_slice, trace.flows.to_slice, trace.flows.name, strict=True):
@@ -246,7 +247,7 @@ def test_without_numbers_their_order_tells_if_clocks_are_related(
         policy=Policy(on_ambiguous="best", estimate=same_machine),
         constraints=Constraints(same_machine=same_machine),
     )
-    trace = merge_traces(traces, alignment, collective_flows=True)
+    trace = merge_traces(traces, alignment, flows_of=causality(traces, alignment))
     validate(trace)
     flows = trace.flows
     ours = [row for row, name in enumerate(flows.name) if trace.strings[name] == "collective"]

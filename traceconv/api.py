@@ -222,7 +222,7 @@ def merge(
     alignment, checks = _aligned(traces, files, reports_to, force)
     rendered = _rendered(reports_to, traces, alignment, checks)
     progress.set_stage("moving times")
-    merged = merge_traces(traces, alignment, collective_flows=bool(to and to.collective_flows))
+    merged = merge_traces(traces, alignment, flows_of=checks if to and to.collective_flows else None)
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
         validate(merged)
     if to and writer:

@@ -14,26 +14,33 @@ from itertools import accumulate
 import numpy as np
 
 from traceconv.align import Alignment
-from traceconv.align.collective_matching import match_collectives
+from traceconv.align.collective_matching import Matched
+from traceconv.align.collectives import Occurrences
 from traceconv.model.trace import I64, Flows, Trace
 
 _NAME = "collective"
 
 
-def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Alignment) -> Trace:
+def with_collective_flows(
+    merged: Trace, traces: Sequence[Trace], alignment: Alignment, matched: Matched | None
+) -> Trace:
     """Return the trace with the flows; a note of its first input states their number.
 
     Args:
         merged: the concatenated rows of all inputs.
         traces: the inputs.
         alignment: their alignment.
+        matched: their collectives, as the checks of the alignment found them; None without any.
     """
-    source, target, count = _pairs(traces, alignment)
-    drawn = f"{len(source)} flows are drawn between the members of {count} collectives"
-    none = "no flows are drawn between collectives: it is not certain which records of several ranks are one collective"
-    merged.sources[0].notes.append(drawn if count else none)
+    notes = merged.sources[0].notes
+    source, target, count = _pairs(traces, alignment, matched.occurrences if matched else Occurrences.none())
     if not count:
+        notes.append(
+            "no flows are drawn between collectives: "
+            "it is not certain which records of several ranks are one collective"
+        )
         return merged
+    notes.append(f"{len(source)} flows are drawn between the members of {count} collectives")
     strings = list(dict.fromkeys((*merged.strings, _NAME)))
     name = np.full(len(source), strings.index(_NAME), np.int32)
     added = Flows(source, target, name, name, merged.slices.origin[source])
@@ -42,10 +49,8 @@ def with_collective_flows(merged: Trace, traces: Sequence[Trace], alignment: Ali
     return merged.with_tables(strings=strings, flows=replace(flows, **columns))
 
 
-def _pairs(traces: Sequence[Trace], alignment: Alignment) -> tuple[I64, I64, int]:
+def _pairs(traces: Sequence[Trace], alignment: Alignment, seen: Occurrences) -> tuple[I64, I64, int]:
     """Return the rows of the slices that flows start at and end at, and the number of collectives."""
-    matched = match_collectives(traces, alignment)
-    seen = matched.occurrences
     clock = np.array(alignment.related, np.int64)[seen.input]
     first, last = np.full((2, len(clock)), [[len(traces)], [-1]])
     np.minimum.at(first, seen.number, clock)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
+from traceconv.align.checks import Causality
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
 from traceconv.merging.processes import put_together
 from traceconv.merging.ranks import with_ranks_named
@@ -27,13 +28,13 @@ from traceconv.model.trace import NO_TRACK, TIMED, Trace
 from traceconv.model.tracks import Tracks
 
 
-def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_flows: bool = False) -> Trace:
+def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Causality | None = None) -> Trace:
     """Return the merged trace; the inputs are not changed.
 
     Args:
         traces: laid-out traces of one input each.
         alignment: the maps of their clocks to trace time, and the processes and threads that they share.
-        collective_flows: whether to add flows between the members of collectives.
+        flows_of: the checks of the alignment, to add flows between the members of their collectives; None for no flows.
     """
     recorded = traces
     traces = [trace.with_tables(sources=[source.copy() for source in trace.sources]) for trace in traces]
@@ -50,10 +51,10 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, collective_fl
 
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
-    if collective_flows:
+    if flows_of is not None:
         from traceconv.merging.collective_flows import with_collective_flows
 
-        merged = with_collective_flows(merged, recorded, alignment)
+        merged = with_collective_flows(merged, recorded, alignment, flows_of.matched)
     if len(timed) > 1:
         starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))
         merged = adopt_totals(put_together(merged, alignment.together, starts))
