@@ -42,6 +42,7 @@ def completed(shell: str, line: str) -> list[str]:
         ("traceconv formats pytorch", ["pytorch-kineto", "pytorch-table"]),
         ("traceconv convert x --from py", ["pytorch-kineto", "pytorch-table"]),
         ("traceconv convert x --to ch", ["chrome-json"]),
+        ("traceconv convert x --to pf", ["pftrace"]),
         ("traceconv merge a b --from a.json=one", ["a.json=onednn-verbose"]),
         ("traceconv report x --sec", ["--section"]),
         ("traceconv report x --section ran", ["ranks"]),

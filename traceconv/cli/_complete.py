@@ -51,5 +51,9 @@ def files_and_formats(context: Context, parameter: Parameter, incomplete: str) -
 
 
 def writers(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the output formats that start with a text."""
-    return [CompletionItem(name) for name in ("perfetto", "chrome-json", "json") if name.startswith(incomplete)]
+    """Return the output formats that start with a text, or else their aliases."""
+    from traceconv.families import outputs
+
+    names = [cls.name for cls in outputs.writers()]
+    matching = [name for name in names if name.startswith(incomplete)]
+    return list(map(CompletionItem, matching or [name for name in outputs.ALIASES if name.startswith(incomplete)]))
