@@ -200,7 +200,7 @@ def test_without_such_packages_the_metadata_is_not_read() -> None:
         ("kept[METADATA]", 'kept["metadata"]', "'metadata' has no word for one"),
         ("except ValueError", "except KeyError", "not a number"),
         ('"Log of the toy profiler"', '"Toy"', "too short: 'Toy'"),
-        ("process: str", "procedure: str", "no help on option procedure"),
+        ('option("toy", "the name of the process.")', '"toy"', "no help on option process"),
         ("head.text.startswith(HEADING)", "True", "it claims b''"),
     ],
 )

@@ -488,6 +488,12 @@ def test_works_where_protobuf_is_not_installed(tmp_path: Path) -> None:
     assert "pftrace, ok" in result.stdout
 
 
+def test_options_are_explained_where_docstrings_are_left_out() -> None:
+    command = [sys.executable, "-OO", "-m", "traceconv", "formats", "mxnet"]
+    result = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    assert "option    pid (default: not given): the number that the process had" in result.stdout
+
+
 @pytest.mark.parametrize("name", cli._COMMANDS)
 def test_every_command_has_an_example(name: str) -> None:
     result = run(name, "--help")

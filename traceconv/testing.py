@@ -6,7 +6,6 @@ They raise AssertionError with what is wrong.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import os
 import random
 import re
@@ -18,7 +17,7 @@ from tempfile import TemporaryDirectory
 from traceconv.errors import ImporterFailed, TraceconvError
 from traceconv.families.importer import Importer, Match
 from traceconv.families.index import Certainty
-from traceconv.families.registry import option_texts
+from traceconv.families.registry import option_help, option_texts
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
@@ -88,11 +87,10 @@ def check_description(cls: type[Importer]) -> None:
     assert isinstance(cls.clock, ClockDomain), "clock is not a ClockDomain"
     assert not cls.clock.owner, "a clock of a format has no owner"
     assert not cls.clock.machine, "a clock of a format has no machine"
-    help_of = (inspect.getdoc(cls) or "").partition("Attributes:")[2]
     for option in dataclasses.fields(cls):  # type: ignore[arg-type]
         assert option.type in ("bool", "int", "str", "int | None"), f"option {option.name} is of {option.type}"
         assert option.default is not dataclasses.MISSING, f"option {option.name} has no default"
-        assert re.search(rf"^ +{option.name}: \S", help_of, re.MULTILINE), f"no help on option {option.name}"
+        assert option_help(cls, option.name), f"no help on option {option.name}: use traceconv.families.importer.option"
 
 
 def check_golden(

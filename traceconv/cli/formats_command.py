@@ -12,7 +12,7 @@ from traceconv.cli import _complete
 from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._terminal import say
 from traceconv.families.importer import Importer
-from traceconv.families.registry import formats_called, importer_class, options_of, skipped_by_design
+from traceconv.families.registry import formats_called, importer_class, option_help, options_of, skipped_by_design
 
 
 @click.command("formats")
@@ -56,7 +56,7 @@ def _details(cls: type[Importer]) -> list[str]:
     ]
     for option, value in options_of(cls).items():
         default = "not given" if value in (None, "") else value
-        lines.append(f"  option    {option} (default: {default}){_option_help(cls, option)}")
+        lines.append(f"  option    {option} (default: {default}): {option_help(cls, option)}")
     return lines
 
 
@@ -72,8 +72,7 @@ def _json(cls: type[Importer]) -> dict[str, Any]:
         "limits": cls.lost,
         "skipped": {code.name: code.help for code in skipped_by_design(cls)},
         "options": {
-            option: {"default": value, "help": _option_help(cls, option).removeprefix(": ")}
-            for option, value in options_of(cls).items()
+            option: {"default": value, "help": option_help(cls, option)} for option, value in options_of(cls).items()
         },
         "url": cls.url,
     }
@@ -81,17 +80,3 @@ def _json(cls: type[Importer]) -> dict[str, Any]:
 
 def _column(title: str, lines: Iterable[str]) -> list[str]:
     return [f"  {title if number == 0 else '':8}  {line}" for number, line in enumerate(lines)]
-
-
-def _option_help(cls: type[Importer], option: str) -> str:
-    """Return the help of an option: its text under `Attributes:` in the docstring of the class."""
-    words: list[str] = []
-    for line in (cls.__doc__ or "").splitlines():
-        text = line.strip()
-        if text.startswith(f"{option}:"):
-            words = [text.partition(":")[2].strip()]
-        elif words and text and line.startswith(" " * 12):
-            words.append(text)
-        elif words:
-            break
-    return f": {' '.join(words)}" if words else ""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from traceconv.families.index import Certainty
 from traceconv.io.source import Head, Source
@@ -41,8 +41,22 @@ class Match:
         return cls(Certainty.NO, reason)
 
 
+Value = TypeVar("Value", str, bool, int, None)
+
+
+def option(default: Value, help: str) -> Value:
+    """Return a field of an importer that users can set with `-O`.
+
+    Args:
+        default: the value without `-O`; None for a number that is not given.
+        help: what it is, for `traceconv formats NAME`.
+    """
+    made: Value = field(default=default, metadata={"help": help})
+    return made
+
+
 class Importer(Protocol):
-    """An input format: a frozen dataclass whose fields are its options (texts, booleans or integers).
+    """An input format: a frozen dataclass whose fields are its options (texts, booleans or integers; see `option`).
 
     Attributes:
         name: lowercase, unique and stable, such as "onednn-verbose".

@@ -37,7 +37,7 @@ from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
@@ -104,17 +104,17 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class OnnxRuntime:
-    """Importer of ONNX Runtime profiles.
+    """Importer of ONNX Runtime profiles."""
 
-    Attributes:
-        counters: draw perf counters and memory as counter tracks (they are in the args in any case).
-        utc_offset: the time zone of the machine that recorded, as "+02:00": the name of the file holds local time.
-        start_ns: what `session.get_profiling_start_time_ns()` returned; better than the name of the file.
-    """
-
-    counters: bool = True
-    utc_offset: str = ""
-    start_ns: int | None = None
+    counters: bool = option(True, "draw perf counters and memory as counter tracks (they are in the args in any case).")
+    utc_offset: str = option(
+        "",
+        'the time zone of the machine that recorded, as "+02:00": the name of the file holds local time.',
+    )
+    start_ns: int | None = option(
+        None,
+        "what `session.get_profiling_start_time_ns()` returned; better than the name of the file.",
+    )
 
     name = "onnxruntime"
     title = "ONNX Runtime profile"

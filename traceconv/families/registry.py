@@ -192,6 +192,12 @@ def options_of(cls: type[Importer]) -> dict[str, Any]:
     return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
 
 
+def option_help(cls: type[Importer], name: str) -> str:
+    """Return the help of an option of an importer, "" if it states none."""
+    (text,) = [one.metadata.get("help", "") for one in fields(cls) if one.name == name]  # type: ignore[arg-type]
+    return str(text)
+
+
 def option_names(cls: type[Importer]) -> list[str]:
     """Return the names of the options of an importer."""
     return list(options_of(cls))

@@ -19,7 +19,7 @@ from traceconv.errors import UsageError
 from traceconv.families.chrome import document
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -33,13 +33,9 @@ _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
 @dataclass(frozen=True)
 class ChromeTrace:
-    """Importer of any Chrome trace.
+    """Importer of any Chrome trace."""
 
-    Attributes:
-        ts_unit: the unit of ts and dur; some writers print ns or ms although the format says us.
-    """
-
-    ts_unit: str = "us"
+    ts_unit: str = option("us", "the unit of ts and dur; some writers print ns or ms although the format says us.")
 
     name = "chrome-trace"
     title = "Chrome trace (Trace Event Format), of any writer"

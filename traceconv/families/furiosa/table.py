@@ -64,7 +64,7 @@ from traceconv.families.furiosa._tables import (
     TextTables,
     describes_tables,
 )
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import as_bytes
 from traceconv.model.builder import Builder
@@ -438,13 +438,9 @@ def _read_cycles(source: Source, out: Builder) -> None:
 
 @dataclass(frozen=True)
 class FuriosaTable:
-    """Importer of the tables of the Furiosa profiler.
+    """Importer of the tables of the Furiosa profiler."""
 
-    Attributes:
-        pid: the number that the process had, which the data frame does not say.
-    """
-
-    pid: int | None = None
+    pid: int | None = option(None, "the number that the process had, which the data frame does not say.")
 
     name: ClassVar[str] = "furiosa-table"
     title: ClassVar[str] = "Furiosa profiler tables (data frame as CSV or Parquet, printed tables, summary)"

@@ -32,7 +32,7 @@ import msgspec
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, zone_of
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.logs import _json as timed_json
 from traceconv.families.logs import log_times
 from traceconv.families.logs._fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
@@ -321,24 +321,25 @@ class _JsonReader:
 
 @dataclass(frozen=True)
 class TimedLog:
-    """Any log with times.
+    """Any log with times."""
 
-    Attributes:
-        time: where the time stands: a pattern such as "[%d/%m/%Y %H:%M:%S.%f]" or "%{ms} ms", or the name of a form
-            such as iso, epoch, seconds; for JSON lines the name of the field. Found by itself when not given.
-        utc_offset: the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.
-        clockid: what times since an unknown start count: monotonic, monotonic_raw or boottime.
-        host: the machine whose clock that is, as other files name it (perf does), to share the clock with them.
-        year: the year of the first line, for forms without a year.
-        date: the day of the first line, as 2018-10-26, for forms without a date; with `utc_offset`.
-    """
-
-    time: str = ""
-    utc_offset: str = ""
-    clockid: str = ""
-    host: str = ""
-    year: int | None = None
-    date: str = ""
+    time: str = option(
+        "",
+        'where the time stands: a pattern such as "[%d/%m/%Y %H:%M:%S.%f]" or "%{ms} ms", or the name of a '
+        "form such as iso, epoch, seconds; for JSON lines the name of the field. Found by itself when not "
+        "given.",
+    )
+    utc_offset: str = option(
+        "",
+        "the zone of times that do not state theirs, such as +02:00 or UTC: makes them real time.",
+    )
+    clockid: str = option("", "what times since an unknown start count: monotonic, monotonic_raw or boottime.")
+    host: str = option(
+        "",
+        "the machine whose clock that is, as other files name it (perf does), to share the clock with them.",
+    )
+    year: int | None = option(None, "the year of the first line, for forms without a year.")
+    date: str = option("", "the day of the first line, as 2018-10-26, for forms without a date; with `utc_offset`.")
 
     name: ClassVar[str] = "timed-log"
     only_named: ClassVar[bool] = True

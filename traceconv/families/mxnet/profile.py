@@ -39,7 +39,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
@@ -342,15 +342,10 @@ def operator_name(text: str) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Mxnet:
-    """Importer of MXNet profiler traces.
+    """Importer of MXNet profiler traces."""
 
-    Attributes:
-        pid: the number that the process had, which the file does not say.
-        api_counters: whether to read the counters of the C API, more records than all else together.
-    """
-
-    pid: int | None = None
-    api_counters: bool = True
+    pid: int | None = option(None, "the number that the process had, which the file does not say.")
+    api_counters: bool = option(True, "whether to read the counters of the C API, more records than all else together.")
 
     name = "mxnet"
     title = "MXNet profiler trace (profile.json)"

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.nsight import _schema as schema
 from traceconv.families.nsight._device import CORRELATION, DeviceWork, Memory
 from traceconv.families.nsight._export import DAMAGED, Export, Tracks
@@ -272,14 +272,13 @@ def _fact(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class NsightSystems:
-    """SQLite export of Nsight Systems.
+    """SQLite export of Nsight Systems."""
 
-    Attributes:
-        os_runtime: whether calls of the OS runtime libraries (poll, pthread_cond_wait, ...) are wanted; they are most
-            of the rows of many reports.
-    """
-
-    os_runtime: bool = True
+    os_runtime: bool = option(
+        True,
+        "whether calls of the OS runtime libraries (poll, pthread_cond_wait, ...) are wanted; they are most "
+        "of the rows of many reports.",
+    )
 
     name: ClassVar[str] = "nsight-systems"
     title: ClassVar[str] = "NVIDIA Nsight Systems, SQLite export of a report"

@@ -25,7 +25,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
 from traceconv.families.onednn._repeated import Fields, RepeatedLines, Rows
@@ -344,14 +344,13 @@ class _Reader:
 
 @dataclass(frozen=True)
 class OnednnVerbose:
-    """oneDNN verbose log.
+    """oneDNN verbose log."""
 
-    Attributes:
-        pid: the pid of the process, which the log does not state. Without it, in a merge, the tracks go under the only
-            process that can have written the log, if there is one.
-    """
-
-    pid: int | None = None
+    pid: int | None = option(
+        None,
+        "the pid of the process, which the log does not state. Without it, in a merge, the tracks go under "
+        "the only process that can have written the log, if there is one.",
+    )
 
     name: ClassVar[str] = "onednn-verbose"
     title: ClassVar[str] = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar
 
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.perf._file import ANCIENT, MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
 from traceconv.families.perf._records import UNREAD_HEADER, RecordReader
 from traceconv.families.perf._tracks import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
@@ -52,13 +52,12 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
 
 @dataclass(frozen=True)
 class PerfData:
-    """perf.data of Linux perf.
+    """perf.data of Linux perf."""
 
-    Attributes:
-        symbols: name frames by the functions of the files on this machine, where these are of the same build.
-    """
-
-    symbols: bool = False
+    symbols: bool = option(
+        False,
+        "name frames by the functions of the files on this machine, where these are of the same build.",
+    )
 
     name: ClassVar[str] = "perf-data"
     title: ClassVar[str] = "perf.data of Linux perf (perf record)"

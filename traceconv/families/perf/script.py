@@ -23,7 +23,7 @@ import numpy as np
 from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.perf import _text as text
 from traceconv.families.perf._repeated import RepeatedSamples
 from traceconv.families.perf._tracks import (
@@ -487,23 +487,25 @@ class _Reader:
 
 @dataclass(frozen=True)
 class PerfScript:
-    """Text of perf script.
+    """Text of perf script."""
 
-    Attributes:
-        clockid: what the times of a text without header count: monotonic, monotonic_raw, realtime, boottime or tai, as
-            given to perf record -k.
-        pid: the process of all threads, if the text does not print it.
-        deltatime: the text was printed with --deltatime: times count from the event before.
-        utc_offset: the time zone of a text with +tod and without header, as "+02:00": it prints local time.
-        header: the file with the output of perf script --header-only, for a text without header. One beside the text
-            (perf.header.txt of perf.script.txt) is used without this option if all samples lie in its times.
-    """
-
-    clockid: str = ""
-    pid: int | None = None
-    deltatime: bool = False
-    utc_offset: str = ""
-    header: str = ""
+    clockid: str = option(
+        "",
+        "what the times of a text without header count: monotonic, monotonic_raw, realtime, boottime or tai, "
+        "as given to perf record -k.",
+    )
+    pid: int | None = option(None, "the process of all threads, if the text does not print it.")
+    deltatime: bool = option(False, "the text was printed with --deltatime: times count from the event before.")
+    utc_offset: str = option(
+        "",
+        'the time zone of a text with +tod and without header, as "+02:00": it prints local time.',
+    )
+    header: str = option(
+        "",
+        "the file with the output of perf script --header-only, for a text without header. One beside the "
+        "text (perf.header.txt of perf.script.txt) is used without this option if all samples lie in its "
+        "times.",
+    )
 
     name: ClassVar[str] = "perf-script"
     title: ClassVar[str] = "Linux perf script text"

@@ -29,7 +29,7 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but, literal
 from traceconv.families.common.local_time import local_time, seconds_since_1970, zone_of
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.perf import _stat_lines as lines
 from traceconv.families.perf._stat_lines import NOT_SUPPORTED, Row
 from traceconv.io.source import Head, Source
@@ -435,13 +435,9 @@ def _has_time(text: str) -> bool:
 
 @dataclass(frozen=True)
 class PerfStat:
-    """Counts of perf stat.
+    """Counts of perf stat."""
 
-    Attributes:
-        utc_offset: the time zone of the machine that recorded, as "+02:00": `started on` is local time.
-    """
-
-    utc_offset: str = ""
+    utc_offset: str = option("", 'the time zone of the machine that recorded, as "+02:00": `started on` is local time.')
 
     name: ClassVar[str] = "perf-stat"
     title: ClassVar[str] = "Linux perf stat counts (text, -x, -j; -I)"

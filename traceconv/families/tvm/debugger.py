@@ -38,7 +38,7 @@ from traceconv.errors import UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns, local_time, zone_of
 from traceconv.families.common.row_store import RowStore
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _report as reports
 from traceconv.families.tvm import _table as tables
@@ -292,17 +292,14 @@ def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
 
 @dataclass(frozen=True)
 class TvmDebugger:
-    """Importer of the tables and measurement lines of the TVM debugger.
+    """Importer of the tables and measurement lines of the TVM debugger."""
 
-    Attributes:
-        dump: the dump folder (`dump_root`) or its graph file; without it, the one beside the log is used if it fits.
-        date: the day of the first Start Time (0.5), as 2018-10-26: the table has times of day only.
-        utc_offset: the time zone of the machine that recorded, as +02:00; for `date`.
-    """
-
-    dump: str = ""
-    date: str = ""
-    utc_offset: str = ""
+    dump: str = option(
+        "",
+        "the dump folder (`dump_root`) or its graph file; without it, the one beside the log is used if it fits.",
+    )
+    date: str = option("", "the day of the first Start Time (0.5), as 2018-10-26: the table has times of day only.")
+    utc_offset: str = option("", "the time zone of the machine that recorded, as +02:00; for `date`.")
 
     name: ClassVar[str] = "tvm-debugger"
     title: ClassVar[str] = "TVM debugger table (standard output) and measurement lines"

@@ -26,7 +26,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.tvm import _dump as dumps
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -109,13 +109,12 @@ class _NodeEvents(ChromeEvents):
 
 @dataclass(frozen=True)
 class TvmExecutionTrace:
-    """Importer of the execution trace of the TVM debugger.
+    """Importer of the execution trace of the TVM debugger."""
 
-    Attributes:
-        dump: the dump folder (`dump_root`) or its graph file; without it, the one beside the input is used if it fits.
-    """
-
-    dump: str = ""
+    dump: str = option(
+        "",
+        "the dump folder (`dump_root`) or its graph file; without it, the one beside the input is used if it fits.",
+    )
 
     name: ClassVar[str] = "tvm-execution-trace"
     title: ClassVar[str] = "TVM debugger execution trace (_tvmdbg_execution_trace.json)"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, option
 from traceconv.families.vtune import _external as external
 from traceconv.families.vtune import _reports as reports
 from traceconv.io.source import Head, Source
@@ -34,13 +34,12 @@ _LINES = 200
 
 @dataclass(frozen=True)
 class Vtune:
-    """Reports of VTune, and external data.
+    """Reports of VTune, and external data."""
 
-    Attributes:
-        frequency_hz: for external data in ticks (QPC, TSC): how many of them a second has; the file does not say it.
-    """
-
-    frequency_hz: int | None = None
+    frequency_hz: int | None = option(
+        None,
+        "for external data in ticks (QPC, TSC): how many of them a second has; the file does not say it.",
+    )
 
     name: ClassVar[str] = "vtune"
     title: ClassVar[str] = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
