@@ -448,7 +448,7 @@ def test_a_file_without_any_event_is_refused(tmp_path: Path) -> None:
         read(path)
 
 
-@pytest.mark.parametrize(("between", "count"), [('1,"x",null,[2]', 4), ("1", 1), ("7,,8", 1), ("[" * 5000, 1)])
+@pytest.mark.parametrize(("between", "count"), [('1,"x",null,[2]', 4), ("1", 1), ("7,,8", 2), ("[" * 5000, 1)])
 def test_values_that_are_no_events_are_counted_one_by_one(between: str, count: int, tmp_path: Path) -> None:
     trace = read_text(tmp_path, f"[{event(1)},{between},{event(2)}]")
     assert len(trace.slices.ts) == 2

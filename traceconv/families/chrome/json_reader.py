@@ -59,6 +59,10 @@ _BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _EVENT_START = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp|traceEvents)"\s*:')
 _BARE_EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)"\s*:')
 _WRAPPER = re.compile(rb'\{\s*"traceEvents"\s*:\s*\[')
+#: A valid element of an array that is no event, and holds none.
+_ELEMENT = re.compile(
+    rb'(?:null|true|false|-?\d[\d.eE+-]*|"(?:[^"\\]|\\.)*+"|\[[^\[\]{}"]*+\])(?=\s*+[,\]])', re.DOTALL
+)
 #: A run of empty objects: each would cost as much as an event, and a small file may unpack to millions of them.
 _EMPTIES = re.compile(rb"(?:\{\s*+\}\s*+,\s*+){64,}+")
 _EMPTIES_AHEAD = (b"{}," * 64, b"{}, " * 64, b"{},\n" * 64)
@@ -386,7 +390,7 @@ class ChromeReader:
                 events = self._slow_event()
                 self._behind_event = bool(events)
                 batch += events
-            else:
+            elif not (self._in_array and self._skip_element()):
                 self._skip_garbage("expected {")
             if len(self._buffer.data) - self._buffer.pos < CHUNK_BYTES // 2 and not self._buffer.at_end:
                 break
@@ -453,6 +457,17 @@ class ChromeReader:
         self._out.balance.read += 1
         self._out.skip(CUT, self._buffer.where())
         self._buffer.pos = len(self._buffer.data)
+
+    def _skip_element(self) -> bool:
+        """Skip the value at the position if it is a valid element of the array; return whether it was."""
+        element = _ELEMENT.match(self._buffer.data, self._buffer.pos)
+        if element is None:
+            return False
+        shown = element[0][:_SHOWN].decode("utf-8", "replace")
+        self._out.balance.read += 1
+        self._out.skip(GARBLED, f"{self._buffer.where()}: expected {{, found {shown!r}")
+        self._buffer.pos = element.end()
+        return True
 
     def _skip_garbage(self, reason: str) -> None:
         """Skip to the next possible start of an event; the skipped text counts as one event, or as its values."""
