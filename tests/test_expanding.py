@@ -33,6 +33,7 @@ from traceconv.errors import (
     UnrelatedClocks,
     UsageError,
 )
+from traceconv.families.registry import importer_class, importers
 from traceconv.io import folders, limits
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
@@ -518,6 +519,18 @@ def test_forms_that_another_file_is_not_related_to_are_not_said_to_differ(tmp_pa
     error = run("merge", KINETO, *paths, "-o", tmp_path / "a.pftrace").exception
     assert isinstance(error, UnrelatedClocks)
     assert "both are forms" not in str(error)
+
+
+def test_all_forms_of_a_recording_are_of_one_layer() -> None:
+    """So layers and checks do not depend on the form that is read."""
+    layers: dict[object, set[object]] = {}
+    for path in ROOT.glob("*/*/input*"):
+        format = path.parts[-3]
+        form = reading.form_of(importer_class(format)(), Source(path)) if format in importers() else None
+        if form is not None:
+            layers.setdefault(form.marks, set()).add(getattr(importer_class(format), "layer", None))
+    assert len(layers) == 3
+    assert all(len(of_marks) == 1 for of_marks in layers.values()), layers
 
 
 def test_a_report_of_tvm_is_read_once(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from traceconv.model.trace import SliceId, TrackId
 HALF_FLOW = absent("xprof.half_flow", "an event starts or ends a flow whose other end is not in the file: not drawn")
 
 #: What is a process; other planes are devices.
-HOST = "/host:"
+HOST, DEVICE = "/host:", "/device:"
 #: The names of all planes with events, by which a recording is recognised.
-PLANES = (HOST, "/device:", "Task Environment", "#Chip")
+PLANES = (HOST, DEVICE, "Task Environment", "#Chip")
 #: The arg of an iteration: of jax.profiler.StepTraceAnnotation, of tf.profiler.experimental.Trace, of Keras.
 STEP_ARGS = ("step_num",)
 _IN, _OUT = 1, 2

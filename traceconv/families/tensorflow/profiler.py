@@ -28,7 +28,7 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.importer import Match
-from traceconv.families.tensorflow._xprof import HOST, STEP_ARGS, Timeline
+from traceconv.families.tensorflow._xprof import DEVICE, HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -43,7 +43,6 @@ LIMIT_REACHED = absent(
 )
 
 _EVENT_LIMIT = 1_000_000
-_PLANE = ("/host:", "/device:")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 
@@ -81,7 +80,7 @@ class TensorflowProfiler:
     )
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: trace.json, or perfetto_trace.json, which JAX makes of it."""
+        """Return which form of a recording a file is: trace.json, or perfetto_trace.json, which JAX makes of it."""
         is_full = "metadata" in head.json.members
         return Form(1 if is_full else 2, slices)
 
@@ -113,7 +112,7 @@ def _names_plane(event: dict[str, Any]) -> bool:
     """Return whether an event gives a process the name of a plane."""
     args = event.get("args")
     name = args.get("name") if isinstance(args, dict) else None
-    return event.get("name") == "process_name" and isinstance(name, str) and name.startswith(_PLANE)
+    return event.get("name") == "process_name" and isinstance(name, str) and name.startswith((HOST, DEVICE))
 
 
 class _Events(ChromeEvents):

@@ -47,7 +47,7 @@ from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Ze
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
-from traceconv.model.trace import NO_TRACK, TrackId
+from traceconv.model.trace import NO_TRACK, Layer, TrackId
 
 ROUNDED = repaired(
     "xplane.rounded",
@@ -88,6 +88,7 @@ class Xplane:
     url = "https://openxla.org/xprof"
     versions = "TensorFlow 2.x, JAX, XLA"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
+    layer = Layer.FRAMEWORK
     marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
@@ -117,7 +118,7 @@ class Xplane:
     )
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: the recording itself."""
+        """Return the first form of a recording: the recording itself."""
         return Form(0, slices)
 
     def sniff(self, head: Head) -> Match:
