@@ -237,6 +237,15 @@ def test_durations_that_say_nothing_leave_it_open_whether_it_is_one_run() -> Non
     assert "may be of two runs" in str(found.reason)
 
 
+def test_a_queue_is_not_excluded_and_only_durations_that_were_compared_are_told() -> None:
+    few, many = (
+        str(align_sequences(*short_pair(seed)[:2], Prior(), inside=False).reason).partition("; ")[2]
+        for seed in (1000, 1002)
+    )
+    assert few == "but a queue may run the work later than its calls"
+    assert many == f"{few} (176 durations are correlated to 21%, which does not exclude it)"
+
+
 def _bursts(seed: int, other: int | None = None) -> tuple[Events, Events]:
     """Six iterations of four operators with a pause before each; the inner log is of the same run or of another one.
 

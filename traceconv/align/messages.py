@@ -102,10 +102,8 @@ class Text(enum.Enum):
     DURATIONS_VARY_TOGETHER = "{count} durations of both files are correlated to {same:.0%}"
     LOOKS_LIKE_TWO_RUNS = "{reason}, but durations are not correlated: these look like two runs ({compared})"
     MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs with the same work at the same times ({compared})"
-    MAY_RUN_LATER = (
-        "{reason}; but a queue may run the work later than its calls ({count} durations are correlated to "
-        "{same:.0%}, which does not exclude it)"
-    )
+    MAY_RUN_LATER = "{reason}; but a queue may run the work later than its calls{compared}"
+    DURATIONS_EXCLUDE_NOTHING = " ({count} durations are correlated to {same:.0%}, which does not exclude it)"
 
     # -- piecewise_linear ---------------------------------------------------------------------------------------------
     LINES_ARE_UNCLEAR = "it is not clear how"

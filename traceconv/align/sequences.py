@@ -552,6 +552,7 @@ def _seen_inside(a: Events, b: Events, estimate: Estimate) -> Estimate:
             same, count = correlation_of_deviations(a, b, (rows_a[order], rows_b[order]), period) or (0.0, 0)
     if _surely(same, count):
         return estimate
-    reason = Text.MAY_RUN_LATER(reason=estimate.reason, count=count, same=max(same, 0))
+    compared = Text.DURATIONS_EXCLUDE_NOTHING(count=count, same=max(same, 0)) if count else ""
+    reason = Text.MAY_RUN_LATER(reason=estimate.reason, compared=compared)
     chain = Chain(tuple(replace(line, region=None) for line in estimate.chain.lines))
     return replace(estimate, verdict=Verdict.UNVERIFIED, reason=reason, chain=chain)
