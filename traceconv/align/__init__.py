@@ -2,11 +2,12 @@
 
 The steps; each takes the result of the step before it:
 
-    gathered    the clocks of all inputs, with what files and user say of how they relate   (inputs, constraints)
-    estimates   what the events say about each two clocks                                   (estimates, estimators)
-    decide      where each clock lies, or a refusal, by all that is known                   (decide, contradictions)
-    place       what the user moves, what has no times, totals                              (placement)
-    receipt     how each was placed and how sure that is, for people                        (receipt, messages)
+    gathered            the clocks of all inputs, with what files and user say of them  (inputs, constraints)
+    with_hosts_related  how the clocks of hosts differ, by collectives of their ranks   (collective_hosts)
+    estimates           what the events say about each two clocks                       (estimates, estimators)
+    decide              where each clock lies, or a refusal, by all that is known       (decide, contradictions)
+    place               what the user moves, what has no times, totals                  (placement)
+    receipt             how each was placed and how sure that is, for people            (receipt, messages)
 
 Evidence, from the surest: the same clock; what the files themselves say (snapshots); what the user says; what the
 events say. Each is an edge of the clock graph or a correction of the times. Without evidence there is no output: a

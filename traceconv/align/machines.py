@@ -30,6 +30,7 @@ from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.model.trace import Trace
 
+# These stand for names of machines. No host has such a name, with spaces and in brackets.
 #: The machine of inputs without a name that, as the user states, use the same clock since boot.
 UNNAMED = "(the same machine)"
 _UNNAMED = "(nobody names one)"

@@ -94,7 +94,7 @@ class PerfData:
     )
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: the recording itself."""
+        """Return the first form of a recording: the recording itself."""
         return Form(0, marks_of_perf)
 
     def sniff(self, head: Head) -> Match:

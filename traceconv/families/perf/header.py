@@ -51,7 +51,7 @@ class PerfHeader:
     lost: ClassVar[tuple[str, ...]] = ("It holds no events: they are in the output of perf script.",)
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: the header alone, known by its command and first sample."""
+        """Return the last form of a recording: the header alone, known by its command and first sample."""
         return Form(3, marks_of_perf, 1)
 
     def sniff(self, head: Head) -> Match:

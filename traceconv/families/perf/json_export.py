@@ -329,7 +329,7 @@ class PerfJson:
     )
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: a conversion of all events."""
+        """Return the second form of a recording: a conversion of all events."""
         return Form(1, marks_of_perf)
 
     def sniff(self, head: Head) -> Match:

@@ -556,7 +556,7 @@ class PerfScript:
     )
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: a printout of events."""
+        """Return the third form of a recording: a printout of events."""
         return Form(2, marks_of_perf)
 
     def sniff(self, head: Head) -> Match:

@@ -302,7 +302,7 @@ class TvmProfile:
     line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
 
     def form(self, head: Head) -> Form:
-        """Return the form of a recording that files are: CSV lacks the configuration of JSON, text the calls."""
+        """Return which form of a recording a file is: CSV lacks the configuration of JSON, text the calls."""
         return Form(("json", "csv", "text").index(reports.form_of(head.text) or "text"), sums, 3, timed=False)
 
     def sniff(self, head: Head) -> Match:
