@@ -259,6 +259,4 @@ class Causality(Struct, frozen=True):
 
 def place_of(trace: Trace, row: int) -> Message:
     """Return the line or position of a slice in its file, and its name, for messages."""
-    slices = trace.slices
-    place = trace.place(int(slices.track[row]), int(slices.origin[row]))
-    return Text.SLICE_AT(place=place, name=trace.strings[slices.name[row]])
+    return Text.SLICE_AT(place=trace.place_of_slice(row), name=trace.strings[trace.slices.name[row]])

@@ -388,9 +388,7 @@ def _contradiction(
 
 def _record(trace: Trace, row: int) -> tuple[str, str]:
     """Return the position of a slice in its file, and its name without parameters."""
-    slices = trace.slices
-    place = trace.place(int(slices.track[row]), int(slices.origin[row]))
-    return place, trace.strings[slices.name[row]].partition("(")[0]
+    return trace.place_of_slice(row), trace.strings[trace.slices.name[row]].partition("(")[0]
 
 
 def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentError:

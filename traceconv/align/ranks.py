@@ -66,7 +66,7 @@ def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
     name = early.strings[early.slices.name[row]].partition("(")[0]
-    there = [trace.place(int(trace.slices.track[at]), int(trace.slices.origin[at])) for trace, at, _ in sides]
+    there = [trace.place_of_slice(at) for trace, at, _ in sides]
     return Text.LEFT_BEFORE_ENTERED(left=left, name=name, entered=entered, early=there[0], late=there[1])
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from traceconv.answers.attribution import grouped
 from traceconv.answers.idle import Gaps, gaps_of, host_late
 from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract
 from traceconv.answers.launches import launches, work_of
@@ -90,12 +91,14 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
         section.notes += untimed or ([] if section.notes else ["no work of a device is recorded"])
         return [section]
     queue = table.row_of_track[table.trace.slices.track[work.rows]]
-    used, of_queue = _grouped(queue)
-    owners, of_owner = _grouped(np.array([_device_of(table, track) for track in used.tolist()], np.int64))
+    of_queue = dict(grouped(queue))
+    queues_of: dict[int, list[int]] = {}
+    for track in of_queue:
+        queues_of.setdefault(_device_of(table, track), []).append(track)
     start, end = _window(table, work.rows)
     idle: list[tuple[str, Gaps, int]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
-    for one, its_queues in zip(owners.tolist(), of_owner, strict=True):
+    for one, its_queues in sorted(queues_of.items()):
         of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), _name(table, one)
         row, its_gaps = _row(table, work, of_device, (name, None), dispatch_limit)
         section.rows.append(row)
@@ -105,7 +108,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
             section.over_time.append(Activity(name, end - start, busy))
         rows = []
         for at in its_queues if len(its_queues) > 1 else []:
-            path = table.path(int(used[at]))
+            path = table.path(at)
             names = (name, path.removeprefix(name).removeprefix(" / ").removeprefix(JOINT) or path)
             rows.append(_row(table, work, of_queue[at], names, dispatch_limit)[0])
         section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
@@ -131,13 +134,6 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
         )
     late = host_late(table, idle, step_name)
     return [section, late] if late.rows else [section]
-
-
-def _grouped(values: I64) -> tuple[I64, list[Rows]]:
-    """Return the distinct values, ascending, and the places of each."""
-    order = np.argsort(values, kind="stable")
-    distinct, first = np.unique(values[order], return_index=True)
-    return distinct, np.split(order, first[1:])
 
 
 def _window(table: SliceTable, rows: Rows) -> tuple[int, int]:

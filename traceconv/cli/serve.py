@@ -40,7 +40,8 @@ from typing import Any
 from urllib.parse import quote
 
 from traceconv.cli.ui import PUBLIC, TYPES, Ui
-from traceconv.errors import InputError, OutputError
+from traceconv.errors import OutputError
+from traceconv.io.source import unreadable
 
 UI_PORT = 9001
 METHODS = "GET, HEAD, OPTIONS"
@@ -98,7 +99,7 @@ def _check_readable(file: Path) -> None:
     try:
         file.open("rb").close()
     except OSError as err:
-        raise InputError(f"{file}: cannot be read: {err.strerror}") from err
+        raise unreadable(str(file), err) from err
 
 
 def _listen(file: Path, ui: Ui, port: int) -> _Server:

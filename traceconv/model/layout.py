@@ -380,8 +380,7 @@ def _report_trimmed(tracks: list[_Trimmed], diagnostics: Diagnostics) -> None:
 
 
 def _place(trace: Trace, row: int) -> str:
-    place = trace.place(int(trace.slices.track[row]), int(trace.slices.origin[row]))
-    return f"{place}: {trace.strings[trace.slices.name[row]]!r}"
+    return f"{trace.place_of_slice(row)}: {trace.strings[trace.slices.name[row]]!r}"
 
 
 def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from traceconv.model.arg_bytes import Args
 from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.strings import utf8
 from traceconv.model.trace import SourceInfo, Trace
 
 LONG_NAME = declare(
@@ -46,16 +47,12 @@ def shorten(trace: Trace, length: int) -> Trace:
 
 def _is_long(text: str, length: int) -> bool:
     """Return whether a text has more than `length` bytes in UTF-8; fast, since almost all are far shorter."""
-    return 4 * len(text) > length and len(_utf8(text)) > length
+    return 4 * len(text) > length and len(utf8(text)) > length
 
 
 def _cut(text: str, length: int) -> str:
     """Return the longest prefix of a text that has at most `length` bytes in UTF-8."""
-    return _utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    return utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
 
 
 def _shorten_args(trace: Trace, length: int) -> None:

@@ -24,12 +24,11 @@ from traceconv.model.collectives import (
     Group,
     parse_ranks,
 )
+from traceconv.model.ordering import chunks
 
 if TYPE_CHECKING:
     from traceconv.model.trace import I64, Trace
 
-#: The slices that are searched at a time, which bounds memory.
-_AT_ONCE = 1 << 18
 #: Larger numbers are not sequence numbers.
 _MOST = 2**62
 #: The operation of slices that do not state it.
@@ -139,10 +138,9 @@ def _rows(trace: Trace, declared: Iterable[tuple[int, int]]) -> I64:
     slices, count = trace.slices, len(trace.strings)
     wanted = [name * count + category for name, category in declared]
     parts = [np.zeros(0, np.int64)]
-    for begin in range(0, len(slices.ts), _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
+    for part in chunks(len(slices.ts)):
         codes = slices.name[part].astype(np.int64) * count + slices.category[part]
-        parts.append(begin + np.flatnonzero(np.isin(codes, wanted)))
+        parts.append(part.start + np.flatnonzero(np.isin(codes, wanted)))
     return np.concatenate(parts)
 
 

@@ -45,7 +45,7 @@ class Strings(Sequence[str]):
             module = kernel.module("strings")
             self._rest = None if module is None else module.Texts()
         if self._rest is not None:
-            number: int = self._rest.number(_utf8(text), True)
+            number: int = self._rest.number(utf8(text), True)
             return len(self._objects) + number
         number = self._numbers[text] = len(self._objects)
         self._objects.append(text)
@@ -103,7 +103,7 @@ class Strings(Sequence[str]):
             return -1
         number = self._numbers.get(text, -1)
         if number < 0 and self._rest is not None:
-            known = self._rest.number(_utf8(text), False)
+            known = self._rest.number(utf8(text), False)
             return len(self._objects) + known if known >= 0 else -1
         return number
 
@@ -115,5 +115,6 @@ class Strings(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _utf8(text: str) -> bytes:
+def utf8(text: str) -> bytes:
+    """Return a text in UTF-8; a surrogate without its other half keeps its code."""
     return text.encode("utf-8", "surrogatepass")

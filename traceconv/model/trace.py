@@ -506,6 +506,10 @@ class Trace:
         source = self.sources[self.tracks[track].source]
         return f"{source.name}:{source.unit} {origin}"
 
+    def place_of_slice(self, row: int) -> str:
+        """Return the position of a slice in its input, for messages."""
+        return self.place(int(self.slices.track[row]), int(self.slices.origin[row]))
+
     def counts(self) -> dict[Counted, int]:
         """Return the number of events of each kind."""
         return {
