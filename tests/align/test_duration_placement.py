@@ -23,7 +23,7 @@ from traceconv.model.layout import lay_out
 from traceconv.model.times import earlier_or_later, parse_duration
 from traceconv.model.trace import SourceInfo, Trace, TrackKind, take
 from traceconv.model.validate import validate
-from traceconv.writers.ids import identities
+from traceconv.writers.ids import Identities
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)
 ZERO = 1_700_000_000_000_000_000
@@ -131,7 +131,7 @@ def test_a_process_that_is_not_aligned_does_not_join_another_one(wish: str, word
     )
     processes = [track for track in trace.tracks if track.kind is TrackKind.PROCESS]
     assert [(track.name, track.pid, track.doubts) for track in processes] == [("python", 1, ()), ("", 1, (words,))]
-    titles = [one.title for one, track in zip(identities(trace), trace.tracks, strict=True) if track in processes]
+    titles = [one.title for one, track in zip(Identities(trace), trace.tracks, strict=True) if track in processes]
     assert titles == ["python", f"pid 1 ({words})"]
 
 
