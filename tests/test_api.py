@@ -332,13 +332,6 @@ def test_the_format_of_a_file_has_names() -> None:
     assert found == (found.format, found.reason) == ("onednn-verbose", "a line begins with onednn_verbose,")
 
 
-def test_old_names_are_known_for_one_version_more() -> None:
-    with pytest.warns(DeprecationWarning, match="Facts is now Constraints"):
-        assert traceconv.Facts is traceconv.Constraints
-    with pytest.warns(DeprecationWarning, match="parse_facts is now parse_constraints"):
-        assert traceconv.parse_facts is traceconv.parse_constraints
-
-
 @pytest.mark.parametrize(
     "more",
     [

@@ -139,7 +139,7 @@ def test_one_trace_stays_as_it_is_but_for_the_receipt() -> None:
     trace = full("a")
     result = merged(trace)
     assert rows(result) == rows(trace)
-    assert result.metadata["inputs"] == [{"file": "a", "facts": {"made by": "a"}}]
+    assert result.metadata["inputs"] == [{"file": "a", "metadata": {"made by": "a"}}]
 
 
 def test_empty_traces_merge() -> None:
@@ -155,8 +155,8 @@ def test_metadata_of_each_file_and_the_receipt() -> None:
     private = ClockDomain("p", Zero.UNKNOWN, Run.MONOTONIC, 10)
     result = merged(full("a"), full("b", clock=private), o1=55)
     assert result.metadata["inputs"] == [
-        {"file": "a", "facts": {"made by": "a"}},
-        {"file": "b", "facts": {"made by": "b"}},
+        {"file": "a", "metadata": {"made by": "a"}},
+        {"file": "b", "metadata": {"made by": "b"}},
     ]
     lines = result.metadata["alignment"]
     assert [(line["file"], line["offset_ns"], line["verdict"]) for line in lines] == [

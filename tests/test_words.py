@@ -40,10 +40,10 @@ FORBIDDEN = {
     r"((here|there|where)(of|in|upon|with)|[wt]hence|hitherto|heretofore|upon|thrice|whose own)": "plain English",
     r"what (stands|lies|joins|relates|tells|speaks|rests|ties|surrounds|separates|holds|contains)": "a noun",
 }
-#: Apache Arrow, the key of the metadata of recordings in merged traces, and names that stay for one version.
+#: Apache Arrow.
 ALLOWED = re.compile(
     r"Apache Arrow|Arrow('s| table| array| or |, )|pyarrow|[_.]arrow|\[arrow\]|arrow_c|arrow;|`arrow`|\"arrow\"|"
-    r"parquet, csv or arrow|CSV, Arrow|CSV or Arrow|\"facts\"|\"Facts\"|parse_facts"
+    r"parquet, csv or arrow|CSV, Arrow|CSV or Arrow"
 )
 SUFFIXES = (".py", ".pyx", ".pxi", ".j2")
 TEXTS = sorted(

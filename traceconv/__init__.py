@@ -148,16 +148,7 @@ def __dir__() -> list[str]:
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
 
 
-#: Names that were documented before, for one version more.
-_OLD_NAMES = {"Facts": "Constraints", "parse_facts": "parse_constraints"}
-
-
 def __getattr__(name: str) -> Any:
-    if name in _OLD_NAMES:
-        import warnings
-
-        warnings.warn(f"traceconv.{name} is now {_OLD_NAMES[name]}", DeprecationWarning, stacklevel=2)
-        return __getattr__(_OLD_NAMES[name])
     # Loaded on first use: `traceconv --help` must not pay for numpy and the importers.
     if name in __all__:
         from importlib import import_module

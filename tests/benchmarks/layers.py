@@ -53,24 +53,24 @@ def generate(folder: Path, samples: int) -> list[Path]:
 def main(samples: int = 1_000_000) -> int:
     """Measure, print, and return the exit code."""
     with tempfile.TemporaryDirectory() as folder:
-        facts = Constraints(same_machine=True)
-        traceconv.report(generate(Path(folder), 1_000), constraints=facts)  # loads the modules
+        constraints = Constraints(same_machine=True)
+        traceconv.report(generate(Path(folder), 1_000), constraints=constraints)  # loads the modules
         paths = generate(Path(folder), samples)
         begin = time.process_time()
         for path in paths:
             traceconv.read(path)
         reading = time.process_time() - begin
         begin = time.process_time()
-        traceconv.report(paths, Questions(["overview"]), constraints=facts)
+        traceconv.report(paths, Questions(["overview"]), constraints=constraints)
         merged = time.process_time() - begin
         begin = time.process_time()
-        (section,) = traceconv.report(paths, Questions(["layers"]), constraints=facts)
+        (section,) = traceconv.report(paths, Questions(["layers"]), constraints=constraints)
         layers = time.process_time() - begin - merged
         writing = []
         for attribute in (False, True):
             begin = time.process_time()
             output = traceconv.Output(Path(folder) / f"{attribute}.pftrace", attribute=attribute)
-            traceconv.merge(paths, output, constraints=facts)
+            traceconv.merge(paths, output, constraints=constraints)
             writing.append(time.process_time() - begin)
         attributing = writing[1] - writing[0]
     counts = [row["samples"] for row in section.records()]

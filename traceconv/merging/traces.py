@@ -62,7 +62,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Cau
     lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
     tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
-    inputs = [{"file": trace.sources[0].name, "facts": trace.metadata} for trace in timed if trace.metadata]
+    inputs = [{"file": trace.sources[0].name, "metadata": trace.metadata} for trace in timed if trace.metadata]
     metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": inputs}
     if processes := alignment.together.as_json():
         metadata["processes"] = processes
