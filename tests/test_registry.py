@@ -12,12 +12,13 @@ import pytest
 
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
 from traceconv.families import registry
-from traceconv.families.importer import Match
+from traceconv.families.importer import Extras, Match, extras
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import Certainty, configure, identify, importer_class, importers
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
+from traceconv.testing import check_description, unknown_attributes
 
 YES, MAYBE, NO = Certainty.YES, Certainty.MAYBE, Certainty.NO
 
@@ -44,6 +45,26 @@ def an_importer(its_name: str, certainty: Certainty = NO) -> type[Any]:
             raise NotImplementedError
 
     return Made
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_importers_have_no_attributes_that_nothing_reads(name: str) -> None:
+    assert unknown_attributes(importer_class(name)) == []
+
+
+@pytest.mark.parametrize(("typo", "meant"), [("skip", "skips"), ("only_name", "only_named"), ("mark", "marks")])
+def test_a_misspelled_attribute_is_found(typo: str, meant: str) -> None:
+    cls = type("Misspelled", (importer_class("tensorrt"),), {typo: ()})
+    assert unknown_attributes(cls) == [typo]
+    with pytest.raises(AssertionError, match=f"no attribute '{typo}': is {meant} meant"):
+        check_description(cls)
+
+
+def test_what_an_importer_does_not_declare_has_one_default() -> None:
+    made = an_importer("a")
+    assert extras(made) == extras(made()) == Extras()
+    assert extras(importer_class("timed-log")).only_named
+    assert extras(importer_class("deepsparse")).reads_arrivals
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, InputError, TraceconvError, UnrecognizedFormat, UsageError
+from traceconv.families.importer import extras
 from traceconv.families.outputs import writers
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
@@ -139,7 +140,7 @@ def expand(
             elif _is_named(file, named):
                 take(Recording(file, number, is_inside=True))
             elif recognised := _recognised(file, limits, expanded):
-                if getattr(recognised.cls, "only_named", False):
+                if extras(recognised.cls).only_named:
                     expanded.left_out[shown(file)] = "a plain log: name it to include it"
                 else:
                     take(Recording(file, number, True, recognised))

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from traceconv.errors import AmbiguousFormat, ImporterFailed, NothingRead, TraceconvError, UnrecognizedFormat
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, extras
 from traceconv.families.index import Certainty
 from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
 from traceconv.io import progress
 from traceconv.io.log_collectors import Collected, Stream, collected
-from traceconv.io.source import Head, Source
+from traceconv.io.source import Source
 from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
 from traceconv.model.concatenation import join_streams
@@ -29,7 +29,6 @@ from traceconv.model.counted import UNREAD_LINES
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.forms import Form
 from traceconv.model.layout import lay_out
-from traceconv.model.marks import NO_MARKS
 from traceconv.model.shortening import shorten
 from traceconv.model.shown import as_recorded
 from traceconv.model.tables import Enough
@@ -120,7 +119,7 @@ def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], M
 def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, among: Sequence[str]) -> bool:
     """Return whether the importer of an input uses the arrival times in the prefixes itself."""
     identified = named or _identified(source, among)
-    return identified is not None and getattr(identified[0], "reads_arrivals", False)
+    return identified is not None and extras(identified[0]).reads_arrivals
 
 
 def read_recognised(
@@ -188,11 +187,12 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
         ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.
         TraceconvError: the input cannot be read.
     """
+    declared = extras(importer)
     info = SourceInfo(
         name,
         importer.name,
-        layer=getattr(importer, "layer", None),
-        marks=getattr(importer, "marks", NO_MARKS),
+        layer=declared.layer,
+        marks=declared.marks,
         form=form_of(importer, source),
         path="-" if source.display == "<stdin>" else source.display,
     )
@@ -214,7 +214,7 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
 
 def form_of(importer: Importer, source: Source) -> Form | None:
     """Return the form of a recording that an input is; None if its format has only one."""
-    of: Callable[[Head], Form] | None = getattr(importer, "form", None)
+    of = extras(importer).form
     return None if of is None else of(source.head())
 
 

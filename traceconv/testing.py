@@ -6,16 +6,18 @@ They raise AssertionError with what is wrong.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 import random
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from traceconv.errors import ImporterFailed, TraceconvError
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import EXTRAS, Importer, Match
 from traceconv.families.index import Certainty
 from traceconv.families.registry import option_help, option_texts
 from traceconv.io.shown import Counted
@@ -87,10 +89,24 @@ def check_description(cls: type[Importer]) -> None:
     assert isinstance(cls.clock, ClockDomain), "clock is not a ClockDomain"
     assert not cls.clock.owner, "a clock of a format has no owner"
     assert not cls.clock.machine, "a clock of a format has no machine"
+    for name in unknown_attributes(cls):
+        meant = get_close_matches(name, EXTRAS, 1)
+        assert not meant, f"importers have no attribute {name!r}: is {meant[0]} meant?"
     for option in dataclasses.fields(cls):  # type: ignore[arg-type]
         assert option.type in ("bool", "int", "str", "int | None"), f"option {option.name} is of {option.type}"
         assert option.default is not dataclasses.MISSING, f"option {option.name} has no default"
         assert option_help(cls, option.name), f"no help on option {option.name}: use traceconv.families.importer.option"
+
+
+def unknown_attributes(cls: type[Importer]) -> list[str]:
+    """Return the public attributes of an importer, or of the classes that it inherits from, that traceconv ignores."""
+    known = {*_public(Importer), *EXTRAS, *(option.name for option in dataclasses.fields(cls))}  # type: ignore[arg-type]
+    return sorted(_public(cls) - known)
+
+
+def _public(cls: type) -> set[str]:
+    names = (name for one in cls.__mro__ for name in (*vars(one), *inspect.get_annotations(one)))
+    return {name for name in names if not name.startswith("_")}
 
 
 def check_golden(

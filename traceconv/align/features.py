@@ -12,10 +12,10 @@ from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
+from traceconv.families.importer import extras
 from traceconv.families.registry import importers
 from traceconv.model.arg_values import arg_values
 from traceconv.model.clocks import Run
-from traceconv.model.marks import NO_MARKS
 from traceconv.model.trace import I32, Trace, TrackKind
 
 #: Args that tell the type of an operator whose slice is named after the node.
@@ -212,7 +212,7 @@ def libraries_of(trace: Trace) -> list[str]:
 
     A framework calls libraries and has others built in. A format that any tool writes may be of any runtime.
     """
-    marks = [trace.sources[0].marks, *(getattr(cls, "marks", NO_MARKS) for cls in importers().values())]
+    marks = [trace.sources[0].marks, *(extras(cls).marks for cls in importers().values())]
     return list(dict.fromkeys(mark.libraries for mark in marks if mark.libraries))
 
 

@@ -8,6 +8,7 @@ import click
 
 from traceconv.cli import _complete
 from traceconv.cli._terminal import say
+from traceconv.families.importer import extras
 from traceconv.families.registry import formats_called, importer_class
 
 _ABOUT_PERF = (
@@ -43,7 +44,7 @@ def _lines(format: str) -> Iterator[str]:
     yield f"# {cls.title}"
     yield from cls.record.splitlines()
     yield f"# {cls.line_up}"
-    with_perf: str = getattr(cls, "with_perf", "")
+    with_perf = extras(cls).with_perf
     if with_perf:
         yield "# What each layer costs inside the machine:"
         yield from with_perf.splitlines()
@@ -52,7 +53,7 @@ def _lines(format: str) -> Iterator[str]:
         yield "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         yield "traceconv anchor -o anchor.json -- COMMAND"
     if others:
-        with_costs = [name for name in others if getattr(importer_class(name), "with_perf", "")]
+        with_costs = [name for name in others if extras(importer_class(name)).with_perf]
         yield f"# {format} is also {', '.join(others)}: traceconv how {others[0]}"
         if with_costs and not with_perf:
             yield f"# What each layer costs inside the machine: traceconv how {with_costs[0]}"

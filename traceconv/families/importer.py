@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
 
 from traceconv.families.index import Certainty
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
+from traceconv.model.marks import NO_MARKS, FormatMarks
 
 if TYPE_CHECKING:
     from traceconv.model.builder import Builder
+    from traceconv.model.diagnostics import Code
+    from traceconv.model.forms import Form
+    from traceconv.model.trace import Layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +74,8 @@ class Importer(Protocol):
             for the name of the file, which `traceconv clocks` fills in.
         becomes: pairs of a part of the input and what it becomes in the trace.
         lost: sentences about data that such files lack, or that are not read.
-        skips: optional; the codes of data that is skipped by design. Their help states the reason.
-        with_perf: optional; lines of commands and comments (#) that record it for `report --section layers`.
-        layer: optional; the layer of software that its slices are recorded in, if it is the same for all of them.
-        marks: optional; the meaning of its slices and flows, such as launches of device work.
-        form: optional; a method for recordings that tools convert: returns the `Form` of a file by its head. Of
-            several forms of a recording in a folder, the best is read.
-        only_named: optional; whether the format is so general that files of folders are read only if named.
-        checked: optional; rows of tool and version, source, and what was compared with the importer.
+
+    It may declare more: the attributes of `Extras`.
     """
 
     name: ClassVar[str]
@@ -98,3 +97,37 @@ class Importer(Protocol):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole input into the builder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What an importer may declare, too, as attributes of these names; those that it lacks have these values.
+
+    Attributes:
+        skips: the codes of data that is skipped by design. Their help states the reason.
+        with_perf: lines of commands and comments (#) that record it for `report --section layers`.
+        layer: the layer of software that its slices are recorded in, if it is the same for all of them.
+        marks: the meaning of its slices and flows, such as launches of device work.
+        form: a method for recordings that tools convert: returns the `Form` of a file by its head. Of several forms of
+            a recording in a folder, the best is read.
+        only_named: whether the format is so general that files of folders are read only if named.
+        reads_arrivals: whether it uses the times that log collectors put before lines.
+        checked: rows of tool and version, source, and what was compared with the importer.
+    """
+
+    skips: tuple[Code, ...] = ()
+    with_perf: str = ""
+    layer: Layer | None = None
+    marks: FormatMarks = NO_MARKS
+    form: Callable[[Head], Form] | None = None
+    only_named: bool = False
+    reads_arrivals: bool = False
+    checked: tuple[tuple[str, str, str], ...] = ()
+
+
+EXTRAS = tuple(one.name for one in fields(Extras))
+
+
+def extras(importer: Importer | type[Importer]) -> Extras:
+    """Return what an importer declares besides what it must."""
+    return Extras(**{name: getattr(importer, name) for name in EXTRAS if hasattr(importer, name)})

@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, extras
 from traceconv.families.index import ALIASES, FORMATS, Certainty, closed, may_end_with_marks, searched
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
@@ -46,14 +46,12 @@ def importers() -> dict[str, type[Importer]]:
 
 def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
     """Return the comparisons of an importer: tool and version, source, what was compared."""
-    checked: tuple[tuple[str, str, str], ...] = getattr(cls, "checked", ())
-    return checked
+    return extras(cls).checked
 
 
 def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
     """Return the codes of the data that an importer skips by design; the help of each states the reason."""
-    codes: tuple[Code, ...] = getattr(cls, "skips", ())
-    return codes
+    return extras(cls).skips
 
 
 def importer_class(name: str) -> type[Importer]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from traceconv.families.importer import extras
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._arranged import Arrangement
 from traceconv.families.registry import importer_class
@@ -180,7 +181,7 @@ def _counted(source: SourceInfo) -> dict[str, Any]:
 
 def _stated(stated: dict[str, Any], more: dict[str, Any], placings: tuple[Placing, ...]) -> SourceInfo:
     name = str(stated.get("format"))
-    marks = getattr(importer_class(name), "marks", NO_MARKS) if name in FORMATS else NO_MARKS
+    marks = extras(importer_class(name)).marks if name in FORMATS else NO_MARKS
     source = SourceInfo(str(stated.get("name")), name, layer=_layer_of(name), marks=marks, placings=placings)
     source.layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else source.layer
     source.without_periods, source.sampled = (_texts(more.get(key)) for key in _TEXTS)
@@ -189,8 +190,7 @@ def _stated(stated: dict[str, Any], more: dict[str, Any], placings: tuple[Placin
 
 
 def _layer_of(format: str) -> Layer | None:
-    layer: Layer | None = getattr(importer_class(format), "layer", None) if format in FORMATS else None
-    return layer
+    return extras(importer_class(format)).layer if format in FORMATS else None
 
 
 def _list(value: Any) -> list[Any]:

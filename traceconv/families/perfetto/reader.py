@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
-from traceconv.families.importer import Match
+from traceconv.families.importer import Match, extras
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import CLOCK, PACKET_KINDS, SIZE, SOURCES
 from traceconv.families.perfetto._inputs import INPUTS, restore, stated_groups, stated_inputs
@@ -39,7 +39,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT, ClockDomain, Run, Zero
 from traceconv.model.counted import PACKETS
 from traceconv.model.diagnostics import ProblemKind, declare, lost
-from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, NO_MARKS, DeviceMarks, FormatMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, DeviceMarks, FormatMarks
 from traceconv.model.times import LIMIT_NS
 
 BAD_SHIFT = lost(
@@ -193,7 +193,7 @@ def _decoded(attributes: dict[str, Any]) -> dict[str, Any]:
 
 def _own_marks(formats: Collection[str]) -> FormatMarks:
     """Return the declarations of the formats of the inputs, if traceconv wrote the trace; else none."""
-    marks = [getattr(importer_class(name), "marks", NO_MARKS) for name in sorted(FORMATS.keys() & set(formats))]
+    marks = [extras(importer_class(name)).marks for name in sorted(FORMATS.keys() & set(formats))]
     if not marks:
         return ANY_TOOL_MARKS
     return msgspec.structs.replace(
