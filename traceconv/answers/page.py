@@ -22,8 +22,8 @@ from traceconv.model.times import format_short
 _LONGEST_TEXT = 2000
 _LONGEST_LABEL = 200
 _MOST_BARS = 15
-_BINS = 12
-_MOST_TRACKS = 4  # the most bins of steps
+_BINS = 12  # the most bins of steps
+_MOST_TRACKS = 4
 _MOST_STEPS = 1000  # the most steps that are drawn one by one
 
 

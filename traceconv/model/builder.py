@@ -255,7 +255,7 @@ class Builder:
         self.balance.written += written
         if left_out:
             self.info.diagnostics.add(NOT_A_NUMBER, count=0, skipped=left_out)
-            self.balance.skipped[f"skipped ({NOT_A_NUMBER.name})"] += left_out
+            self.balance.skipped[NOT_A_NUMBER.skipped] += left_out
 
     def flow(self, from_slice: SliceId, to_slice: SliceId, name: str = "", category: str = "", at: int = 0) -> None:
         """Add a flow between two slices."""

@@ -263,9 +263,9 @@ class TvmProfile:
     clock: ClassVar[ClockDomain] = NO_CLOCK
     marks: ClassVar[FormatMarks] = FormatMarks(
         shapes=("Argument Shapes",),
-        # Columns of PAPI, and those of the roofline analysis that are sums.
         libraries="libtvm",
         sums=SumMarks(("call",), "count"),
+        # Columns of PAPI, and those of the roofline analysis that are sums.
         counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
     )
     record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
