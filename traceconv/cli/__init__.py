@@ -189,10 +189,10 @@ def main() -> None:
         say(*error.format_message().splitlines())
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        report(_as_ours(error))
+        print_error(_as_ours(error))
         sys.exit(error.exit_code)
     except TraceconvError as error:
-        report(error)
+        print_error(error)
         sys.exit(error.exit_code)
     finally:
         # The interpreter looks for garbage as it ends: without this, among all that was imported and read.
@@ -230,7 +230,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise _Ended(number)
 
 
-def report(error: TraceconvError) -> None:
+def print_error(error: TraceconvError) -> None:
     """Print an error as one line, with its hint on a second one."""
     for one in getattr(error, "errors", [error]):
         say(f"error: {one.message}")

@@ -8,7 +8,7 @@ import time
 import click
 
 from traceconv.cli import _common as common
-from traceconv.cli import anchor, report
+from traceconv.cli import anchor, print_error
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError, UsageError
 from traceconv.io.output import check_target, write_output
@@ -39,12 +39,12 @@ def command(ctx: click.Context, command: tuple[str, ...], output: str | None, fo
     check_target(target, binary=False, force=force)
     content, status = anchor.record(command)
     if command and content["command"]["pid"] is None:
-        report(_not_run(command[0], status))
+        print_error(_not_run(command[0], status))
         ctx.exit(status)
     try:
         _write(target, content, force)
     except TraceconvError as error:  # the command is done all the same
-        report(error)
+        print_error(error)
         ctx.exit(status or error.exit_code)
     if not quiet:
         widest = max((reading["within_ns"] for reading in content["readings"]), default=0)

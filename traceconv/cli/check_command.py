@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from traceconv.check import CheckReport, check_file
-from traceconv.cli import _complete, report
+from traceconv.cli import _complete, print_error
 from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
@@ -41,7 +41,7 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
         try:
             result = check_file(recording.path, limits=limits)
         except TraceconvError as error:
-            report(error)
+            print_error(error)
             failed = 1
             rows.append(failure(file, error))
             continue

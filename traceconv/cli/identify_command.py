@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from traceconv.cli import _complete, report
+from traceconv.cli import _complete, print_error
 from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import failure, json_option, print_json
 from traceconv.cli._limits import limit_options
@@ -38,7 +38,7 @@ def command(ctx: click.Context, files: tuple[str, ...], show_all: bool, as_json:
         try:
             recognised = recording.recognised(limits)
         except TraceconvError as error:
-            report(error)
+            print_error(error)
             failed = 1
             rows.append(failure(file, error))
         else:

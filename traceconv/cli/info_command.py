@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from traceconv import api
-from traceconv.cli import _complete, report
+from traceconv.cli import _complete, print_error
 from traceconv.cli._inputs import expanded, left_out_json
 from traceconv.cli._json import clock_json, failure, json_option, print_json
 from traceconv.cli._recordings import Named, from_option, importer_option, settings_options
@@ -61,7 +61,7 @@ def command(
         try:
             trace = api.read(named.about(Expanded([one]), settings))
         except TraceconvError as error:
-            report(error)
+            print_error(error)
             failed = max(failed, error.exit_code)
             rows.append(failure(file, error))
         else:
