@@ -90,7 +90,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         (tmp_path / f"{package}.py").write_text(text or files_of_the_page()["traceconv_toy.py"], encoding="utf-8")
 
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("traceconv.model.diagnostics._declared", {})
+    monkeypatch.setattr("traceconv.model.diagnostics.DECLARED", {})
     before = set(sys.modules)
     plugins.cache_clear()
     yield install

@@ -22,7 +22,7 @@ from traceconv.families.index import FORMATS
 from traceconv.families.registry import Certainty, configure, identify, importers, skipped_by_design
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import ProblemKind, declared_codes
+from traceconv.model.diagnostics import DECLARED, ProblemKind
 from traceconv.model.layout import EMPTY_TRACKS, lay_out
 from traceconv.model.trace import SourceInfo
 from traceconv.model.validate import validate
@@ -57,14 +57,14 @@ def test_info_are_there(cls: type[Importer]) -> None:
 def test_what_is_skipped_by_design_is_said() -> None:
     """Each code of that kind stands in `formats NAME`, but for those that all formats share."""
     said = {code.name for cls in IMPORTERS.values() for code in skipped_by_design(cls)}
-    declared = {name for name, code in declared_codes().items() if code.kind is ProblemKind.SKIPPED}
+    declared = {name for name, code in DECLARED.items() if code.kind is ProblemKind.SKIPPED}
     tests = {name for name in declared if name.startswith("test.")}
     assert said == declared - tests - {EMPTY_TRACKS.name, OUTSIDE.name}
 
 
 def test_codes_of_conversions_have_a_kind() -> None:
     importlib.import_module("traceconv.api")
-    without = {name for name, code in declared_codes().items() if code.kind is None}
+    without = {name for name, code in DECLARED.items() if code.kind is None}
     assert all(name.startswith(("check.", "check-")) for name in without)
 
 

@@ -16,8 +16,9 @@ import traceconv
 from tests.answers import compare_runtimes
 from traceconv import cli
 from traceconv import errors as errors_
+from traceconv.families.importer import extras
 from traceconv.families.outputs import writers
-from traceconv.families.registry import checked_against, importers, skipped_by_design
+from traceconv.families.registry import importers, skipped_by_design
 from traceconv.model.trace import TABLES, column_types
 
 ROOT = Path(__file__).parent.parent
@@ -61,7 +62,8 @@ def formats_document() -> str:
         if skipped := skipped_by_design(cls):
             rows = [f"- `{code.name}`: {code.help}." for code in skipped]
             parts += ["**Skipped by design:**", "\n".join(rows)]
-    rows = [f"| `{name}` | {' | '.join(row)} |" for name, cls in importers().items() for row in checked_against(cls)]
+    checked = [(name, row) for name, cls in importers().items() for row in extras(cls).checked]
+    rows = [f"| `{name}` | {' | '.join(row)} |" for name, row in checked]
     head = ["| format | tool and version | source | what was compared |", "|---|---|---|---|"]
     parts += [
         "## What was checked against what",

@@ -23,6 +23,7 @@ from traceconv.model.builder import IMPOSSIBLE_CPU, IMPOSSIBLE_WEIGHT, Builder
 from traceconv.model.bulk import NOT_A_NUMBER
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.diagnostics import (
+    DECLARED,
     Balance,
     Code,
     Diagnostic,
@@ -30,7 +31,6 @@ from traceconv.model.diagnostics import (
     ProblemKind,
     Severity,
     declare,
-    declared_codes,
 )
 from traceconv.model.drawable import NEGATIVE_DURATION, OUT_OF_RANGE
 from traceconv.model.dump import dump
@@ -674,7 +674,7 @@ def test_a_line_about_a_file_does_not_repeat_its_name_at_places() -> None:
 def test_codes_have_one_owner() -> None:
     with pytest.raises(ValueError, match="declared twice"):
         declare(UNENDED.name, ProblemKind.NOTED, "again")
-    assert declared_codes()[UNENDED.name] is UNENDED
+    assert DECLARED[UNENDED.name] is UNENDED
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 30))

@@ -11,7 +11,7 @@ import pytest
 
 import traceconv
 from traceconv.align.messages import Text
-from traceconv.model.diagnostics import declared_codes
+from traceconv.model.diagnostics import DECLARED
 
 ROOT = Path(__file__).parent.parent
 #: What must not be said, as a pattern, and what to say.
@@ -74,8 +74,6 @@ def test_messages_have_at_most_20_words_a_sentence() -> None:
     for module in pkgutil.walk_packages(traceconv.__path__, "traceconv."):
         if "._" not in module.name or module.name.startswith(("traceconv.families", "traceconv.check")):
             importlib.import_module(module.name)
-    texts = {f"Text.{text.name}": text.value for text in Text} | {
-        code.name: code.help for code in declared_codes().values()
-    }
+    texts = {f"Text.{text.name}": text.value for text in Text} | {code.name: code.help for code in DECLARED.values()}
     assert len(texts) > 300
     assert not {name: long for name, text in texts.items() if (long := _long_sentences(text))}

@@ -26,7 +26,7 @@ import traceconv
 from tests.golden import ROOT, Case, cases
 from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
-from traceconv.answers.frames import TABLE_NAMES, Frames
+from traceconv.answers.frames import Frames
 from traceconv.answers.overview import overview
 from traceconv.answers.tables import SliceTable
 from traceconv.api import read
@@ -45,6 +45,18 @@ KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 RANKS = [ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json" for rank in (0, 1)]
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+TABLE_NAMES = (
+    "recordings",
+    "clocks",
+    "tracks",
+    "slices",
+    "instants",
+    "counters",
+    "flows",
+    "samples",
+    "logs",
+    "problems",
+)
 LAYERS = ROOT.parent / "tests" / "data" / "layers"
 READ = [case for case in cases() if (case.folder / "expect.txt").exists()]
 EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}

@@ -446,4 +446,3 @@ _BUILDERS: dict[str, Callable[[_Builder], Columns]] = {
     "logs": _logs,
     "problems": _problems,
 }
-TABLE_NAMES = tuple(_BUILDERS)

@@ -44,11 +44,6 @@ def importers() -> dict[str, type[Importer]]:
     return {name: importer_class(name) for name in names()}
 
 
-def checked_against(cls: type[Importer]) -> tuple[tuple[str, str, str], ...]:
-    """Return the comparisons of an importer: tool and version, source, what was compared."""
-    return extras(cls).checked
-
-
 def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
     """Return the codes of the data that an importer skips by design; the help of each states the reason."""
     return extras(cls).skips

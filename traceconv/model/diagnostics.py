@@ -83,7 +83,8 @@ class Code(msgspec.Struct, frozen=True):
         return self.kind.value if self.kind else self.severity.label
 
 
-_declared: dict[str, Code] = {}
+#: The codes that the modules imported so far have declared, by name.
+DECLARED: dict[str, Code] = {}
 
 
 def declare(name: str, kind: ProblemKind, help: str, *, quiet: bool = False) -> Code:
@@ -129,15 +130,10 @@ def noted(name: str, help: str, *, quiet: bool = False) -> Code:
 
 def register(code: Code) -> Code:
     """Add a code to the declared ones. Raises ValueError if its name is taken."""
-    if code.name in _declared:
+    if code.name in DECLARED:
         raise ValueError(f"diagnostic {code.name} is declared twice")
-    _declared[code.name] = code
+    DECLARED[code.name] = code
     return code
-
-
-def declared_codes() -> dict[str, Code]:
-    """Return the codes declared by the modules imported so far, by name."""
-    return dict(_declared)
 
 
 class Diagnostic(msgspec.Struct):
