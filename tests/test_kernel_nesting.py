@@ -39,22 +39,21 @@ ROWS = st.lists(
 def test_first_crossing(rows: list[tuple[int, int, int, int]], depth: int) -> None:
     rows.sort(key=lambda row: (row[0], row[1], -row[2]))
     slices = _slices(rows)
-    ends = slices.ts + slices.dur
     found = {
-        kernel.first_crossing(slices.track, slices.ts, ends, 0, len(rows), depth)
+        kernel.first_crossing(slices.track, slices.ts, slices.dur, 0, len(rows), depth)
         for kernel in variants("nesting").values()
     }
     (row,) = found
     with pytest.MonkeyPatch.context() as patch, using("nesting", None):
         patch.setattr(lanes, "MAX_DEPTH", depth)
-        nest_until = [_all_nest(slices, ends, stop) for stop in range(1, len(rows) + 1)]
+        nest_until = [_all_nest(slices, stop) for stop in range(1, len(rows) + 1)]
     assert nest_until == [stop <= row for stop in range(1, len(rows) + 1)]
 
 
-def _all_nest(slices: Slices, ends: np.ndarray, stop: int) -> bool:
+def _all_nest(slices: Slices, stop: int) -> bool:
     """Whether on each track the slices before `stop` nest."""
     bounds = [0, *(np.flatnonzero(np.diff(slices.track[:stop])) + 1).tolist(), stop]
-    return all(lanes._nests(slices, ends, first, end) for first, end in itertools.pairwise(bounds))
+    return all(lanes._nests(slices, first, end) for first, end in itertools.pairwise(bounds))
 
 
 @settings(deadline=None)

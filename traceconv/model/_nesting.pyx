@@ -13,7 +13,7 @@ ctypedef fused _Rows:
 def first_crossing(
     const int32_t[::1] tracks,
     const int64_t[::1] starts,
-    const int64_t[::1] ends,
+    const int64_t[::1] durations,
     Py_ssize_t first,
     Py_ssize_t stop,
     Py_ssize_t max_depth,
@@ -21,25 +21,27 @@ def first_crossing(
     """Return the first row that crosses the slice around it or lies deeper than max_depth slices; `stop` if none does.
 
     Args:
-        tracks, starts, ends: of slices in order of track, then begin, then longer first.
+        tracks, starts, durations: of slices in order of track, then begin, then longer first.
         first, stop: the rows to look at, of whole tracks.
         max_depth: how many slices may lie in each other.
 
     Raises:
         ValueError: rows outside of the columns.
     """
-    if not 0 <= first <= stop <= min(tracks.shape[0], starts.shape[0], ends.shape[0]):
+    if not 0 <= first <= stop <= min(tracks.shape[0], starts.shape[0], durations.shape[0]):
         raise ValueError("rows outside of the columns")
     cdef int64_t[::1] open_ends = np.empty(max_depth + 1, np.int64)
     cdef Py_ssize_t row, depth = 0
+    cdef int64_t end
     for row in range(first, stop):
+        end = starts[row] + durations[row]
         if row > first and tracks[row] != tracks[row - 1]:
             depth = 0
         while depth and open_ends[depth - 1] <= starts[row]:
             depth -= 1
-        if depth >= max_depth or (depth and ends[row] > open_ends[depth - 1]):
+        if depth >= max_depth or (depth and end > open_ends[depth - 1]):
             return row
-        open_ends[depth] = ends[row]
+        open_ends[depth] = end
         depth += 1
     return stop
 

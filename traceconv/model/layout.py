@@ -16,7 +16,7 @@ and that is counted. Where durations have a finer resolution than times, none is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,7 +27,16 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
-from traceconv.model.ordering import Order, chunks, gathered, is_as_it_was, like_next, occurring, stable_order
+from traceconv.model.ordering import (
+    Order,
+    chunks,
+    gathered,
+    is_as_it_was,
+    like_next,
+    occurring,
+    overlapping_chunks,
+    stable_order,
+)
 from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Slices, Table, Trace, TrackId, TrackKind, take
 from traceconv.model.tracks import Tracks
 
@@ -188,22 +197,23 @@ class _Trimmed(NamedTuple):
 def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     """Put slices that cross others on lanes, in the columns of the trace itself."""
     slices = trace.slices
-    if not len(slices.ts):
+    overlapping = _with_overlaps(trace)
+    if not overlapping:
         return trace
-    ends = slices.ts + slices.dur
     tracks = trace.tracks
     added: Tracks | None = None
     trimmed: list[_Trimmed] = []
-    for begin, end in _with_overlaps(slices, ends):
-        if _nests(slices, ends, begin, end):
+    for begin, end in overlapping:
+        if _nests(slices, begin, end):
             continue
         if added is None:
             added = Tracks(tracks)
         number = TrackId(int(slices.track[begin]))
         own = slice(begin, end)
-        lanes = _assign(slices.ts[own], ends[own], _trimmed_ns(trace.clocks[tracks[number].clock]))
+        ends = slices.ts[own] + slices.dur[own]
+        lanes = _assign(slices.ts[own], ends, _trimmed_ns(trace.clocks[tracks[number].clock]))
         _report(lanes, begin, trace, diagnostics)
-        dur = ends[own] - slices.ts[own]
+        dur = ends - slices.ts[own]
         cuts = int(np.count_nonzero(lanes.marks & _CUT))
         if cuts:
             cut = slices.dur[own] - dur
@@ -212,22 +222,25 @@ def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
         slices.dur[own] = dur
         numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
         slices.track[own] = gathered(numbers, lanes.lane)
-        del lanes, dur
-    del ends  # before the columns for sorting
+        del lanes, ends, dur  # before the columns for sorting
     _report_trimmed(trimmed, diagnostics)
     return trace if added is None else sort_events(trace.with_tables(tracks=added), in_place=True)
 
 
-def _with_overlaps(slices: Slices, ends: I64) -> Iterator[tuple[int, int]]:
-    """Yield the first row, and the one behind the last, of each track whose slices are not disjoint."""
-    same = slices.track[1:] == slices.track[:-1]
-    overlapping = np.flatnonzero(same & (slices.ts[1:] < ends[:-1]))
-    if not len(overlapping):
-        return
-    firsts = np.append(0, np.flatnonzero(~same) + 1)
+def _with_overlaps(trace: Trace) -> list[tuple[int, int]]:
+    """Return the first row, and the one behind the last, of each track whose slices are not disjoint."""
+    slices = trace.slices
+    starts, overlaps = [np.zeros(1, np.intp)], [np.empty(0, np.intp)]
+    for rows in overlapping_chunks(len(slices.ts)):
+        track, ts, dur = slices.track[rows], slices.ts[rows], slices.dur[rows]
+        same = track[1:] == track[:-1]
+        starts.append(rows.start + 1 + np.flatnonzero(~same))
+        overlaps.append(rows.start + np.flatnonzero(same & (ts[1:] < ts[:-1] + dur[:-1])))
+        trace.forget()
+    firsts, overlapping = np.concatenate(starts), np.concatenate(overlaps)
     own = occurring(np.searchsorted(firsts, overlapping, "right") - 1)
     lasts = np.append(firsts[1:], len(slices.ts))[own]
-    yield from zip(firsts[own].tolist(), lasts.tolist(), strict=True)
+    return list(zip(firsts[own].tolist(), lasts.tolist(), strict=True))
 
 
 def _trimmed_ns(clock: ClockDomain) -> int:
@@ -235,14 +248,15 @@ def _trimmed_ns(clock: ClockDomain) -> int:
     return 0 if clock.exact_durations else clock.resolution_ns
 
 
-def _nests(slices: Slices, ends: I64, begin: int, end: int) -> bool:
+def _nests(slices: Slices, begin: int, end: int) -> bool:
     """Return whether the slices of one track, rows begin to end in layout order, nest within MAX_DEPTH."""
     nesting = kernel.module("nesting")
     if nesting is not None:
-        tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
-        return bool(nesting.first_crossing(tracks, starts, stops, begin, end, MAX_DEPTH) == end)
+        columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
+        return bool(nesting.first_crossing(*columns, begin, end, MAX_DEPTH) == end)
     open_ends: list[int] = []
-    for start, stop in zip(slices.ts[begin:end].tolist(), ends[begin:end].tolist(), strict=True):
+    starts = slices.ts[begin:end]
+    for start, stop in zip(starts.tolist(), (starts + slices.dur[begin:end]).tolist(), strict=True):
         while open_ends and open_ends[-1] <= start:
             open_ends.pop()
         if open_ends and (stop > open_ends[-1] or len(open_ends) >= MAX_DEPTH):

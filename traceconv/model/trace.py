@@ -542,6 +542,7 @@ class Trace:
                 ts = table.ts[rows]
                 firsts.append(int(np.min(ts)))
                 lasts.append(int(np.max(ts + table.dur[rows] if name == "slices" else ts)))
+                self.forget()
         return (min(firsts), max(lasts)) if firsts else None
 
     def extents(self, tables: Sequence[str] = TIMED) -> tuple[I64, I64]:
@@ -552,13 +553,14 @@ class Trace:
         firsts, lasts = np.full(len(self.tracks), FOREVER), np.full(len(self.tracks), EVER)
         for name in tables:
             table = getattr(self, name)
-            if not len(table.ts):
-                continue
-            first = np.append(0, np.flatnonzero(np.diff(table.track)) + 1)
-            ends = table.ts + table.dur if name == "slices" else table.ts
-            own = table.track[first]
-            firsts[own] = np.minimum(firsts[own], table.ts[first])
-            lasts[own] = np.maximum(lasts[own], np.maximum.reduceat(ends, first))
+            for rows in chunks(len(table.ts)):
+                track, ts = table.track[rows], table.ts[rows]
+                first = np.append(0, np.flatnonzero(np.diff(track)) + 1)
+                ends = ts + table.dur[rows] if name == "slices" else ts
+                own = track[first]
+                firsts[own] = np.minimum(firsts[own], ts[first])
+                lasts[own] = np.maximum(lasts[own], np.maximum.reduceat(ends, first))
+                self.forget()
         return firsts, lasts
 
     def forget(self) -> None:

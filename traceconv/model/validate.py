@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.model.ordering import overlapping_chunks
-from traceconv.model.trace import I64, NO_CPU, NO_TRACK, TABLES, TEXTS, TIMED, Slices, Trace, TrackKind, column_types
+from traceconv.model.trace import NO_CPU, NO_TRACK, TABLES, TEXTS, TIMED, Slices, Trace, TrackKind, column_types
 
 _DEEP = 1 << 10
 
@@ -114,14 +114,14 @@ def _require_of_tracks(trace: Trace, rule: str, holds: npt.NDArray[np.bool_]) ->
         raise InvalidTrace(f"track {number} ({trace.tracks[number].name!r}): {rule}")
 
 
-def _nest_surely(slices: Slices, ends: I64) -> bool:
+def _nest_surely(slices: Slices) -> bool:
     """Return True if the compiled kernel finds that all slices nest; False if not, or without the kernel."""
     nesting = kernel.module("nesting")
     if nesting is None:
         return False
     count = len(slices.ts)
-    tracks, starts, stops = map(np.ascontiguousarray, (slices.track, slices.ts, ends))
-    return bool(nesting.first_crossing(tracks, starts, stops, 0, count, _DEEP) == count)
+    columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
+    return bool(nesting.first_crossing(*columns, 0, count, _DEEP) == count)
 
 
 def _follow(slices: Slices, rows: slice) -> bool:
@@ -133,11 +133,15 @@ def _follow(slices: Slices, rows: slice) -> bool:
 def _check_nesting(trace: Trace) -> None:
     """Check that each slice ends no later than the slice around it. Raises InvalidTrace."""
     slices = trace.slices
-    if all(_follow(slices, rows) for rows in overlapping_chunks(len(slices.ts))):
+    for rows in overlapping_chunks(len(slices.ts)):
+        if not _follow(slices, rows):
+            break
+        trace.forget()
+    else:
+        return
+    if _nest_surely(slices):
         return
     ends = slices.ts + slices.dur
-    if _nest_surely(slices, ends):
-        return
     open_ends: list[int] = []
     on_track = -1
     for row, (track, start, end) in enumerate(
