@@ -91,9 +91,11 @@ def test_one_rank_is_shown_as_it_is(tmp_path: Path) -> None:
 
 
 def other(name: str, rank: int | None, pids: Sequence[int]) -> Trace:
-    """An input with some processes, and a queue that belongs to none of them."""
+    """An input with some processes, and two tracks of none of them: a queue, and one named after another rank."""
     out = Builder(SourceInfo(name, f"format of {name}", real_ids=True, rank=rank), REALTIME)
     tracks = [out.tracks.process(name="job", pid=pid) for pid in pids] + [out.tracks.add(f"queue, rank {rank}")]
+    out.tracks[tracks[-1]].name_in_rank = "queue"
+    tracks.append(out.tracks.add(f"from, rank {rank}"))
     for number, track in enumerate(tracks):
         out.slice(track, 1_790_857_026_001_000_000, 1000, f"work {number}")
     return lay_out(out.finish())
@@ -101,8 +103,9 @@ def other(name: str, rank: int | None, pids: Sequence[int]) -> Trace:
 
 def test_what_is_of_several_processes_stays_beside_them() -> None:
     trace = merged([other("x", None, [3]), other("b", 1, [1, 2]), other("a", 0, [1])])
-    assert top(trace) == ["rank 0 · job", "rank 1 · job", "rank 1 · job", "queue, rank 1", "job", "queue, rank None"]
-    assert below(trace, "rank 0 · job") == {"queue"}
+    of_one, of_none = (["queue, rank 1", "from, rank 1"], ["job", "queue, rank None", "from, rank None"])
+    assert top(trace) == ["rank 0 · job", "rank 1 · job", "rank 1 · job", *of_one, *of_none]
+    assert below(trace, "rank 0 · job") == {"queue", "from, rank 0"}
 
 
 def test_what_is_not_aligned_says_so(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Names start with the rank, padded to equal width, so that viewers that sort by n
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -42,8 +41,8 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
             continue
         rank, own = ranks[track.source], processes[track.source]
         if len(own) == 1:  # tracks below the only process of a rank need not name the rank
-            name = re.sub(rf", rank {rank}(?= \(|$)", "", track.name)
-            changed[number] = replace(track, name=name, parent=TrackId(*own))
+            name = track.name_in_rank or track.name
+            changed[number] = replace(track, name=name, name_in_rank="", parent=TrackId(*own))
         else:
             rank_of[number] = rank
     tracks = Tracks(changed.get(number, track) for number, track in enumerate(trace.tracks))

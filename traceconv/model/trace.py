@@ -100,6 +100,7 @@ class Track:
             overlap it in time (used for asynchronous operations, which have a track for each id).
         unknown: PROCESS only: whether it stands for the unknown processes of its threads.
         shown: the name in pictures, if it differs; "" for `name`.
+        name_in_rank: the name below a process that names the rank of the input, if it differs; "" for `name`.
         doubts: why its place in time is uncertain, such as "not aligned"; pictures show it behind the name. It is set
             on the topmost tracks of a clock.
         stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
@@ -124,6 +125,7 @@ class Track:
     shares_lanes: bool = False
     unknown: bool = False
     shown: str = ""
+    name_in_rank: str = ""
     doubts: tuple[str, ...] = ()
     stated: int = 0
     stated_carries: tuple[tuple[str, int, int], ...] = ()

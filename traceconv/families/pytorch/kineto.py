@@ -482,6 +482,7 @@ class KinetoEvents(ChromeEvents):
         if number in devices:
             track.name += f" ({devices[number]})"
         if rank is not None:
+            track.name_in_rank = track.name
             track.name += f", rank {rank}"
 
 
