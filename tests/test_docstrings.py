@@ -1,8 +1,12 @@
-"""Docstrings of functions begin with a verb: D401 of ruff lets nouns pass, such as `Rows that have times`."""
+"""Docstrings are true, where a program can tell, and those of functions begin with a verb.
+
+D401 of ruff lets nouns pass, such as `Rows that have times`.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,3 +45,54 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
         if word not in VERBS
     ]
     assert not odd, "say what is done or returned, or add the verb to VERBS:\n" + "\n".join(odd)
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """The modules of the package, by path."""
+    for path in sorted((ROOT / "traceconv").rglob("*.py")):
+        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def documented(docstring: str) -> list[str]:
+    """The names under `Attributes:`, which are indented less than their continued lines."""
+    _, _, section = docstring.partition("Attributes:\n")
+    section = re.split(r"\n\n(?! )", section)[0]
+    return [
+        name for names in re.findall(r"^    (\w+(?:, \w+)*): ", section, re.MULTILINE) for name in names.split(", ")
+    ]
+
+
+def attributes(of: ast.ClassDef) -> set[str]:
+    """What a class or its methods define."""
+    names = {node.name for node in of.body if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(of):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            names.add(node.attr)
+    return names
+
+
+def test_documented_attributes_are_there() -> None:
+    found, odd = 0, []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                names = documented(ast.get_docstring(node) or "")
+                found += len(names)
+                odd += [f"{path}:{node.lineno}: {node.name}.{name}" for name in names if name not in attributes(node)]
+    assert found > 500
+    assert not odd, "these do not exist:\n" + "\n".join(odd)
+
+
+def test_functions_that_yield_are_those_that_say_so() -> None:
+    odd = []
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and (ast.get_docstring(node) or "").startswith("Yield "):
+                returned = ast.unparse(node.returns) if node.returns else ""
+                if not re.match(r"(?:Async)?(?:Iterator|Generator|Iterable)\b", returned):
+                    odd.append(f"{path}:{node.lineno}: {node.name} returns {returned}")
+    assert not odd, "these yield nothing:\n" + "\n".join(odd)

@@ -156,7 +156,7 @@ def _is_since_boot(clock: ClockDomain) -> bool:
 
 
 def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
-    """Yield the readings of clocks since boot of named machines beside the wall clock."""
+    """Return the readings of clocks since boot of named machines beside the wall clock."""
     sides = [((snap.clock, snap.ts), (snap.other, snap.other_ts)) for snap in trace.snapshots]
     return [
         (clock, ts, wall)

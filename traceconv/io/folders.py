@@ -67,7 +67,7 @@ class Files:
 
     Attributes:
         name: the folder or archive.
-        found: the files that can be read, in sorted order.
+        paths: the files that can be read, in sorted order.
         left_out: the files that are not read, with the reason.
     """
 

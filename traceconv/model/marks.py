@@ -72,6 +72,8 @@ class PrimitiveMarks(Struct, frozen=True):
         reorders: a pattern of the kinds that only change the memory layout of data.
         gflop: the arg with the operations of a call, in 10^9, where they follow from the problem.
         formula: how these are counted, in words.
+        problem: the arg that states the problem of a call, such as the sizes of its matrices.
+        sizes: a pattern in that arg; what its group matches is shown beside the name of the call, joined by x.
         size: the arg with the bytes that a call reads and writes, where they follow from shapes and data types.
     """
 

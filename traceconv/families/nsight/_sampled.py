@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from traceconv.families.common.sqlite_tables import Row
@@ -83,7 +84,7 @@ class Sampled:
     def _order(self, table: str, *columns: str) -> tuple[str, ...]:
         return columns if self._export.has(table, *columns) else ()
 
-    def _stacks(self) -> Any:
+    def _stacks(self) -> Iterator[tuple[int, StackId]]:
         """Yield the innermost frame of each stack, by id."""
         table = "SAMPLING_CALLCHAINS"
         order = ("id", "stackDepth DESC") if self._export.has(table, "id", "stackDepth") else ()

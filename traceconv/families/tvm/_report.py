@@ -1,4 +1,4 @@
-"""The three forms of TVM's profiling Report, as calls with cells: text table, CSV, JSON. See `tvm_profile`.
+"""The three forms of TVM's profiling Report, as calls with cells: text table, CSV, JSON. See `profile`.
 
 Text: the first column is left-aligned, all others end where their header ends, cells may be blank; offsets are bytes.
 Numbers carry the separators of the user's locale; Percent has none but the decimal sign. CSV: columns in alphabetical
