@@ -230,8 +230,8 @@ class Layers:
     def uncertain(self, sampled: Sampled) -> tuple[list[int], list[int]] | None:
         """Return the uncertainty of the samples of each layer, itself and with all inside; None if not known.
 
-        It is the larger of two numbers: samples of the layer within the clock bound of an edge, and other samples
-        within the bound.
+        Samples nearer to an edge of the layer than the bound of the clock may be on the other side of it. Those inside
+        the layer and those outside are counted; the larger number is the uncertainty.
         """
         trace, owners = self.owners.table.trace, self.owners
         lines, slices = owners.timelines, trace.slices
