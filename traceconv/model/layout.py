@@ -126,6 +126,7 @@ def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
         rows = order[tied]
         group = np.cumsum(np.append(True, ~same)[tied])
         order[tied] = rows[np.lexsort((slices.origin[rows], -slices.dur[rows], group))]
+        forget()
     return order
 
 
