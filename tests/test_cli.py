@@ -415,6 +415,15 @@ def test_a_full_standard_output_is_one_line(command: str) -> None:
     assert result.stderr == b"error: standard output: No space left on device\n"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="closes a standard stream by sh")
+@pytest.mark.parametrize("command", SHORT)
+def test_a_closed_standard_output_is_one_line(command: str) -> None:
+    script = f"exec {sys.executable} -m traceconv {command.format(ONEDNN)} >&-"
+    result = subprocess.run(["sh", "-c", script], capture_output=True, timeout=60, check=False)
+    assert result.returncode == 1
+    assert result.stderr == b"error: standard output: Bad file descriptor\n"
+
+
 @pytest.mark.parametrize("command", SHORT)
 def test_a_closed_pipe_ends_the_command_as_it_does_others(command: str) -> None:
     reader, writer = os.pipe()

@@ -168,6 +168,7 @@ def main() -> None:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _end)
     warnings.showwarning = _warn
+    _open_closed_streams()
     if "_TRACECONV_COMPLETE" in os.environ:
         from traceconv.cli import _complete
 
@@ -197,6 +198,17 @@ def main() -> None:
     finally:
         # The interpreter looks for garbage as it ends: without this, among all that was imported and read.
         gc.freeze()
+
+
+def _open_closed_streams() -> None:
+    """Replace a standard stream that was closed (`>&-`), for which Python has None.
+
+    Writing to standard output then fails as it does on a full device. Messages are dropped.
+    """
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _as_ours(error: click.ClickException) -> UsageError:
