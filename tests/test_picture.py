@@ -17,6 +17,7 @@ from traceconv.align import Policy, align
 from traceconv.api import read
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
+from traceconv.model.tracks import Tracks
 
 Show = Callable[[Trace, str], Picture]
 
@@ -84,7 +85,7 @@ def other_namesake(trace: Trace) -> Trace:
 
 def without_lane(trace: Trace) -> Trace:
     tracks = [dataclasses.replace(track, lane_of=-1) for track in trace.tracks]
-    return dataclasses.replace(trace, tracks=tracks)
+    return dataclasses.replace(trace, tracks=Tracks(tracks))
 
 
 @pytest.mark.parametrize("change", [other_name, other_time, other_flow, other_value, other_namesake, without_lane])

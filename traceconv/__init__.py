@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         Track,
         TrackKind,
     )
+    from traceconv.model.tracks import Tracks
 
 # fmt: off
 __all__ = [
@@ -106,7 +107,7 @@ __all__ = [
     "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match", "Matched", "Message",
     "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy", "Questions",
     "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices", "Source", "SourceInfo",
-    "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind", "UnrecognizedFormat",
+    "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind", "Tracks", "UnrecognizedFormat",
     "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "Verdict", "Window", "__version__",
     "clocks", "convert", "estimate", "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints",
     "read", "report", "write",
@@ -140,6 +141,7 @@ _HOMES = (
     "model.builder",
     "model.collectives",
     "model.trace",
+    "model.tracks",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from unittest.mock import patch
@@ -79,9 +80,14 @@ OF_PERFETTO = """
 
 
 def calls_of(trace: Trace, row: int) -> int:
-    """The calls of a slice: 1, but for a row of a table that sums up several."""
+    """The calls of a slice: 1, but for a row of a table that sums up several; 0 if it does not state how many."""
     slices = trace.slices
-    marks = trace.sources[trace.tracks[slices.track[row]].source].marks.sums
+    number = int(slices.track[row])
+    declared = trace.sources[trace.tracks[number].source].marks
+    several = declared.several
+    if several and not several.means and re.fullmatch(several.tracks, SliceTable(trace).path(number)):
+        return 0
+    marks = declared.sums
     if marks is None or trace.strings[slices.category[row]] not in marks.categories:
         return 1
     args = json.loads(trace.args.get(int(slices.args_at[row]), int(slices.args_len[row])) or b"{}")
