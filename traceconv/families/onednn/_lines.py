@@ -58,6 +58,12 @@ _SOURCE_POSITION = re.compile(rb"[^\s,]+\.[chi](?:pp|xx|c)?:\d+")
 # alg:convolution_direct, num:1, flags:3; attributes of 1.1 begin with oscale:, post_ops:, later ones with attr-
 _AUX = re.compile(rb"(?!attr|oscale:|post_ops:|scratchpad_mode:|scales:|zero_points:|rnn_)[a-z_]+:")
 
+# _gen_index(_gen_index),18446744073709551615,attrs:{axis:2},inputs:{f32:102:strided:undef:2x3:3x1},outputs:{...}
+_GRAPH_KERNEL = re.compile(
+    rb"(?P<name>\w+)\((?P<op_names>[^)]*)\),(?P<id>\d+),attrs:\{(?P<attrs>[^}]*)\},"
+    rb"inputs:\{(?P<inputs>[^}]*)\},outputs:\{(?P<outputs>[^}]*)\}"
+)
+
 _COMPONENTS = frozenset((b"primitive", b"graph", b"common", b"ukernel"))
 _TIMED = frozenset((b"exec", b"create", b"create_nested", b"compile"))
 _KNOWN = _TIMED | {b"info", b"error", b"warning"}
@@ -292,7 +298,16 @@ def _folded(fields: list[bytes], count: int) -> list[bytes]:
 
 
 def _graph(group: bytes, fields: list[bytes], args: dict[str, Any]) -> Shape:
-    """Read a record of the graph: engine, partition id, kind, op names, ..., backend."""
+    """Read a record of the graph: engine, partition id, kind, op names, ..., backend.
+
+    Since 3.12, a kernel of a partition that is no primitive has a line of its own: engine, name with op names, ...
+    """
+    kernel = _GRAPH_KERNEL.fullmatch(b",".join(fields[1:]))
+    if kernel is not None:
+        values = kernel.groupdict()
+        name = values.pop("name")
+        args |= {"engine": fields[0], "partition_id": _number(values.pop("id"))} | values
+        return Shape(Kind.TIMED, _text(group), _text(fields[0]), _text(name), _members(args))
     tail = next((i for i in range(len(fields) - 1, 2, -1) if fields[i].endswith(b"backend")), None)
     if tail is None:
         raise Malformed(CUT_LINE, "a graph line without a backend")
