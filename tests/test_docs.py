@@ -49,8 +49,10 @@ def formats_document() -> str:
         becomes = "\n".join(
             ["| in the input | in the trace |", "|---|---|", *(f"| {a} | {b} |" for a, b in cls.becomes)]
         )
+        unrecorded = extras(cls).unrecorded
         parts += [
             f"## `{name}`",
+            *([f"**Not recorded:** {unrecorded}"] if unrecorded else []),
             f"[{cls.title}]({cls.url}). Versions: {cls.versions}.",
             becomes,
             f"**Clock:** {cls.clock.describe()}. {cls.line_up}",

@@ -134,6 +134,11 @@ def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
             "printed for people",
             "--csv",
         ),
+        (
+            b"[I] Throughput: 97 qps\n[I] === Profile (309 iterations ) ===\n[I]   Layer   Time (ms)\n",
+            "trtexec of TensorRT printed for people",
+            "--exportProfile=profile.json",
+        ),
     ],
 )
 def test_a_file_that_its_tool_must_export_first(tmp_path: Path, head: bytes, what: str, hint: str) -> None:

@@ -11,7 +11,7 @@ from traceconv import api
 from traceconv.cli import _complete
 from traceconv.cli._json import clock_json, json_option, print_json
 from traceconv.cli._terminal import say
-from traceconv.families.importer import Importer
+from traceconv.families.importer import Importer, extras
 from traceconv.families.registry import formats_called, importer_class, option_help, options_of, skipped_by_design
 
 
@@ -45,6 +45,7 @@ def command(name: str | None, as_json: bool) -> None:
 def _details(cls: type[Importer]) -> list[str]:
     lines = [
         f"{cls.name}: {cls.title}",
+        *_column("recorded", [f"no: {extras(cls).unrecorded}"] if extras(cls).unrecorded else []),
         f"  versions  {cls.versions}",
         f"  clock     {cls.clock.describe()}",
         *_column("record", cls.record.splitlines()),
@@ -65,6 +66,7 @@ def _json(cls: type[Importer]) -> dict[str, Any]:
         "name": cls.name,
         "title": cls.title,
         "versions": cls.versions,
+        "unrecorded": extras(cls).unrecorded,
         "clock": clock_json(cls.clock),
         "record": cls.record.splitlines(),
         "line_up": cls.line_up,

@@ -113,6 +113,7 @@ class Extras:
         only_named: whether the format is so general that files of folders are read only if named.
         reads_arrivals: whether it uses the times that log collectors put before lines.
         checked: rows of tool and version, source, and what was compared with the importer.
+        unrecorded: why no file of its tool was recorded for this project, and what the importer rests on instead.
     """
 
     skips: tuple[Code, ...] = ()
@@ -123,6 +124,7 @@ class Extras:
     only_named: bool = False
     reads_arrivals: bool = False
     checked: tuple[tuple[str, str, str], ...] = ()
+    unrecorded: str = ""
 
 
 EXTRAS = tuple(one.name for one in fields(Extras))

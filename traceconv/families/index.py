@@ -239,6 +239,11 @@ CLOSED = (
         "text that Nsight Compute printed for people",
         f"record with --csv, or {_NCU_CSV}",
     ),
+    Closed(
+        rb"(?s).*=== Profile \([0-9]+ iterations ?\) ===",
+        "a table that trtexec of TensorRT printed for people",
+        "record it as JSON: trtexec --loadEngine=FILE --dumpProfile --separateProfileRun --exportProfile=profile.json",
+    ),
 )
 
 

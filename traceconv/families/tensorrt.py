@@ -306,6 +306,10 @@ class Tensorrt:
         ("a layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
     )
     lost: ClassVar[tuple[str, ...]] = ("The file does not state when the run started, nor when a layer ran.",)
+    unrecorded = (
+        "no machine with TensorRT was at hand. Public files of trtexec were read, too. "
+        "Goldens are made by hand after the sources in docs/formats.md."
+    )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
             "trtexec of TensorRT 8 (A100, RTX 3090, DLA)",

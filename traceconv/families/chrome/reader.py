@@ -60,6 +60,14 @@ class ChromeTrace:
         ("v, V, c", "instants with the values as args"),
     )
     skips = (EMPTY_EVENT,)
+    checked = (
+        (
+            "writers of their own: CUDA calls by eBPF, a program in Odin, a C profiler, bpftrace by x2trace",
+            "5 public traces (repositories floritange/ebpf_cuda_monitoring, Ibarria/rad, HaydenA0/small-c-profiler, "
+            "umaumax/x2trace)",
+            "number and summed duration of slices, ends without start, first and last time, by a reading of our own",
+        ),
+    )
     lost = (
         "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
         "Colour names stay args.",

@@ -477,6 +477,10 @@ class FuriosaTable:
         "start and end count from 1970: nothing is needed. Merged with the profiler's JSON of the same run, "
         "tables without times are shown under its process."
     )
+    unrecorded = (
+        "no NPU was at hand, and no public file of one was found. "
+        "Goldens are made by hand after the sources in docs/formats.md."
+    )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
             "SDK 0.5 to 0.10 (Warboy)",

@@ -248,6 +248,10 @@ class Furiosa:
         "Times in the file of the runtime count from 1970: nothing is needed. Those of export_chrome_trace "
         "count from its first span: use --offset."
     )
+    unrecorded = (
+        "no NPU was at hand, and no public file of one was found: spans of the host are all that was recorded. "
+        "Goldens are made by hand after the sources in docs/formats.md."
+    )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
             "furiosa-native-runtime 0.10.0 to 0.10.4",

@@ -320,6 +320,14 @@ class NsightSystems:
             "messages, allocations",
         ),
         (
+            "exports of nsys with and without a start of the session, on Linux; OpenMP and OpenACC programs among them",
+            "27 public exports (repositories Ayanokoji-li/cuckoo_hash, Lianhang666/gpu4, "
+            "RajaATAli/SC23_Programming-Your-GPU-with-OpenMP_Tutorial, chase-compton/Game-of-Life-in-CUDA, "
+            "frasertajima/WeatherBench2, rchops/cuda-learning, PolPuigPuy/OpenACC_Project_PolPuig)",
+            "by queries of our own: number, sum, first start and last end of kernels, copies, memsets, calls, "
+            "synchronization, OS runtime, overhead and NVTX ranges; each kernel and copy with a call has its flow",
+        ),
+        (
             "nsys 2023.4.4 and 2025.3, schema 3.20.3, on an H100 with CUDA 13.0",
             "our own recordings (tests/record_gpu)",
             "GPU metrics (clock frequencies are stored in Hz; a byte is exported as signed), CUDA graphs, copies of "

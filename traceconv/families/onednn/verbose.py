@@ -382,6 +382,12 @@ class OnednnVerbose:
     )
     checked = (
         (
+            "oneDNN 2.7 to 3.13: checks, nested creation, kernels of graph partitions, builds for ACL",
+            "lines in public reports (uxlfoundation/oneDNN, issues 1845, 4849 and 5246) and manuals; no whole log was "
+            "found",
+            "the order of fields, which lines have a duration",
+        ),
+        (
             "MKL-DNN 0.19, 0.21.1, 1.0.4; oneDNN 2.4.4 to 3.13 in MXNet, PyTorch, TensorFlow, OpenVINO",
             "recorded",
             "fields of lines; clock and durations against those of the framework (PyTorch, MXNet)",

@@ -82,6 +82,10 @@ class Vtune:
         "Reports other than the timeline hold no times; the resolution of the timeline is its bins.",
         "Single samples, calls and states of threads are only in the result folder, whose format is closed.",
     )
+    unrecorded = (
+        "VTune could not be installed, and no whole public report was found. "
+        "Goldens are made by hand after the sources in docs/formats.md."
+    )
     checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
         (
             "VTune 2023.0 to 2025.0",
