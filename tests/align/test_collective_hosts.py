@@ -28,14 +28,14 @@ from traceconv.align.checks import Rule
 from traceconv.align.clock_overview import survey
 from traceconv.align.collective_hosts import _apart, _islands, placed_hosts
 from traceconv.align.constraint_parser import Anchor, Constraints, TimePoint
-from traceconv.align.host_intervals import RATES, HostIntervals, host_intervals
+from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart
 from traceconv.align.report_html import page
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
-from traceconv.model.clocks import ClockMap
+from traceconv.model.clocks import HOSTS_DRIFT, ClockMap
 from traceconv.model.trace import Trace
 
 US, MS, SECOND = 10**3, 10**6, 10**9
@@ -83,10 +83,10 @@ def simulated(seed: int, hosts: int, ranks: int, count: int, ahead: int = 5 * MS
     return Job(entered, left, offset, drift)
 
 
-def intervals(job: Job, rates: tuple[float, ...] = RATES) -> tuple[HostLines, HostIntervals]:
+def intervals(job: Job, rate: float = HOSTS_DRIFT) -> tuple[HostLines, HostIntervals]:
     lines = lines_of_hosts(job.entered, job.left)
     came, went = lines.apply(job.entered), lines.apply(job.left)
-    return lines, host_intervals(came, went, (float(np.nanmin(came)), float(np.nanmax(went))), rates)
+    return lines, host_intervals(came, went, (float(np.nanmin(came)), float(np.nanmax(went))), rate)
 
 
 @pytest.mark.parametrize("pairs", [False, True])
@@ -100,7 +100,7 @@ def test_the_truth_is_within(seed: int, count: int, hosts: int, ranks: int, pair
     for host in range(1, hosts):
         assert found.known(host) == bool(np.any(np.isfinite(found.most[:, host])))
         if found.known(host):
-            way = map_of_host(found, intervals(job, (0.0,))[1], lines, host)
+            way = map_of_host(found, intervals(job, 0.0)[1], lines, host)
             at = np.linspace(*(lines.base + found.instants[[0, -1]]), 7)
             here, there = (at + job.ahead[one] + job.drift[one] * at for one in (host, 0))
             off = np.abs(way.apply(np.round(here).astype(np.int64)) - there)
@@ -678,7 +678,7 @@ def test_hosts_in_a_chain_are_apart_from_the_first_one(hosts: int) -> None:
         pair = [number // 2, number // 2 + 1]
         entered[number, pair] = 1000 * number
         left[number, pair] = 1000 * number + 10
-    found = host_intervals(entered, left, (0.0, 2000.0 * hosts), (0.0,))
+    found = host_intervals(entered, left, (0.0, 2000.0 * hosts), 0.0)
     lines = HostLines(0, np.zeros(hosts, np.int64), np.zeros(hosts))
     apart = list(_apart(found, lines, np.arange(hosts), np.isfinite(entered)))
     of_first = [(other, least, most) for other, first, least, most, _ in apart if first == 0]

@@ -27,13 +27,14 @@ from traceconv.align.collectives import (
     one_sided_collectives,
     recorded_collectives,
 )
+from traceconv.align.host_ends import Ends, EndsOfTwo, ends_of_two
 from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart, Inputs
 from traceconv.align.machines import called
 from traceconv.align.messages import Message, Text
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
-from traceconv.model.clocks import ClockDomain, ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import HOSTS_DRIFT, ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import I64, Trace
 
@@ -72,6 +73,8 @@ class PlacedHosts:
             the number of common collectives.
         unsettled: inputs of hosts that were not placed, since the match of their collectives is not certain.
         torn: the hosts whose ranks contradict each other, so that they place nothing.
+        uneven: two hosts, by number, whose ends are not those of one job with clocks that run evenly, what they show,
+            and the collectives, in order, that were compared; None without such hosts.
     """
 
     hosts: dict[int, PlacedHost] = field(default_factory=dict)
@@ -81,6 +84,7 @@ class PlacedHosts:
     apart: tuple[tuple[int, int, int, int, int], ...] = ()
     unsettled: tuple[Unsettled, ...] = ()
     torn: tuple[int, ...] = ()
+    uneven: tuple[int, int, EndsOfTwo, I64] | None = None
 
 
 def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
@@ -114,6 +118,8 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         placed = placed_hosts(seen, host_of, spans)
     if placed.contradicting and placed.records is not None and not leave_contradictions:
         raise _contradiction(inputs, placed.records, host_of, placed.contradicting)
+    if placed.uneven and placed.records is not None and not leave_contradictions:
+        raise _uneven(inputs, placed.records, host_of, *placed.uneven)
     if placed.unsettled and not leave_contradictions:
         raise _not_settled(inputs, placed.unsettled)
     graph = inputs.graph.copy()
@@ -157,7 +163,7 @@ def placed_hosts(records: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
     placed = _placed(records, ordered, host_of, spans) if len(ordered.matches.row) else PlacedHosts()
     islands = {number: one.beside for number, one in placed.hosts.items()}
     unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, islands))
-    return placed if placed.contradicting else replace(placed, unsettled=unsettled)
+    return placed if placed.contradicting or placed.uneven else replace(placed, unsettled=unsettled)
 
 
 def _may_be_one(records: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
@@ -193,6 +199,7 @@ def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> P
         intervals=tuple(intervals for one in placed for intervals in one.intervals),
         apart=tuple(pair for one in placed for pair in one.apart),
         torn=tuple(np.flatnonzero(torn).tolist()),
+        uneven=next((one.uneven for one in placed if one.uneven), None),
     )
 
 
@@ -218,14 +225,17 @@ def _island(
     """
     came, went = (times[:, used] for times in columns)
     lines = lines_of_hosts(came[: len(part)], went[: len(part)])
+    exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
+    uneven = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
     intervals = host_intervals(lines.apply(came), lines.apply(went), span)
-    if intervals.contradicting:
+    if intervals.contradicting and not (uneven and uneven[2].shown is Ends.STEEP):
         wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in intervals.contradicting)
         return PlacedHosts(contradicting=wrong)
-    exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
-    level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, (0.0,))
+    if uneven:
+        return PlacedHosts(uneven=uneven)
+    level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, 0.0)
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
@@ -234,6 +244,30 @@ def _island(
             clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
             hosts[at] = PlacedHost(int(used[0]), clock_map, mine.count, len(np.unique(mine.group)))
     return PlacedHosts(hosts, intervals=(intervals,), apart=tuple(_apart(intervals, lines, used, part[:, used])))
+
+
+def _uneven_pair(
+    matches: Occurrences, left: I64, part: Mask, used: I64, lines: HostLines
+) -> tuple[int, int, EndsOfTwo, I64] | None:
+    """Return the first two hosts whose ends are not those of one job with even clocks, as in `PlacedHosts.uneven`.
+
+    Args:
+        matches: the matches in which all wait for all.
+        left: the first exit of each host, by collective, ns.
+        part: whether each host took part.
+        used: the hosts of the island.
+        lines: their lines, with the pairs that they rest on.
+    """
+    kinds = np.zeros(len(part), np.int64)
+    kinds[matches.number] = matches.group * (int(np.max(matches.what)) + 1) + matches.what
+    for pair in lines.pairs:
+        one, other = (int(used[at]) for at in pair)
+        common = np.flatnonzero(part[:, one] & part[:, other])
+        common = common[np.argsort(left[common, one], kind="stable")]
+        found = ends_of_two(left[common, one], left[common, other], kinds[common])
+        if found.shown is not Ends.OF_ONE_JOB:
+            return one, other, found, common
+    return None
 
 
 def _apart(
@@ -384,6 +418,36 @@ def _contradiction(
     files = tuple(inputs.traces[index].sources[0].name for index in sorted(used))
     text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named))
     return InconsistentClocks(text, hint=Text.LEAVE_IT(name=files[-1]))
+
+
+def _uneven(
+    inputs: Inputs, records: Occurrences, host_of: I64, one: int, other: int, found: EndsOfTwo, common: I64
+) -> AlignmentError:
+    """Return the error for two hosts whose ends are not those of one job with clocks that run evenly.
+
+    Args:
+        inputs: the clocks.
+        records: the matched collectives.
+        host_of: the host of each input.
+        one, other: the hosts.
+        found: what the ends show.
+        common: the numbers of the compared collectives, in order.
+    """
+    inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (one, other)]
+    files = tuple(inputs.traces[index].sources[0].name for index in sorted({*inputs_of[0], *inputs_of[1]}))
+    hint = Text.LEAVE_IT(name=inputs.traces[inputs_of[1][0]].sources[0].name)
+    if found.shown is Ends.OF_NO_JOB:
+        return UnverifiedAlignment(Text.ENDS_OF_NO_JOB(files=files, scatter=found.scatter_ns), hint=hint)
+    if found.shown is Ends.STEEP:
+        text = Text.ENDS_DRIFT(files=files, drift=found.drift * 1e6, most=HOSTS_DRIFT * 1e6)
+        return UnverifiedAlignment(text, hint=hint)
+    if found.shown is Ends.UNEVEN:
+        return InconsistentClocks(Text.ENDS_WANDER(files=files), hint=hint)
+    its = records.where(np.isin(records.input, inputs_of[1]))
+    row = int(np.flatnonzero(its.number == common[found.after])[0])
+    place, name = _record(inputs.traces[its.input[row]], int(its.row[row]))
+    text = Text.CLOCK_WAS_SET_AFTER(files=files, by=abs(found.step_ns), name=name, place=place)
+    return InconsistentClocks(text, hint=hint)
 
 
 def _record(trace: Trace, row: int) -> tuple[str, str]:

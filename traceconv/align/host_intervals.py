@@ -17,11 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceconv.align.geometry import F64
-from traceconv.model.clocks import FREE_DRIFT, SLEWED_DRIFT
+from traceconv.model.clocks import HOSTS_DRIFT, SLEWED_DRIFT
 
-#: The largest drift between two hosts, as a ratio: of free oscillators, or, if that contradicts the bounds, of a slewed
-#: clock.
-RATES = (FREE_DRIFT, SLEWED_DRIFT)
 #: The largest change of this rate within a recording, from temperature and corrections of the kernel.
 WANDER = 2e-6
 #: To limit the cost, only the tightest bound of two hosts is used in each of this many parts of the recording; there
@@ -56,9 +53,7 @@ class HostIntervals:
         return bool(np.all(np.isfinite(self.least[:, host]) & np.isfinite(self.most[:, host])))
 
 
-def host_intervals(
-    entered: F64, left: F64, span: tuple[float, float], rates: tuple[float, ...] = RATES
-) -> HostIntervals:
+def host_intervals(entered: F64, left: F64, span: tuple[float, float], rate: float = HOSTS_DRIFT) -> HostIntervals:
     """Return the limits of the offsets between the clocks of hosts.
 
     Args:
@@ -66,15 +61,11 @@ def host_intervals(
             for a host that did not take part. The clocks must agree roughly already.
         left: the latest possible time of the first exit, likewise.
         span: the first and the last time of the limits, ns.
-        rates: the largest drifts to try, as ratios; the first one without a contradiction is used.
+        rate: the largest drift, as a ratio.
     """
     many = entered.shape[1] > _MANY
     at = np.linspace(*span, _INSTANTS_OF_MANY if many else _INSTANTS)
-    for rate in rates:
-        intervals = _intervals(entered, left, at if rate else at[:1], rate)
-        if not intervals.contradicting:
-            break
-    return intervals
+    return _intervals(entered, left, at if rate else at[:1], rate)
 
 
 def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
@@ -101,8 +92,11 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
 
 
 def can_agree(entered: F64, left: F64) -> bool:
-    """Return whether any offsets of two hosts satisfy all collectives; the columns are those of `host_intervals`."""
-    return not _intervals(entered, left, np.array([np.nanmin(entered)]), RATES[-1]).contradicting
+    """Return whether any offsets of two hosts satisfy all collectives, also if one clock is being slewed.
+
+    The columns are those of `host_intervals`.
+    """
+    return not _intervals(entered, left, np.array([np.nanmin(entered)]), SLEWED_DRIFT).contradicting
 
 
 def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:

@@ -14,7 +14,7 @@ import numpy as np
 from traceconv.align.geometry import F64
 from traceconv.align.host_intervals import HostIntervals
 from traceconv.align.robust import robust_line
-from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, I64, ClockMap
+from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, I64, ClockMap
 
 #: Marks a missing time in columns of times, ns; the sum of two fits into 64 bits.
 NO_TIME = 2**61
@@ -36,11 +36,13 @@ class HostLines:
         base: a time of the first host, ns.
         ahead: the offsets of the hosts at that time, ns.
         drift: the drifts of the hosts, as ratios; positive if they run fast.
+        pairs: the hosts that were compared, each with one that was compared before.
     """
 
     base: int
     ahead: I64
     drift: F64
+    pairs: tuple[tuple[int, int], ...] = ()
 
     def apply(self, times: I64) -> F64:
         """Convert times, a column for each host, to the clock of the first host, ns from the base; NaN for NO_TIME."""
@@ -61,7 +63,7 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
     common = part.T.astype(np.float64) @ part
     base = int(np.min(entered[:, 0]))
     ahead, drift = np.zeros(len(common), np.int64), np.zeros(len(common))
-    known = np.zeros(len(common), bool)
+    known, pairs = np.zeros(len(common), bool), list[tuple[int, int]]()
     known[0] = True
     while not known.all():
         ties = np.where(known[:, None] & ~known, common, 0)
@@ -78,11 +80,12 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
         middle = float(np.median((late - ends)[small]))
         if np.ptp(ends) >= _LONG_ENOUGH:
             middle, drift[other], _ = robust_line(
-                ends[small], (late - ends)[small], _LEAST_SPREAD_NS, FREE_DRIFT, FREE_DRIFT / 2
+                ends[small], (late - ends)[small], _LEAST_SPREAD_NS, HOSTS_DRIFT, HOSTS_DRIFT
             )
         ahead[other] = roughly + round(middle - drift[other] * float(ends[small].mean()))
         known[other] = True
-    return HostLines(base, ahead, drift)
+        pairs.append((one, other))
+    return HostLines(base, ahead, drift, tuple(pairs))
 
 
 def map_of_host(intervals: HostIntervals, level: HostIntervals, lines: HostLines, host: int) -> ClockMap:
@@ -112,5 +115,5 @@ def map_of_host(intervals: HostIntervals, level: HostIntervals, lines: HostLines
         else 0
     )
     begin = int(lines.ahead[host]) + round(host_times[0])
-    bound = int(off * (1 + FREE_DRIFT)) + _ROUNDED_NS
+    bound = int(off * (1 + HOSTS_DRIFT)) + _ROUNDED_NS
     return ClockMap(round(at[0]) - begin, bound, drift=drift, at_ns=lines.base + begin if drift else 0)

@@ -529,7 +529,23 @@ class Text(enum.Enum):
     )
     NO_CLOCKS_OF_HOSTS_FIT = (
         "{files:list}: no offsets between their hosts make all their collectives possible; {names:and} contradict each "
-        "other: a clock was set in between, or records are wrong"
+        "other: a clock was set in between, records are wrong, or they are of different jobs"
+    )
+    ENDS_OF_NO_JOB = (
+        "{files:list}: these are records of different jobs, or of different collectives: the ranks of a job leave a "
+        "collective together; here the ends scatter by {scatter:short}, and the times between them do not vary together"
+    )
+    CLOCK_WAS_SET_AFTER = (
+        "{files:list}: by the ends of their collectives, the clock of a host was set by {by:short} after {name:repr} "
+        "at {place}"
+    )
+    ENDS_WANDER = (
+        "{files:list}: the ends of their collectives wander apart as those of no two clocks: a clock was set or slewed "
+        "several times, or the records are of different jobs"
+    )
+    ENDS_DRIFT = (
+        "{files:list}: by the ends of their collectives, the clocks of their hosts drift by {drift:+.0f} ppm, expected "
+        "{most:.0f} ppm at most: one is being slewed, or the records are of different jobs"
     )
     COLLECTIVE_NUMBERED = "{name:repr} number {seq}"
     OF_TWO_RANKS = "{collective} (rank {left} left it at {early}, rank {entered} entered it at {late})"

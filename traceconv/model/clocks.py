@@ -203,6 +203,10 @@ MOST_DRIFT = 2**31 - 1
 FREE_DRIFT = 200e-6
 #: Between two clocks of one machine: the kernel slews the wall clock by no more than this.
 SLEW_DRIFT = 500e-6
+#: The largest drift that is believed between the wall clocks of two hosts, and between two clocks of one host: the
+#: network's time corrects wall clocks, and clocks of one host count one oscillator. More contradicts the evidence.
+HOSTS_DRIFT = 100e-6
+ONE_HOST_DRIFT = 50e-6
 #: Between a clock that is being slewed and one with another oscillator.
 SLEWED_DRIFT = 700e-6
 

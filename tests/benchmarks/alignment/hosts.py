@@ -257,6 +257,7 @@ def main(count: int = 1000) -> int:
         found = errors(job, placed)
         outcome = "placed" if len(found) == hosts - 1 else "refused" if placed.unsettled else "not placed"
         outcome = "contradiction" if placed.contradicting else outcome
+        outcome = f"refused: {placed.uneven[2].shown.value}" if placed.uneven else outcome
         outcomes[job.damage or f"undamaged, {job.name['steps']} steps, Seq: {job.name['seq']}", outcome] += 1
         outside += sum(error > bound for error, bound in found.values())
         step_off += sum(error > job.step / 2 for error, _ in found.values())

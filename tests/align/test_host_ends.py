@@ -1,0 +1,114 @@
+"""What the ends of collectives show of two hosts: one job or several, a clock that was set, a drift that none has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from traceconv.align import Policy, align
+from traceconv.align.host_ends import Ends, ends_of_two
+from traceconv.api import read
+from traceconv.errors import InconsistentClocks, UnverifiedAlignment
+from traceconv.model.clocks import I64
+from traceconv.model.trace import Trace
+
+US, MS = 10**3, 10**6
+#: Simulated ranks of two hosts, as Kineto writes them.
+SIMULATED = Path(__file__).parents[1] / "data" / "hosts"
+
+
+def ranks(name: str) -> list[Trace]:
+    return [read(SIMULATED / name / f"rank{rank}.json.gz") for rank in (0, 1)]
+
+
+def ends(
+    count: int = 120, vary: float = 1.0, noise: float = 5.0, drift: float = 0.0, seed: int = 5
+) -> tuple[I64, I64, I64]:
+    """The ends on two hosts, with variation of steps and noise in µs, of three kinds in turn."""
+    random = np.random.default_rng(seed)
+    kinds = np.arange(count) % 3
+    true = np.cumsum(np.array([5.0, 9.0, 20.0])[kinds] * MS + vary * US * random.standard_normal(count))
+    late = noise * US * random.exponential(size=(2, count))
+    one, other = true + late[0], true * (1 + drift) + late[1] + 3.7 * MS
+    return one.astype(np.int64), other.astype(np.int64), kinds
+
+
+@pytest.mark.parametrize("vary", [0.0, 5.0, 500.0])
+@pytest.mark.parametrize("drift", [0.0, 90e-6, -90e-6])
+def test_ends_of_one_job(vary: float, drift: float) -> None:
+    assert ends_of_two(*ends(vary=vary, drift=drift)).shown is Ends.OF_ONE_JOB
+
+
+def test_ends_that_a_busy_machine_scatters_vary_together() -> None:
+    assert ends_of_two(*ends(vary=2000.0, noise=500.0)).shown is Ends.OF_ONE_JOB
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("vary", [20.0, 500.0])
+def test_ends_of_two_jobs(vary: float, seed: int) -> None:
+    one, _, kinds = ends(vary=vary, seed=seed)
+    _, other, _ = ends(vary=vary, seed=seed + 100)
+    assert ends_of_two(one, other, kinds).shown is Ends.OF_NO_JOB
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_two_jobs_on_one_schedule_do_not_vary_together(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    due = np.arange(120) * 15 * MS
+    one, other = (due + 300 * US * random.standard_normal(120) for _ in range(2))
+    assert ends_of_two(one.astype(np.int64), other.astype(np.int64), due * 0).shown is Ends.OF_NO_JOB
+
+
+def test_two_jobs_with_the_same_input_wander_apart() -> None:
+    random = np.random.default_rng(3)
+    steps = 20 * MS + 3 * MS * random.random(120)
+    one, other = (np.cumsum(steps + 60 * US * random.standard_normal(120)).astype(np.int64) for _ in range(2))
+    assert ends_of_two(one, other, one * 0).shown is Ends.UNEVEN
+
+
+@pytest.mark.parametrize("at", [8, 60, 108])
+@pytest.mark.parametrize("by", [-900 * US, 40 * US, 20 * MS])
+def test_a_clock_that_was_set(by: int, at: int) -> None:
+    one, other, kinds = ends(vary=500.0)
+    other[at:] += by
+    found = ends_of_two(one, other, kinds)
+    assert (found.shown, found.after) == (Ends.SET, at - 1)
+    assert abs(found.step_ns - by) < 10 * US + abs(by) / 100
+
+
+@pytest.mark.parametrize("drift", [300e-6, -600e-6])
+def test_a_drift_that_no_clock_has(drift: float) -> None:
+    found = ends_of_two(*ends(vary=500.0, drift=drift))
+    assert found.shown is Ends.STEEP
+    assert found.drift == pytest.approx(drift, abs=10e-6)
+
+
+def test_patterns_of_steps_are_no_scatter() -> None:
+    """On one GPU that processes use in turn, ends are apart by turns, alike in each step."""
+    one, other, kinds = ends(vary=5.0)
+    other += np.array([2200, -2200, 160])[kinds] * US
+    assert ends_of_two(one, other, kinds).shown is Ends.OF_ONE_JOB
+
+
+# -- merges -----------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_of_two_jobs_are_refused() -> None:
+    with pytest.raises(
+        UnverifiedAlignment, match=r"rank0.json.gz, rank1.json.gz: .*different jobs.* scatter by 222 µs"
+    ):
+        align(ranks("two_jobs"))
+
+
+def test_ranks_of_two_jobs_stay_on_their_wall_clocks_on_demand() -> None:
+    line = align(ranks("two_jobs"), policy=Policy(on_ambiguous="best")).receipt[1]
+    assert (line.offset_ns, line.bound_ns, line.two_hosts) == (1_795_300_000_000_000_000, None, True)
+
+
+def test_a_clock_that_was_set_in_mid_run_is_no_drift() -> None:
+    with pytest.raises(
+        InconsistentClocks, match=r"clock of a host was set by 8[78]\d µs after 'nccl.*' at rank1.json.gz"
+    ):
+        align(ranks("rank_step"))
