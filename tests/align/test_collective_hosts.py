@@ -664,6 +664,27 @@ def test_simulated_jobs_are_within_their_bounds_or_refused() -> None:
         assert not placed.contradicting or job.damage in ("shuffled", "stepped clock")
 
 
+@pytest.mark.parametrize("others", [(), (40 * MS,)])
+def test_a_rough_offset_is_refined(others: tuple[int, ...], tmp_path: Path) -> None:
+    """A host whose wall clock is too wrong to be placed is, once the user says roughly how far it is off."""
+    traces = recorded(tmp_path, [0, 5_200 * MS, *others])
+    rough = Constraints(offsets={1: -5_000 * MS}, offsets_within={1: 1_000 * MS})
+    line = align(traces, constraints=rough).receipt[1]
+    assert line.verdict == "assumed"
+    assert "--offset" in line.method
+    assert "60 collectives of 1 group" in line.method
+    assert line.bound_ns is not None
+    assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+
+
+@pytest.mark.parametrize(("offset", "within"), [(-5_000 * MS, 100 * MS), (-5_200_100 * US, 100 * US)])
+def test_an_offset_that_collectives_contradict_or_do_not_refine_stays(offset: int, within: int, tmp_path: Path) -> None:
+    traces = recorded(tmp_path, [0, 5_200 * MS])
+    said = Constraints(offsets={1: offset}, offsets_within={1: within})
+    line = align(traces, constraints=said).receipt[1]
+    assert (line.offset_ns, line.bound_ns, line.verdict) == (BASE + 5_200 * MS + offset, None, "assumed")
+
+
 def test_what_the_user_places_stays_there(tmp_path: Path) -> None:
     line = align(recorded(tmp_path, [0, 3_700_000]), constraints=Constraints(offsets={1: 0})).receipt[1]
     assert line.offset_ns == BASE + 3_700_000

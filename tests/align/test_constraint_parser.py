@@ -861,10 +861,21 @@ def test_an_anchor_where_a_clock_was_set_is_compared_with_what_is_known(away: in
     ("text", "within"), [("-350us", 1000), ("+1.5ms", 100_000), ("2s", 10**9), ("+1.000000001s", 1), ("0ns", 0)]
 )
 def test_an_offset_is_as_exact_as_its_digits(text: str, within: int, tmp_path: Path) -> None:
-    log = ROOT / "onednn-verbose" / "all-ts" / "input.log"
+    log = (ROOT / "onednn-verbose" / "all-ts" / "input.log").read_bytes()
     paths = tmp_path / "a.log", tmp_path / "b.log"
-    for path in paths:
-        path.write_bytes(log.read_bytes())
+    for path, lines in zip(paths, (None, 12), strict=True):  # so few contradict no offset
+        path.write_bytes(b"".join(log.splitlines(keepends=True)[:lines]))
     inputs = Named(tuple(map(str, paths)), offsets=(f"b.log={text}",)).opened(Settings())
     first, second = estimate(inputs)[0].receipt
     assert (first.bound_ns, second.bound_ns) == (1000, 1000 + within)  # the log counts in µs
+
+
+def test_an_offset_that_events_contradict_is_no_more_exact_than_that(tmp_path: Path) -> None:
+    log = (ROOT / "onednn-verbose" / "all-ts" / "input.log").read_bytes()
+    paths = tmp_path / "a.log", tmp_path / "b.log"
+    for path in paths:
+        path.write_bytes(log)
+    inputs = Named(tuple(map(str, paths)), offsets=("b.log=-350us",)).opened(Settings())
+    _, line = estimate(inputs)[0].receipt
+    assert (line.bound_ns, line.verdict) == (351 * 1000, "assumed")
+    assert any("350 µs" in warning for warning in line.warnings)

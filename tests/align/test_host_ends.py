@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from traceconv.align import Policy, align
+from traceconv.align.constraint_parser import Constraints
 from traceconv.align.host_ends import Ends, ends_of_two
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
@@ -92,12 +93,19 @@ def test_patterns_of_steps_are_no_scatter() -> None:
     assert ends_of_two(one, other, kinds).shown is Ends.OF_ONE_JOB
 
 
+def test_few_ends_that_scatter_tell_nothing() -> None:
+    one, other, kinds = (column[:20] for column in ends(vary=500.0))
+    random = np.random.default_rng(1)
+    assert ends_of_two(one, other + random.integers(0, 2 * MS, 20), kinds).shown is Ends.FEW
+    assert ends_of_two(one, other, kinds).shown is Ends.OF_ONE_JOB
+
+
 # -- merges -----------------------------------------------------------------------------------------------------------
 
 
 def test_ranks_of_two_jobs_are_refused() -> None:
     with pytest.raises(
-        UnverifiedAlignment, match=r"rank0.json.gz, rank1.json.gz: .*different jobs.* scatter by 222 µs"
+        UnverifiedAlignment, match=r"rank0.json.gz, rank1.json.gz: .*different jobs.* scatter by 225 µs"
     ):
         align(ranks("two_jobs"))
 
@@ -112,3 +120,12 @@ def test_a_clock_that_was_set_in_mid_run_is_no_drift() -> None:
         InconsistentClocks, match=r"clock of a host was set by 8[78]\d µs after 'nccl.*' at rank1.json.gz"
     ):
         align(ranks("rank_step"))
+
+
+def test_no_option_makes_a_bound_of_two_hosts() -> None:
+    """Without numbers, and with steps missing on both sides, it is not known which collectives are one."""
+    traces = ranks("uneven_cut")
+    with pytest.raises(UnverifiedAlignment, match="not certain which records are one collective"):
+        align(traces)
+    line = align(traces, constraints=Constraints(offsets={1: 0})).receipt[1]
+    assert (line.bound_ns, line.verdict, line.two_hosts) == (None, "assumed", True)

@@ -65,14 +65,13 @@ def align(
     inputs = gathered(traces, constraints)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.collective_hosts import with_hosts_related
-        from traceconv.align.contradictions import doubts
+        from traceconv.align.contradictions import doubted
         from traceconv.align.decide import decide
         from traceconv.align.estimates import estimates
 
         inputs = with_hosts_related(inputs, leave_contradictions=policy.on_ambiguous == "best")
         placed = place(inputs, decide(inputs, estimates(inputs, policy), policy), policy)
-        pairs, warnings = doubts(inputs, placed.maps, policy, placed.pairs)
-        placed = replace(placed, pairs=[*placed.pairs, *pairs], warnings=[*placed.warnings, *warnings])
+        placed = doubted(inputs, placed, policy)
     else:
         placed = place(inputs, Placed(related_maps(inputs, inputs.graph)), policy)
     return _alignment(traces, inputs, placed, constraints)

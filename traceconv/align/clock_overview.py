@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
-from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import spans, timed_clocks, zone_option
-from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered, without_other_hosts
+from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.messages import Message, Text
 from traceconv.align.placement import one_machine_advice
 from traceconv.families.registry import importer_class
@@ -89,7 +88,7 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     from traceconv.align.collective_hosts import with_hosts_related
 
     inputs = with_hosts_related(gathered(traces, constraints), leave_contradictions=True)
-    maps = _RelatedMaps(inputs, constraints.offsets)
+    maps = _RelatedMaps(inputs, {one.index: one.offset for one in inputs.clocks if one.offset is not None})
     used = {one.key: one for one in inputs.clocks}
     clocks = [
         ClockLine(
@@ -123,16 +122,13 @@ class _RelatedMaps:
     """The relations of clocks, with the offsets of the user."""
 
     inputs: Inputs
-    offsets: Mapping[int, int]
+    offsets: Mapping[int, ClockMap]
 
     def to(self, target: ClockDomain, index: int, domain: ClockDomain) -> ClockMap | None:
         """Return the map from a clock of an input to another clock; an --offset alone also relates them."""
         offset, graph = self.offsets.get(index), self.inputs.graph
-        maps = graph.maps_to(target)
-        if offset is None:
-            return maps.get(domain)
-        known = without_other_hosts(maps, graph, target, self.inputs.stated.walls[index]).get(domain)
-        return (known or ClockMap()).then(moved_by_user(offset, 0))
+        known = graph.maps_to(target).get(domain)
+        return known if offset is None else (known or ClockMap()).then(offset)
 
     def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from the clock of one input to that of another one, with their --offset."""

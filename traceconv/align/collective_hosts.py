@@ -11,7 +11,7 @@ of the others, or whose ranks contradict each other, is left out of the island.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -34,7 +34,7 @@ from traceconv.align.inputs import HostsApart, Inputs
 from traceconv.align.machines import called
 from traceconv.align.messages import Message, Text
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
-from traceconv.model.clocks import HOSTS_DRIFT, ClockDomain, ClockMap, Provenance, Step, Verdict
+from traceconv.model.clocks import HOSTS_DRIFT, IN_STEP, ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import I64, Trace
 
@@ -90,6 +90,8 @@ class PlacedHosts:
 def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) -> Inputs:
     """Return the inputs with the wall clocks of hosts related by their collectives.
 
+    A host that an --offset moves stays there, unless collectives place it more exactly within the digits of the option.
+
     Args:
         inputs: the clocks, with the statements of files and user.
         leave_contradictions: whether to ignore collectives that contradict each other or are ambiguous, instead of
@@ -101,10 +103,68 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         UnverifiedAlignment: the collectives have no sequence numbers, and no offset satisfies them, since recordings
             lack some.
     """
+    roughly = _roughly_moved(inputs)
+    while roughly:
+        found = _with_hosts_related(_corrected(inputs, roughly), roughly, leave_contradictions=True)
+        refined = {wall: offset for wall, offset in roughly.items() if _is_refined(found, wall, offset)}
+        if len(refined) == len(roughly):
+            return found
+        roughly = refined
+    return _with_hosts_related(inputs, leave_contradictions=leave_contradictions)
+
+
+def _roughly_moved(inputs: Inputs) -> dict[ClockDomain, ClockMap]:
+    """Return the --offset of each host whose files all have the same one, with an uncertainty; not the first host."""
+    first = next(iter(_hosts(inputs)), None)
+    roughly: dict[ClockDomain, ClockMap] = {}
+    for wall in dict.fromkeys(inputs.stated.walls):
+        offset, *others = {one.offset for one in inputs.clocks if one.wall == wall} or {None}
+        fixed = wall in inputs.beside or wall == first or not wall.owner
+        if offset is not None and not others and offset.bound_ns and not fixed:
+            roughly[wall] = offset
+    return roughly
+
+
+def _corrected(inputs: Inputs, roughly: Mapping[ClockDomain, ClockMap]) -> Inputs:
+    """Return the inputs with the offsets of some hosts as corrections of their times."""
+    clocks = [
+        replace(one, correction=one.correction.then(replace(roughly[one.wall], bound_ns=0)), offset=None)
+        if one.wall in roughly
+        else one
+        for one in inputs.clocks
+    ]
+    return replace(inputs, clocks=clocks)
+
+
+def _is_refined(inputs: Inputs, wall: ClockDomain, offset: ClockMap) -> bool:
+    """Return whether collectives place a host more exactly than its --offset, and within its digits."""
+    clock_map = inputs.graph.maps_to(inputs.beside[wall])[wall] if wall in inputs.beside else IN_STEP
+    if clock_map.bound_ns is None or offset.bound_ns is None or clock_map.bound_ns >= offset.bound_ns:
+        return False
+    own = _own(inputs, wall)
+    times = [
+        own[one.domain].at(one.correction.at(ts))
+        for one in inputs.clocks
+        if one.wall == wall and one.domain in own
+        for ts in one.span
+    ]
+    return all(abs(clock_map.at(ts) - ts) <= offset.bound_ns + clock_map.bound_ns for ts in times)
+
+
+def _with_hosts_related(
+    inputs: Inputs, roughly: Collection[ClockDomain] = (), *, leave_contradictions: bool = False
+) -> Inputs:
+    """Return the inputs as `with_hosts_related` does.
+
+    Args:
+        inputs: the clocks.
+        roughly: the hosts whose --offset is a correction of their times.
+        leave_contradictions: as there.
+    """
     hosts = _hosts(inputs)
     if len(hosts) < 2:
         return inputs
-    maps = _maps(inputs, hosts)
+    maps = _maps(inputs, hosts, roughly)
     seen = recorded_collectives(inputs.traces, maps, Terms(), inputs.repeats)
     if seen is None:
         return inputs
@@ -234,7 +294,7 @@ def _island(
         wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in intervals.contradicting)
         return PlacedHosts(contradicting=wrong)
     if uneven:
-        return PlacedHosts(uneven=uneven)
+        return PlacedHosts() if uneven[2].shown is Ends.FEW else PlacedHosts(uneven=uneven)
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, 0.0)
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
@@ -301,10 +361,14 @@ def _firsts(inputs: Inputs) -> list[ClockDomain]:
     return [inputs.beside.get(wall, wall) for wall in inputs.stated.walls]
 
 
-def _maps(inputs: Inputs, hosts: Sequence[ClockDomain]) -> list[dict[int, ClockMap]]:
+def _maps(inputs: Inputs, hosts: Sequence[ClockDomain], roughly: Collection[ClockDomain]) -> list[dict[int, ClockMap]]:
     """Return for each input the maps of its clocks to the wall clock of its host; none for one that stays in place."""
     maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
-    moved = {clock.wall for clock in inputs.clocks if clock.offset is not None or clock.correction.steps}
+    moved = {
+        clock.wall
+        for clock in inputs.clocks
+        if clock.offset is not None or (clock.correction.steps and clock.wall not in roughly)
+    }
     firsts = _firsts(inputs)
     for wall in hosts:
         group = {one for one, first in zip(inputs.stated.walls, firsts, strict=True) if first == wall}
@@ -313,7 +377,7 @@ def _maps(inputs: Inputs, hosts: Sequence[ClockDomain]) -> list[dict[int, ClockM
         own = _own(inputs, wall)
         for clock in inputs.clocks:
             if clock.wall in group - moved and clock.domain in own and own[clock.domain].bound_ns is not None:
-                maps[clock.index][clock.clock] = own[clock.domain]
+                maps[clock.index][clock.clock] = clock.correction.then(own[clock.domain])
     return maps
 
 
@@ -343,7 +407,7 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
     for number, wall in enumerate(hosts):
         own = _own(inputs, wall)
         clocks = [clock for clock in inputs.clocks if firsts[clock.index] == wall and clock.domain in own]
-        ends = [own[clock.domain].at(ts) for clock in clocks for ts in clock.span]
+        ends = [own[clock.domain].at(clock.correction.at(ts)) for clock in clocks for ts in clock.span]
         spans[:, number] = min(ends, default=0), max(ends, default=0)
     return spans
 

@@ -16,11 +16,12 @@ from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import MOST_RIVALS, Method
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.input_warnings import local_time_of, zone_behind, zone_text
-from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, of_other_pids
+from traceconv.align.inputs import ClockInput, Inputs, Policy, is_timed, of_other_pids
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
+from traceconv.align.placed import Placed
 from traceconv.align.sequence_candidates import LEAST_MARGIN
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import ClockMap, Verdict
@@ -212,6 +213,11 @@ class Doubt:
     allowed: int
     is_weak: bool = False
 
+    @property
+    def apart_ns(self) -> int | None:
+        """How far the user's place is from that of the events, ns; None if they fit at several offsets."""
+        return max(abs(self.at_start), abs(self.at_end)) if self.allowed else None
+
     def warning(self, side: ClockInput) -> Message:
         """Return the warning for one of the two clocks."""
         is_a = side.key == self.pair.a.key
@@ -230,22 +236,21 @@ class Doubt:
         return Text.OFFSET_WOULD_AGREE(text=text, file=side.name, move=side.offset.offset_ns + moves[0])
 
 
-def doubts(
-    inputs: Inputs, maps: Maps, policy: Policy, pairs: Sequence[PairEstimate]
-) -> tuple[list[PairEstimate], list[tuple[Key, Message]]]:
-    """Return new estimates that contradict the user, and a warning for each clock that they contradict.
+def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
+    """Return the clocks with warnings for those of the user that events contradict, and bounds that contain the events.
 
     Args:
         inputs: the clocks.
-        maps: their maps to trace time.
+        placed: the clocks on trace time, with the earlier estimates; these pairs are not compared again.
         policy: which names mean the same work.
-        pairs: the earlier estimates; these pairs are not compared again.
     """
-    placed = [one for one in inputs.clocks if is_timed(one, maps)]
-    many = len({one.index for one in placed}) > ALL_PAIRS
+    maps, pairs = placed.maps, placed.pairs
+    bounds: dict[Key, int | None] = {}
+    placed_clocks = [one for one in inputs.clocks if is_timed(one, maps)]
+    many = len({one.index for one in placed_clocks}) > ALL_PAIRS
     warnings: dict[Key, Message] = {}
     new: list[PairEstimate] = []
-    for a, b in combinations(placed, 2):
+    for a, b in combinations(placed_clocks, 2):
         if a.index == b.index or not (maps[a.key].by_user or maps[b.key].by_user) or of_one_tool(a, b):
             continue
         if of_other_pids(a, b, inputs.clocks) or (many and of_other_events(a, b, pairs)):
@@ -256,8 +261,9 @@ def doubts(
             new += [] if doubt.pair in pairs else [doubt.pair]
             one = b if maps[b.key].by_user else a
             warnings.setdefault(one.key, doubt.warning(one))
+            bounds.setdefault(one.key, doubt.apart_ns)
     files = host_and_device(inputs.traces)
-    hosts, devices = ([one for one in placed if files and one.index == files[end]] for end in (0, 1))
+    hosts, devices = ([one for one in placed_clocks if files and one.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
         both = maps[host.key], maps[device.key]
         by_user = [one for one, clock_map in zip((host, device), both, strict=True) if clock_map.by_user]
@@ -267,7 +273,19 @@ def doubts(
         if early is not None:
             text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early[0])
             warnings.setdefault(by_user[-1].key, text)
-    return new, list(warnings.items())
+            bounds.setdefault(by_user[-1].key, early[1])
+    wider = {key: replace(maps[key], bound_ns=_wider(maps[key].bound_ns, apart)) for key, apart in bounds.items()}
+    return replace(
+        placed,
+        maps={**maps, **wider},
+        pairs=[*pairs, *new],
+        warnings=[*placed.warnings, *warnings.items()],
+    )
+
+
+def _wider(bound_ns: int | None, apart_ns: int | None) -> int | None:
+    """Return the greater of two bounds, ns; None if one is not known."""
+    return None if bound_ns is None or apart_ns is None else max(bound_ns, apart_ns)
 
 
 def _doubt(

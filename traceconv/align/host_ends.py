@@ -5,7 +5,7 @@ clocks, which is a line, and by what delayed each end by itself. The limits of `
 ranks of two jobs of one script, whose steps take equally long, satisfy them for seconds. Here the ends are compared:
 
 - Ends of one job stay close to the line, or, where a busy machine scatters them, the times between them vary together
-  on both hosts. If neither is so, the records are of no one job.
+  on both hosts. If neither is so, the records are of no one job, or too few to tell.
 - What scatters the ends changes from one collective to the next. A remainder that changes slowly is one of the clocks:
   a clock was set, or drifts more than clocks do.
 
@@ -34,8 +34,10 @@ _WANDER = 2e-6
 _LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
 #: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly.
 _SLOW = 0.5
-#: The fewest ends at each position of a step, and the most positions that are tried.
-_LEAST_STEPS, _MOST_POSITIONS = 4, 512
+#: The fewest ends from which scattered ends show that there are two jobs: random times between fewer may be correlated.
+_ENOUGH = 26
+#: The fewest ends at each position of a step, if there are enough and if not, and the most positions that are tried.
+_LEAST_STEPS, _LEAST_STEPS_OF_FEW, _MOST_POSITIONS = 4, 2, 512
 #: A shorter step is taken if its ends repeat this much worse than those of the best one.
 _NEARLY = 1.25
 #: The fewest ends before and after the instant at which a clock was set.
@@ -52,6 +54,7 @@ class Ends(enum.Enum):
 
     OF_ONE_JOB = "one job, and clocks that run evenly"
     OF_NO_JOB = "no one job"
+    FEW = "nothing, since they are too few"
     SET = "a clock that was set"
     STEEP = "a drift that is greater than that of clocks"
     UNEVEN = "clocks that do not run evenly"
@@ -92,11 +95,12 @@ def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
     varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
     steady_ns = _STEADY_NS + _WANDER * float(at[-1])
     rest, drift = _along_line(at, apart, place, HOSTS_DRIFT)
+    scatter = spread_of(rest) * math.sqrt(len(rest) / (len(rest) - len(np.unique(place))))
     even = _is_even(rest, steady_ns)
-    if not varies_together and not (even and spread_of(rest) <= _CLOSE_NS):
-        return EndsOfTwo(Ends.OF_NO_JOB, spread_of(rest), drift)
+    if not varies_together and not (even and scatter <= _CLOSE_NS):
+        return EndsOfTwo(Ends.OF_NO_JOB if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
     if even:
-        return EndsOfTwo(Ends.OF_ONE_JOB, spread_of(rest), drift)
+        return EndsOfTwo(Ends.OF_ONE_JOB, scatter, drift)
     steep_rest, steep = _along_line(at, apart, place, SLEWED_DRIFT)
     if _is_even(steep_rest, steady_ns):
         return EndsOfTwo(Ends.STEEP, spread_of(steep_rest), steep)
@@ -109,7 +113,7 @@ def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
 
 def _places(one: F64, other: F64, kinds: I64) -> I64:
     """Return the position of each collective in its step; by its kind if no number of collectives is a step."""
-    most = min(len(kinds) // _LEAST_STEPS, _MOST_POSITIONS)
+    most = min(len(kinds) // _least_steps(len(kinds)), _MOST_POSITIONS)
     found: list[tuple[int, float]] = []
     for number in range(1, most + 1):
         if np.array_equal(kinds[number:], kinds[:-number]):
@@ -123,8 +127,13 @@ def _places(one: F64, other: F64, kinds: I64) -> I64:
 def _numbered(values: I64) -> I64:
     """Return numbers from 1 for equal values, and 0 for all that are rare."""
     _, number, count = np.unique(values, return_inverse=True, return_counts=True)
-    numbers: I64 = np.where(count[number] >= _LEAST_STEPS, number + 1, 0).astype(np.int64)
+    numbers: I64 = np.where(count[number] >= _least_steps(len(values)), number + 1, 0).astype(np.int64)
     return numbers
+
+
+def _least_steps(count: int) -> int:
+    """Return the fewest of so many ends at each position of a step."""
+    return _LEAST_STEPS if count >= _ENOUGH else _LEAST_STEPS_OF_FEW
 
 
 def _off(values: F64, place: I64) -> F64:

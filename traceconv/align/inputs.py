@@ -310,25 +310,6 @@ def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
     return graph
 
 
-def without_other_hosts(
-    known: dict[ClockDomain, ClockMap], graph: ClockGraph, target: ClockDomain, wall: ClockDomain
-) -> dict[ClockDomain, ClockMap]:
-    """Return the maps to trace time with the wall clock of one host taken for trace time, as --offset demands.
-
-    Args:
-        known: the maps of clock domains to trace time.
-        graph: all relations.
-        target: the clock domain of trace time.
-        wall: the wall clock of the host of the input that --offset moves.
-    """
-    if not wall.owner or target != REALTIME:
-        return known
-    own = graph.maps_to(wall, of_one_host=True)
-    return {
-        domain: own.get(domain, clock_map) if clock_map.two_hosts else clock_map for domain, clock_map in known.items()
-    }
-
-
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
     """Return the clock domain of trace time: Unix time if any input knows it, else the first clock with times."""
     known = graph.maps_to(REALTIME)

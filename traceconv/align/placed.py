@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from traceconv.align.domains import Key, Warnings
-from traceconv.align.inputs import ClockInput, Inputs, Maps, without_other_hosts
+from traceconv.align.inputs import ClockInput, Inputs, Maps
 from traceconv.align.messages import Message, Text
 from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import ClockMap, Provenance, Step, Verdict
@@ -36,15 +36,8 @@ class Placed:
 
 def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
     """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
-    related = graph.maps_to(inputs.target)
-    maps: dict[Key, ClockMap] = {}
-    for one in inputs.clocks:
-        known = related
-        if one.offset is not None:
-            known = without_other_hosts(related, graph, inputs.target, one.wall)
-        if one.domain in known:
-            maps[one.key] = one.correction.then(known[one.domain])
-    return maps
+    known = graph.maps_to(inputs.target)
+    return {one.key: one.correction.then(known[one.domain]) for one in inputs.clocks if one.domain in known}
 
 
 def beside(offset: int) -> ClockMap:
