@@ -286,7 +286,7 @@ def test_without_numbers_equal_steps_are_told_by_the_wall_clocks(
     line = align(traces).receipt[1]
     assert (line.two_hosts, line.verdict) == (False, "assumed")
     assert line.bound_ns is not None
-    assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+    assert abs(line.offset_ns - BASE) <= line.bound_ns < 2.1 * MS  # with the skew of both devices
 
 
 @pytest.mark.parametrize(("period", "step"), [(0, 20 * MS), (50, 15 * MS), (50, -15 * MS), (200, 60 * MS)])

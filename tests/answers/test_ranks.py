@@ -72,7 +72,7 @@ def test_waits_are_those_of_brute_force(job: list[list[tuple[int, int, int, int]
     columns = [np.array([row[at] for row in rows], np.int64) for at in range(6)]
     number, rank, start, duration, bound, clock = columns
     nothing = number * 0
-    seen = Occurrences(number, rank, number, rank, start, start + duration, bound, *[nothing] * 5)
+    seen = Occurrences(number, rank, number, rank, start, start + duration, bound, *[nothing] * 7)
     found = waits(seen, clock)
     assert found.collective.tolist() == number.tolist()
     for at, members in enumerate(job):

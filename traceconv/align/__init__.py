@@ -67,11 +67,13 @@ def align(
         from traceconv.align.collective_hosts import with_hosts_related
         from traceconv.align.contradictions import doubted
         from traceconv.align.decide import decide
+        from traceconv.align.device_skew import allowed_for, skews_of
         from traceconv.align.estimates import estimates
 
+        inputs = replace(inputs, skews=skews_of(inputs))
         inputs = with_hosts_related(inputs, leave_contradictions=policy.on_ambiguous == "best")
         placed = place(inputs, decide(inputs, estimates(inputs, policy), policy), policy)
-        placed = doubted(inputs, placed, policy)
+        placed = allowed_for(inputs, doubted(inputs, placed, policy))
     else:
         placed = place(inputs, Placed(related_maps(inputs, inputs.graph)), policy)
     return _alignment(traces, inputs, placed, constraints)
@@ -106,6 +108,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         [inputs.beside.get(wall, wall).owner for wall in inputs.stated.walls],
         hosts_apart=inputs.hosts_apart,
         repeats=inputs.repeats,
+        skews=inputs.skews,
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
@@ -86,8 +86,10 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
         UsageError: a constraint does not fit its input.
     """
     from traceconv.align.collective_hosts import with_hosts_related
+    from traceconv.align.device_skew import skews_of
 
-    inputs = with_hosts_related(gathered(traces, constraints), leave_contradictions=True)
+    inputs = gathered(traces, constraints)
+    inputs = with_hosts_related(replace(inputs, skews=skews_of(inputs)), leave_contradictions=True)
     maps = _RelatedMaps(inputs, {one.index: one.offset for one in inputs.clocks if one.offset is not None})
     used = {one.key: one for one in inputs.clocks}
     clocks = [

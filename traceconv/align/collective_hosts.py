@@ -165,7 +165,7 @@ def _with_hosts_related(
     if len(hosts) < 2:
         return inputs
     maps = _maps(inputs, hosts, roughly)
-    seen = recorded_collectives(inputs.traces, maps, Terms(), inputs.repeats)
+    seen = recorded_collectives(inputs.traces, maps, Terms(), inputs.repeats, inputs.skews)
     if seen is None:
         return inputs
     host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in _firsts(inputs)])
@@ -283,24 +283,27 @@ def _island(
         host_of: the host of each input.
         spans: the first and the last time recorded on each host, ns.
     """
-    came, went = (times[:, used] for times in columns)
-    lines = lines_of_hosts(came[: len(part)], went[: len(part)])
-    exact = columns_of_hosts(replace(every, bound=every.bound * 0), host_of[every.input], spans.shape[1])
+    stated, exact = (
+        columns_of_hosts(records, host_of[every.input], spans.shape[1])
+        for records in (every.without_skews, every.exact)
+    )
+    lines = lines_of_hosts(stated[0][: len(part), used], stated[1][: len(part), used])
     uneven = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
-    intervals = host_intervals(lines.apply(came), lines.apply(went), span)
+    intervals = host_intervals(lines.apply(columns[0][:, used]), lines.apply(columns[1][:, used]), span)
     if intervals.contradicting and not (uneven and uneven[2].shown is Ends.STEEP):
         wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in intervals.contradicting)
         return PlacedHosts(contradicting=wrong)
     if uneven:
         return PlacedHosts() if uneven[2].shown is Ends.FEW else PlacedHosts(uneven=uneven)
+    drawn = host_intervals(lines.apply(stated[0][:, used]), lines.apply(stated[1][:, used]), span)
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, 0.0)
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
             mine = which.matches.where(part[which.matches.number, at])
-            clock_map = map_of_host(intervals, level, lines, number)
+            clock_map = map_of_host(intervals, level, lines, number, drawn)
             clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
             hosts[at] = PlacedHost(int(used[0]), clock_map, mine.count, len(np.unique(mine.group)))
     return PlacedHosts(hosts, intervals=(intervals,), apart=tuple(_apart(intervals, lines, used, part[:, used])))
@@ -394,8 +397,10 @@ def columns_of_hosts(records: Occurrences, host: I64, hosts: int) -> tuple[I64, 
     entered = np.full((int(np.max(records.number)) + 1, hosts), -NO_TIME)
     left = np.full(entered.shape, NO_TIME)
     starts, ends = records.side != Side.END, records.side != Side.START
-    np.maximum.at(entered, (records.number[starts], host[starts]), (records.start - records.bound)[starts])
-    np.minimum.at(left, (records.number[ends], host[ends]), (records.end + records.bound)[ends])
+    enters = records.start + records.least - records.bound
+    leaves = records.end + records.most + records.bound
+    np.maximum.at(entered, (records.number[starts], host[starts]), enters[starts])
+    np.minimum.at(left, (records.number[ends], host[ends]), leaves[ends])
     entered[entered == -NO_TIME] = NO_TIME
     return entered, left
 

@@ -68,7 +68,7 @@ def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched:
         alignment: how they are put on one time axis.
     """
     terms = Terms()
-    seen = recorded_collectives(traces, alignment.maps, terms, alignment.repeats)
+    seen = recorded_collectives(traces, alignment.maps, terms, alignment.repeats, alignment.skews)
     nothing = Occurrences.none()
     none = Matched(nothing, (), nothing, terms, (), nothing)
     if seen is None:

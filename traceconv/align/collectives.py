@@ -14,17 +14,21 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from itertools import compress, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew
 from traceconv.align.domains import on_trace_time
 from traceconv.model.arg_values import durations_recorded
 from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
 from traceconv.model.collectives import MESSAGES, Group
 from traceconv.model.stated_collectives import GroupStated, Side, stated_collectives
-from traceconv.model.trace import I64, Trace
+from traceconv.model.trace import I64, Trace, processes
+
+if TYPE_CHECKING:
+    from traceconv.align.inputs import Skews
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,6 +47,8 @@ class Occurrences:
         group, kind, what: the numbers of its group, of its operation, and of operation and sizes together; see `Terms`.
         seq: its sequence number in the group, -1 for none.
         side: the ends that bound other ranks, a `Side`.
+        least, most: the least and the greatest skew of the clock of a device, ns: its times plus the skew are those of
+            the host; 0 for records of a host. See `device_skew`.
     """
 
     number: I64
@@ -57,6 +63,8 @@ class Occurrences:
     what: I64
     seq: I64
     side: I64
+    least: I64
+    most: I64
 
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
@@ -83,9 +91,24 @@ class Occurrences:
         """The number of collectives."""
         return len(np.unique(self.number))
 
+    @property
+    def exact(self) -> Occurrences:
+        """The same records with neither bounds nor skews."""
+        nothing = self.bound * 0
+        return replace(self, bound=nothing, least=nothing, most=nothing)
+
+    @property
+    def without_skews(self) -> Occurrences:
+        """The same records with the times of devices taken for those of their hosts."""
+        return replace(self, least=self.bound * 0, most=self.bound * 0)
+
     def impossible(self) -> Impossible:
-        """Return the collectives that one rank left before another one entered, by more than the bounds of both."""
-        left = np.where(self.side == Side.START, NO_BOUND_NS, self.end + self.bound)
+        """Return the collectives that one rank left before another one entered, by more than the bounds of both.
+
+        Where kernels begin before their launches, their device is behind: then it may have left as much later.
+        """
+        later = np.where(self.least > 0, self.most, 0)
+        left = np.where(self.side == Side.START, NO_BOUND_NS, self.end + self.bound + later)
         entered = np.where(self.side == Side.END, -NO_BOUND_NS, self.start - self.bound)
         begins = np.flatnonzero(np.diff(self.number, prepend=-1))
         early = np.lexsort((left, self.number))[begins]
@@ -151,7 +174,11 @@ class Terms:
 
 
 def recorded_collectives(
-    traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], terms: Terms, repeats: Mapping[int, int]
+    traces: Sequence[Trace],
+    maps: Sequence[Mapping[int, ClockMap]],
+    terms: Terms,
+    repeats: Mapping[int, int],
+    skews: Skews = (),
 ) -> Occurrences | None:
     """Return the records of inputs of different ranks, not matched yet; None if fewer than two ranks have any.
 
@@ -160,6 +187,7 @@ def recorded_collectives(
         maps: for each the maps of its clocks to trace time.
         terms: gets the meaning of new numbers.
         repeats: the inputs that repeat another one; their collectives do not count twice.
+        skews: for each input the skews of its devices; empty if they were not determined.
     """
     stated = [
         index
@@ -168,14 +196,22 @@ def recorded_collectives(
     ]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
         return None
-    seen = Occurrences.joined([_recorded(traces[index], index, maps[index], terms) for index in stated])
+    seen = Occurrences.joined(
+        [_recorded(traces[index], index, maps[index], terms, skews[index] if skews else {}) for index in stated]
+    )
     return seen if len(np.unique(seen.rank)) > 1 else None
 
 
 # -- what an input recorded -------------------------------------------------------------------------------------------
 
 
-def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Terms) -> Occurrences:
+def _recorded(
+    trace: Trace,
+    index: int,
+    maps: Mapping[int, ClockMap],
+    terms: Terms,
+    skews: Mapping[int, Mapping[int, DeviceSkew]],
+) -> Occurrences:
     """Return the records of an input whose group is known and has several ranks.
 
     Args:
@@ -183,6 +219,7 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
         index: its number.
         maps: the maps of its clocks to trace time.
         terms: gets the meaning of new numbers.
+        skews: the skews of its devices, by clock and track.
     """
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
@@ -223,7 +260,29 @@ def _recorded(trace: Trace, index: int, maps: Mapping[int, ClockMap], terms: Ter
         for one, kind in zip(chosen, ("message" if one.kind in MESSAGES else one.kind for one in chosen), strict=True)
     ]
     columns = np.array(numbered, np.int64).reshape(-1, 5).T
-    return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *columns)
+    skew = _skews_of(trace, rows, clocks, skews)
+    return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *(*columns, *skew))
+
+
+def _skews_of(trace: Trace, rows: I64, clocks: I64, skews: Mapping[int, Mapping[int, DeviceSkew]]) -> tuple[I64, I64]:
+    """Return the least and the greatest skew of the device of each record, ns; 0 for records of a host.
+
+    Args:
+        trace: the input.
+        rows: the slices of the records.
+        clocks: the clock of each.
+        skews: the skews of the devices, by clock and track.
+    """
+    slices, marks = trace.slices, trace.sources[0].marks.launches
+    least, most = np.zeros((2, len(rows)), np.int64)
+    work = np.array([marks is not None and text in marks.work for text in trace.strings], bool)
+    on_device = work[slices.category[rows]]
+    of_track = processes(trace.tracks)[slices.track[rows]]
+    for clock, track in sorted(set(zip(clocks[on_device].tolist(), of_track[on_device].tolist(), strict=True))):
+        own = np.flatnonzero(on_device & (clocks == clock) & (of_track == track))
+        skew = skews.get(clock, {}).get(track, NOTHING_KNOWN)
+        least[own], most[own] = skew.at(slices.ts[rows[own]])
+    return least, most
 
 
 def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) -> dict[GroupStated, Hashable]:

@@ -88,7 +88,9 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
     return HostLines(base, ahead, drift, tuple(pairs))
 
 
-def map_of_host(intervals: HostIntervals, level: HostIntervals, lines: HostLines, host: int) -> ClockMap:
+def map_of_host(
+    intervals: HostIntervals, level: HostIntervals, lines: HostLines, host: int, drawn: HostIntervals | None = None
+) -> ClockMap:
     """Return the map from a host to the first one: its line, moved or turned as little as the intervals require.
 
     Args:
@@ -97,18 +99,21 @@ def map_of_host(intervals: HostIntervals, level: HostIntervals, lines: HostLines
             contradict each other.
         lines: the lines of the hosts.
         host: the number of the host.
+        drawn: the limits if the times of devices are those of their hosts, which the line satisfies if it can; the
+            limits of the hosts then only give the bound.
     """
-    least, most, at = intervals.least[:, host], intervals.most[:, host], intervals.instants
-    drawn = np.zeros(len(at))
+    at, within = intervals.instants, intervals if drawn is None or drawn.contradicting else drawn
+    least, most = within.least[:, host], within.most[:, host]
+    line = np.zeros(len(at))
     if not level.contradicting:
-        drawn += min(max(0.0, float(level.least[0, host])), float(level.most[0, host]))
+        line += min(max(0.0, float(level.least[0, host])), float(level.most[0, host]))
     elif np.max(least) > np.min(most):
         first, last = np.clip(np.zeros(2), least[[0, -1]], most[[0, -1]]).tolist()
-        drawn = np.linspace(first, last, len(at))
-    low, high = float(np.max(least - drawn)), float(np.min(most - drawn))
-    drawn += min(max(0.0, low), high) if low <= high else (low + high) / 2
-    off = float(np.max(np.maximum(most - drawn, drawn - least)))
-    host_times = (1 + float(lines.drift[host])) * (at[[0, -1]] + drawn[[0, -1]])
+        line = np.linspace(first, last, len(at))
+    low, high = float(np.max(least - line)), float(np.min(most - line))
+    line += min(max(0.0, low), high) if low <= high else (low + high) / 2
+    off = float(np.max(np.maximum(intervals.most[:, host] - line, line - intervals.least[:, host])))
+    host_times = (1 + float(lines.drift[host])) * (at[[0, -1]] + line[[0, -1]])
     drift = (
         round(((at[-1] - at[0]) / (host_times[1] - host_times[0]) - 1) / DRIFT_UNIT)
         if host_times[1] > host_times[0]

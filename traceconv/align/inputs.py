@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +35,11 @@ from traceconv.model.clocks import (
 from traceconv.model.times import format_within
 from traceconv.model.trace import I64, Layer, Trace, TrackKind
 
+if TYPE_CHECKING:
+    from traceconv.align.device_skew import DeviceSkew
+
+#: For each input the skews of its devices, by clock and track.
+Skews = Sequence[Mapping[int, Mapping[int, "DeviceSkew"]]]
 #: The maps of clocks to trace time.
 Maps = Mapping[Key, ClockMap]
 #: The ends of an interval are shown to this part of its width.
@@ -216,6 +222,7 @@ class Inputs:
         beside: for the wall clock of each host that options or collectives relate to that of an earlier one, the
             latter.
         repeats: for each input that repeats another one that input, by numbers.
+        skews: for each input the skews of its devices, by clock and track; see `device_skew`.
     """
 
     traces: Sequence[Trace]
@@ -227,6 +234,7 @@ class Inputs:
     hosts_apart: Sequence[HostsApart] = ()
     beside: Mapping[ClockDomain, ClockDomain] = field(default_factory=dict)
     repeats: Mapping[int, int] = field(default_factory=dict)
+    skews: Skews = ()
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -141,6 +141,42 @@ def _marks(trace: Trace) -> LaunchMarks:
     return trace.sources[0].marks.launches or LaunchMarks()
 
 
+@dataclass(frozen=True, slots=True)
+class WorkAndWaits:
+    """The device work of a file that has its launches, too, in order of the launches, with the waits for it.
+
+    Attributes:
+        calls, work: the rows of the slices.
+        waits: the rows of the calls that waited.
+        waited: for each of these the last pair that it waited for.
+    """
+
+    calls: Array
+    work: Array
+    waits: Array
+    waited: Array
+
+
+def work_and_waits(trace: Trace, clock: int) -> WorkAndWaits | None:
+    """Return the device work with launches on one clock of a file; None if there is none."""
+    calls, work = _calls_of(trace, clock), _work_of(trace, clock)
+    if calls is None or work is None:
+        return None
+    _, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
+    if not len(of_calls):
+        return None
+    order = np.argsort(trace.slices.ts[calls.rows[of_calls]], kind="stable")
+    launched, started = calls.rows[of_calls][order], work.rows[of_work][order]
+    waits, waited = _waits(trace, clock, launched, trace, started, _streams(trace, started))
+    return WorkAndWaits(launched, started, waits, waited)
+
+
+def _streams(device: Trace, work: Array) -> Array:
+    """Return the stream of each slice of work: the main track of its lanes."""
+    stream = np.array([track if own.lane_of < 0 else own.lane_of for track, own in enumerate(device.tracks)])
+    return stream[device.slices.track[work]]
+
+
 def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Joined | None:
     """Return the calls on one clock and the work on another one with the same ids; None if there are none.
 
@@ -199,8 +235,7 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
     hosts, devices, calls, work = host.slices, device.slices, both.calls, both.work
     zero_x, zero_y = int(hosts.ts[calls[0]]), int(np.min(devices.ts[work]))
     begin = (devices.ts[work] - zero_y).astype(np.float64)
-    stream = np.array([track if own.lane_of < 0 else own.lane_of for track, own in enumerate(device.tracks)])
-    stream = stream[devices.track[work]]
+    stream = _streams(device, work)
     wait_rows, waited = _waits(host, clock_host, calls, device, work, stream)
     return Launches(
         (hosts.ts[calls] - zero_x).astype(np.float64),

@@ -184,6 +184,7 @@ class Text(enum.Enum):
 
     # -- launches -----------------------------------------------------------------------------------------------------
     EARLY_WORK = "{early} of {kernels} kernels start before the calls that launched them, by up to {worst:time}"
+    DEVICE_IS_BEHIND = "{early}: the clock of its device is behind, which the bound allows for"
     IDS_LEFT_OUT = "{reason} (left out: {slices} slices whose id belongs to another slice)"
     FEW_LAUNCH_IDS = "only {ids} launch ids are in both files"
     FEW_LAUNCHED = "only {share:.0%} of the device work has a launch with its id: these look like two runs"

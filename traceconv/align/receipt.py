@@ -17,7 +17,7 @@ from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
     from traceconv.align.duration_layout import Placement
-    from traceconv.align.inputs import ClockInput, HostsApart
+    from traceconv.align.inputs import ClockInput, HostsApart, Skews
     from traceconv.align.pairs import PairEstimate
 
 #: If a warning is about several inputs, the most names of them that are listed after the first one.
@@ -123,6 +123,7 @@ class Alignment:
         together: the processes and threads that several inputs share.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
         repeats: for each input that repeats another one that input, by numbers.
+        skews: for each input the skews of its devices, by clock and track.
     """
 
     clock: ClockDomain
@@ -137,6 +138,7 @@ class Alignment:
     together: Together = field(default_factory=Together)
     hosts_apart: Sequence[HostsApart] = ()
     repeats: Mapping[int, int] = field(default_factory=dict)
+    skews: Skews = ()
 
     @property
     def apart(self) -> list[str]:

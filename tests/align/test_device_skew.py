@@ -1,0 +1,109 @@
+"""How far the clock of a device may be from that of its host, by launches and waits of one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.align.test_host_ends import ranks
+from traceconv.align import align
+from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew, skews
+from traceconv.api import read
+
+US, MS, SECOND = 10**3, 10**6, 10**9
+_BASE = 1_790_857_026 * SECOND
+
+
+def kineto(folder: Path, latency: int, skew: int, *, wait: int | None = None, count: int = 100) -> Path:
+    """A file of one device that is ahead by the skew; latencies are at least so long; the last kernel is waited for."""
+    random = np.random.default_rng(3)
+    events: list[dict[str, Any]] = []
+    for number in range(count):
+        launch = number * MS
+        begin = launch + latency + int(random.exponential(20 * US)) * bool(number % 3) + skew
+        args = {"correlation": number + 1, "device": 0, "stream": 7}
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "dur": 5}
+        kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "dur": 300}
+        events.append({**call, "ts": launch / US, "args": {"correlation": number + 1}})
+        events.append({**kernel, "ts": begin / US, "args": args})
+    if wait is not None:
+        returned = begin - skew + 300 * US + wait
+        name = {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 9, "tid": 9}
+        since = launch + 50 * US
+        events.append({**name, "ts": since / US, "dur": (returned - since) / US, "args": {"correlation": count + 1}})
+    path = folder / "kineto.json"
+    top = {"schemaVersion": 1, "deviceProperties": [], "baseTimeNanoseconds": _BASE, "traceEvents": events}
+    path.write_text(json.dumps(top))
+    return path
+
+
+def limits(path: Path, at: int = 50 * MS) -> tuple[int, int]:
+    (skew,) = skews(read(path), 0).values()
+    least, most = skew.at(np.array([at]))
+    return int(least[0]), int(most[0])
+
+
+@pytest.mark.parametrize("wait", [None, 8 * US])
+@pytest.mark.parametrize("skew", [0, 12 * US, 400 * US, -12 * US, -394 * US])
+def test_the_skew_is_within_its_limits(skew: int, wait: int | None, tmp_path: Path) -> None:
+    least, most = limits(kineto(tmp_path, 15 * US, skew, wait=wait))
+    assert least <= -skew <= most
+    assert most - least <= 2 * max(skew, 0) + 75 * US
+
+
+def test_kernels_before_their_launches_show_a_device_that_is_behind(tmp_path: Path) -> None:
+    least, most = limits(kineto(tmp_path, 15 * US, -394 * US))
+    assert (round(least, -3), round(most, -3)) == (379 * US, 429 * US)
+    assert limits(kineto(tmp_path, 15 * US, -394 * US, wait=8 * US))[1] < 410 * US
+
+
+def test_long_latencies_hide_no_more_than_the_allowance(tmp_path: Path) -> None:
+    assert limits(kineto(tmp_path, 9 * MS, 0)) == (-500 * US, 500 * US)
+    assert limits(kineto(tmp_path, 9 * MS, 0, wait=8 * US))[1] < 15 * US
+
+
+def test_limits_widen_with_the_drift() -> None:
+    skew = DeviceSkew(*(np.array([float(value)]) for value in (0, -5 * US, 0, 9 * US)))
+    least, most = skew.at(np.array([0, SECOND, -2 * SECOND]))
+    assert least.tolist() == [-5 * US, -55 * US, -105 * US]
+    assert most.tolist() == [9 * US, 55 * US, 105 * US]
+
+
+def test_a_few_wrong_ids_do_not_matter(tmp_path: Path) -> None:
+    path = kineto(tmp_path, 15 * US, 0)
+    document = json.loads(path.read_text())
+    document["traceEvents"][1]["ts"] -= 10_000
+    path.write_text(json.dumps(document))
+    assert limits(path)[0] < 0
+
+
+def test_without_launches_the_profiler_is_believed() -> None:
+    assert [limit.tolist() for limit in NOTHING_KNOWN.at(np.array([0]))] == [[-50 * US], [50 * US]]
+
+
+def test_a_device_that_is_behind_moves_no_host_beyond_the_bound() -> None:
+    """The kernels of rank 1 begin 364 µs before their launches: its device is 394 µs behind."""
+    line = align(ranks("gpu_skew")).receipt[1]
+    assert line.verdict == "ok"
+    assert line.bound_ns is not None
+    assert 395 * US < line.bound_ns < 600 * US
+    assert any("120 of 120 kernels start before" in warning for warning in line.warnings)
+
+
+def test_one_file_whose_kernels_are_early_has_a_bound_that_contains_it(tmp_path: Path) -> None:
+    log = tmp_path / "other.json"
+    log.write_text(
+        json.dumps(
+            {
+                "baseTimeNanoseconds": _BASE,
+                "traceEvents": [{"ph": "X", "name": "step", "ts": 5.0, "dur": 9.0, "pid": 1, "tid": 1}],
+            }
+        )
+    )
+    line = align([read(kineto(tmp_path, 15 * US, -394 * US)), read(log)]).receipt[0]
+    assert line.bound_ns is not None
+    assert 394 * US < line.bound_ns < 500 * US

@@ -1,0 +1,146 @@
+"""Bound how far the clock of a device is from that of its host, within one file.
+
+Profilers convert the times of a device to the clock of the host. What remains is the skew: a device time plus the skew
+is the time of the host. No kernel begins before the call that launched it, so the skew is at least launch - begin. A
+call that waits for the device returns after its kernels, so the skew is at most return - end. The skew drifts by no
+more than two clocks of one host do.
+
+A skew that hides in the latency of launches cannot be seen, and is allowed for. A device that is ahead shows longer
+latencies: so it is ahead by the shortest one at most. A device that is behind shows shorter ones: by what they cannot
+be shorter than on a device that is idle at times, and if all are long, by as much as it may be ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceconv.align.geometry import F64
+from traceconv.align.launches import WRONG_IDS, work_and_waits
+from traceconv.align.messages import Text
+from traceconv.model.clocks import ONE_HOST_DRIFT
+from traceconv.model.trace import I64, Trace, processes
+
+if TYPE_CHECKING:
+    from traceconv.align.inputs import Inputs
+    from traceconv.align.placed import Placed
+
+#: The greatest of the shortest latencies on a device that is idle at times, ns (recorded: 2 to 20 µs); also what the
+#: profiler is believed to without launches.
+_LATENCY_NS = 50_000
+#: The greatest skew that is allowed for where all latencies are longer, ns. Kineto converts the times of AMD devices by
+#: one offset for the whole recording: this is 10 ppm in 50 s.
+MOST_UNSEEN_NS = 500_000
+#: The error of the times of profilers, ns.
+_PROFILER_NS = 20_000
+_UNKNOWN = float(2**61)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSkew:
+    """The limits of the skew of a device, by launches and waits.
+
+    Attributes:
+        begin, launched: the times of kernels, ascending, and by how much each began before its launch, ns.
+        end, waited: the ends of kernels, ascending, and how long after each a wait for it returned, ns.
+    """
+
+    begin: F64
+    launched: F64
+    end: F64
+    waited: F64
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether kernels begin before their launches by more than profilers are wrong."""
+        return bool(np.max(self.launched, initial=0) > _PROFILER_NS)
+
+    def at(self, ts: I64) -> tuple[I64, I64]:
+        """Return the least and the greatest skew at some times, ns."""
+        if not len(self.begin):
+            return np.full(len(ts), -_LATENCY_NS), np.full(len(ts), _LATENCY_NS)
+        times = ts.astype(np.float64)
+        seen = -_least(self.begin, -self.launched, times)
+        unseen = np.minimum(np.maximum(-seen, 0), MOST_UNSEEN_NS)
+        least = np.where(seen > 0, seen, -unseen)
+        most = np.maximum(seen, 0) + np.maximum(unseen, _LATENCY_NS)
+        most = np.maximum(np.minimum(most, _least(self.end, self.waited, times)), least)
+        return np.floor(least).astype(np.int64), np.ceil(most).astype(np.int64)
+
+
+#: The limits where nothing was recorded.
+NOTHING_KNOWN = DeviceSkew(*(np.zeros(0),) * 4)
+
+
+def _least(at: F64, values: F64, times: F64) -> F64:
+    """Return the least limit at some times: a value, plus the drift for the time between."""
+    if not len(at):
+        return np.full(len(times), _UNKNOWN)
+    before = np.append(_UNKNOWN, np.minimum.accumulate(values - ONE_HOST_DRIFT * at))
+    after = np.append(np.minimum.accumulate((values + ONE_HOST_DRIFT * at)[::-1])[::-1], _UNKNOWN)
+    place = np.searchsorted(at, times)
+    least: F64 = np.minimum(before[place] + ONE_HOST_DRIFT * times, after[place] - ONE_HOST_DRIFT * times)
+    return least
+
+
+def skews(trace: Trace, clock: int) -> Mapping[int, DeviceSkew]:
+    """Return the skew of each device whose work has launches on the same clock, by the track of the device.
+
+    Args:
+        trace: the input.
+        clock: the number of the clock.
+    """
+    found = work_and_waits(trace, clock)
+    if found is None:
+        return {}
+    slices, of_track = trace.slices, processes(trace.tracks)
+    device = of_track[slices.track[found.work]]
+    of: dict[int, DeviceSkew] = {}
+    for track in np.unique(device).tolist():
+        rows = np.flatnonzero(device == track)
+        begin, early = _in_order(
+            slices.ts[found.work[rows]], slices.ts[found.calls[rows]] - slices.ts[found.work[rows]]
+        )
+        wrong = int(WRONG_IDS * len(early))
+        kept = early <= np.partition(early, len(early) - 1 - wrong)[len(early) - 1 - wrong]
+        waits = np.flatnonzero(np.isin(found.waited, rows))
+        ended = (slices.ts + slices.dur)[found.work[found.waited[waits]]]
+        returned = (slices.ts + slices.dur)[found.waits[waits]]
+        of[track] = DeviceSkew(begin[kept], early[kept], *_in_order(ended, returned - ended))
+    return of
+
+
+def skews_of(inputs: Inputs) -> list[dict[int, Mapping[int, DeviceSkew]]]:
+    """Return for each input the skews of the devices on each clock that has launches and their work."""
+    of: list[dict[int, Mapping[int, DeviceSkew]]] = []
+    for index, trace in enumerate(inputs.traces):
+        marks, texts = trace.sources[0].marks.launches, set(trace.strings)
+        both = marks is not None and not texts.isdisjoint(marks.calls) and not texts.isdisjoint(marks.work)
+        of.append({one.clock: skews(trace, one.clock) for one in inputs.of(index)} if both else {})
+    return of
+
+
+def allowed_for(inputs: Inputs, placed: Placed) -> Placed:
+    """Return the clocks with bounds that contain the skews that are seen, and warnings about these."""
+    maps, warnings = dict(placed.maps), list(placed.warnings)
+    for one in inputs.clocks:
+        seen = [skew for skew in inputs.skews[one.index].get(one.clock, {}).values() if skew.is_behind]
+        if not seen or one.key not in maps:
+            continue
+        launched = np.concatenate([skew.launched for skew in seen])
+        worst, bound = int(np.max(launched)), maps[one.key].bound_ns
+        early = Text.EARLY_WORK(early=int((launched > 0).sum()), kernels=len(launched), worst=worst)
+        warnings.append((one.key, Text.DEVICE_IS_BEHIND(early=early)))
+        if bound is not None:
+            wide = max(bound, _PROFILER_NS + worst + _LATENCY_NS)
+            maps[one.key] = replace(maps[one.key], bound_ns=wide)
+    return replace(placed, maps=maps, warnings=warnings)
+
+
+def _in_order(at: I64, values: I64) -> tuple[F64, F64]:
+    """Return times in ascending order, with their values."""
+    order = np.argsort(at, kind="stable")
+    return at[order].astype(np.float64), values[order].astype(np.float64)
