@@ -13,11 +13,11 @@ from tests.golden import ROOT
 from traceconv.align import align
 from traceconv.api import read
 from traceconv.errors import MalformedInput, UnrecognizedFormat
-from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import OpenTables, text_of_line
 from traceconv.families.mxnet.table import row_of
 from traceconv.families.pytorch.table import cell
 from traceconv.merging.traces import merge_traces
+from traceconv.model.numbers import number_of
 from traceconv.model.trace import Trace
 
 MXNET = ROOT / "mxnet-table"

@@ -25,6 +25,7 @@ from traceconv.families.chrome.reader import ChromeTrace
 from traceconv.families.registry import configure
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
+from traceconv.model.json_values import decode_json
 from traceconv.model.trace import Slices, SourceInfo, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "chrome-trace"
@@ -87,7 +88,7 @@ def rows(trace: Trace) -> list[Any]:
             args = trace.args.get(int(table.args_at[i]), int(table.args_len[i]))
             name = trace.strings[table.name[i]].replace(", ", ",").replace(": ", ":")  # of names that are not text
             dur = int(trace.slices.dur[i]) if isinstance(table, Slices) else -1
-            value = _chrome_event.decode_json(args) if args else None
+            value = decode_json(args) if args else None
             found.append((origin, int(table.ts[i]), dur, int(table.track[i]), name, value))
     for i, origin in enumerate(trace.counters.origin.tolist()):
         found.append((origin, int(trace.counters.ts[i]), int(trace.counters.track[i]), float(trace.counters.value[i])))

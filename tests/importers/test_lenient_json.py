@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
+from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.model.json_values import MAX_DEPTH, flatten
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

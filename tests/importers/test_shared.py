@@ -13,7 +13,6 @@ from traceconv.errors import UsageError
 from traceconv.families.chrome._samples import number_in as _chrome_number
 from traceconv.families.common.ansi import plain, plain_text
 from traceconv.families.common.local_time import ahead_minutes, local_ns, zone_of
-from traceconv.families.common.numbers import number_of
 from traceconv.families.common.report_csv import number_of as number_in_report
 from traceconv.families.deepsparse._messages import number_in as _deepsparse_number
 from traceconv.families.nvprof._lines import split_value
@@ -21,6 +20,7 @@ from traceconv.families.perf._stat_lines import csv_row as perf_stat_row
 from traceconv.families.registry import importers, option_names
 from traceconv.families.rocprof._table import number_in as _rocprof_number
 from traceconv.families.vtune._external import _number as _vtune_number
+from traceconv.model.numbers import number_of
 from traceconv.model.trace import Trace
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden"

@@ -17,6 +17,7 @@ from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.counted import SLICES
+from traceconv.model.numbers import is_digits, whole
 from traceconv.model.times import LIMIT_NS, format_option, parse_duration
 
 #: The option that states a window, for messages.
@@ -53,7 +54,7 @@ class _End:
         if not _LIKE_A_TIME.fullmatch(self.text):
             return None
         try:
-            time = int(self.text) if _CLOCK_TIME.fullmatch(self.text) else origin + parse_duration(self.text)
+            time = whole(self.text) if _CLOCK_TIME.fullmatch(self.text) else origin + parse_duration(self.text)
         except ValueError as error:
             self.fail(str(error))
         if abs(time) > LIMIT_NS:
@@ -68,7 +69,7 @@ class _End:
         rows = _of_name(table, name)
         if len(rows) or not (match := _NUMBERED.fullmatch(name)):
             return rows
-        rows, number = _of_name(table, match["name"]), int(match["number"])
+        rows, number = _of_name(table, match["name"]), whole(match["number"])
         if len(rows) and not 1 <= number <= len(rows):
             name, last = match["name"], f"{match['name']}[{len(rows)}]"
             named = f"{name!r} is the name of {quantity(len(rows), SLICES)}"
@@ -146,9 +147,9 @@ def _ends(text: str, option: str) -> list[_End]:
 def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
     """Return the last end of an interval; of `step 2..4` it is `step 4`, if that is a slice or 4 ns lies before."""
     match = _BEFORE_NUMBER.fullmatch(first.text)
-    if match and last.text.isdecimal() and len(rows := first.rows(table)) and not len(last.rows(table)):
+    if match and is_digits(last.text) and len(rows := first.rows(table)) and not len(last.rows(table)):
         named = replace(last, text=match[1] + last.text)
-        is_time = _CLOCK_TIME.fullmatch(last.text) and int(last.text) > table.trace.slices.ts[rows[0]]
+        is_time = _CLOCK_TIME.fullmatch(last.text) and whole(last.text) > table.trace.slices.ts[rows[0]]
         if len(named.rows(table)) or not is_time:
             return named
     return last

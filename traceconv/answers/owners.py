@@ -15,6 +15,7 @@ from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
 from traceconv.answers.launches import launches, work_of
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.inputs_of import inputs_of
+from traceconv.model.numbers import whole
 from traceconv.model.placing import Placing, unshared
 from traceconv.model.stated import placings_of
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
@@ -209,7 +210,7 @@ class Owners:
         if match is None:
             named = above != NO_TRACK and tracks[self.table.processes[above]].kind is TrackKind.PROCESS
             return self.pool(counter, source)[0], named
-        tid = int(match["tid"])
+        tid = whole(match["tid"])
         threads = {self._thread_above(at) for at, one in enumerate(tracks) if one.tid == tid} - {NO_TRACK}
         if threads:
             return self.pool(threads.pop(), source)[0] if len(threads) == 1 else (), True

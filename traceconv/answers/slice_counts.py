@@ -8,17 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.model.inputs_of import inputs_of
+from traceconv.model.json_values import decode_json
 from traceconv.model.marks import CountMarks
 from traceconv.model.trace import Instants, Slices
 
 NO_CALL = -1
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass
@@ -84,7 +83,7 @@ def _counted(
     known: dict[str, bool] = {}
     counted: list[tuple[int, str, float]] = []
     for row in rows[events.args_len[rows] > 0].tolist():
-        args = _decode(table.trace.args.view(int(events.args_at[row]), int(events.args_len[row])))
+        args = decode_json(table.trace.args.view(int(events.args_at[row]), int(events.args_len[row])))
         layer = args.get(marks.layer)
         members = args.get(marks.inside) if marks.inside else args
         for name, value in members.items() if isinstance(members, dict) else ():

@@ -20,6 +20,7 @@ from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.inputs_of import inputs_of
+from traceconv.model.numbers import number_of
 from traceconv.model.ordering import chunks
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import parse_duration
@@ -202,7 +203,7 @@ def _unquoted(text: str) -> str:
 
 def _number(text: str) -> Number | None:
     match = _NUMBER.fullmatch(text)
-    return None if match is None else float(text) if match[1] or match[2] else int(text)
+    return None if match is None else number_of(text)
 
 
 def parse(text: str) -> Condition:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from traceconv.model.numbers import whole
+
 #: The errors of the decoder, which also fails on thousands of nested brackets.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -120,12 +122,12 @@ def _first_place(text: memoryview) -> int:
 def byte_of(error: Exception) -> int | None:
     """Return the position in an error of the decoder."""
     match = _BYTE_IN_MESSAGE.search(str(error))
-    return int(match[1]) if match else None
+    return whole(match[1]) if match else None
 
 
 def _shifted(error: msgspec.DecodeError, by: int) -> msgspec.DecodeError:
     """Return the error for a chunk of the text, with its position in the whole text."""
-    return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda match: f"(byte {int(match[1]) + by})", str(error)))
+    return msgspec.DecodeError(_BYTE_IN_MESSAGE.sub(lambda match: f"(byte {whole(match[1]) + by})", str(error)))
 
 
 def _without_space(text: memoryview, end: int) -> int:

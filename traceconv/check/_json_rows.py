@@ -12,6 +12,7 @@ import numpy as np
 from traceconv.check._report import declare
 from traceconv.check._rows import Rows
 from traceconv.model.diagnostics import Code, Severity
+from traceconv.model.numbers import number_of, whole_of
 
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")
@@ -111,25 +112,27 @@ def _number(task: bytes) -> bytes:
     """Return a pid or tid as Perfetto reads it."""
     if task[:1] == b'"':
         return task
-    try:
-        number = int(task) if INTEGER.fullmatch(task) else int(float(task))
-    except (ValueError, OverflowError):
-        return b"0"
-    return b"%d" % number if 0 <= number <= _MAX_TASK else b"0"
+    number = number_of(task.decode("latin-1"))
+    return b"%d" % int(number) if number is not None and 0 <= number <= _MAX_TASK else b"0"
 
 
 def is_task(text: bytes) -> bool:
     """Return whether Perfetto keeps a pid or tid; texts are names."""
     if text.isdigit() and len(text) < 10:
         return True
-    digits = text.removeprefix(b"-")
-    return not digits.isdigit() or 0 <= int(text) <= _MAX_TASK
+    if not text.removeprefix(b"-").isdigit():
+        return True
+    number = whole_of(text)
+    return number is not None and 0 <= number <= _MAX_TASK
 
 
 def is_int64(text: bytes) -> bool:
-    return INTEGER.fullmatch(text) is not None and int(text) in _INT64
+    return INTEGER.fullmatch(text) is not None and whole_of(text) in _INT64
 
 
 def is_big(id: bytes) -> bool:
     digits = id.removeprefix(b"-")
-    return len(digits) >= 16 and digits.isdigit() and int(digits) >= MAX_EXACT_INT
+    if len(digits) < 16 or not digits.isdigit():
+        return False
+    number = whole_of(digits)
+    return number is None or number >= MAX_EXACT_INT

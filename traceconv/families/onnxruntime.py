@@ -44,6 +44,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
 from traceconv.model.marks import CountMarks, DeviceMarks, FormatMarks
+from traceconv.model.numbers import whole
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 #: The profiler stops recording after this many events of one session.
@@ -240,7 +241,7 @@ def _time_in_name(name: str, zone: timezone) -> tuple[int, int, str] | None:
     seconds = seconds_since_1970(moment, zone)
     if match[2] is None:
         return seconds * 10**9, 10**9, "1 s"
-    return seconds * 10**9 + int(match[2]) * 10**6, 10**6, "1 ms"
+    return seconds * 10**9 + whole(match[2]) * 10**6, 10**6, "1 ms"
 
 
 class _Layer(NamedTuple):
@@ -338,7 +339,7 @@ class OnnxRuntimeEvents(ChromeEvents):
             elif raw == _NO_READING:
                 self.out.problem(NO_VALUE, number, key)
             elif _INTEGER.fullmatch(raw) and raw[1:2] != b"-":
-                values[key] = int(raw[1:-1])
+                values[key] = whole(raw[1:-1])
                 args[key] = Raw(raw[1:-1])
         if values:
             self._layers.setdefault(track, []).append(_Layer(ts, ts + dur, values, number))
@@ -356,7 +357,7 @@ class OnnxRuntimeEvents(ChromeEvents):
                 name = f"{key} ({identity[2]})" if provider else key
                 track = self.out.tracks.counter(name, process, unit="bytes", description=_LEVEL_HELP)
                 self._levels[identity] = track
-            self.out.counter(track, ts, int(raw[1:-1]), number)
+            self.out.counter(track, ts, whole(raw[1:-1]), number)
 
     # -- devices ----------------------------------------------------------------------------------------------
 

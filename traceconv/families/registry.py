@@ -24,6 +24,7 @@ from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
 from traceconv.model.diagnostics import Code
+from traceconv.model.numbers import whole_of
 
 
 class SniffWarning(UserWarning):
@@ -236,8 +237,8 @@ def _option_value(name: str, key: str, text: str, default: object) -> object:
             raise UsageError(f"option {key} of {name} is true or false, not {text!r}")
         return text.lower() == "true"
     if isinstance(default, int) or default is None:
-        try:
-            return int(text)
-        except ValueError:
-            raise UsageError(f"option {key} of {name} is a whole number, not {text!r}") from None
+        number = whole_of(text.strip())
+        if number is None:
+            raise UsageError(f"option {key} of {name} is a whole number, not {text!r}")
+        return number
     return text

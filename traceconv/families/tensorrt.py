@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, flatten, repair_value
+from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
@@ -37,7 +37,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
 from traceconv.model.counted import INFERENCE_COUNTS, LAYERS, OBJECTS
 from traceconv.model.diagnostics import lost, repaired
+from traceconv.model.json_values import decode_json
 from traceconv.model.marks import FormatMarks, SeveralMarks
+from traceconv.model.numbers import double_of, whole
 from traceconv.model.times import MS, format_time, parse_ns
 from traceconv.model.trace import SliceId, TrackId
 
@@ -136,9 +138,9 @@ class _Times(msgspec.Struct):
             self.out.skip(BAD_RECORD, number)
             return
         durations = {
-            f"{key[:-2]}_ms": float(value)
+            f"{key[:-2]}_ms": length
             for key, value in record.items()
-            if not _is_instant(key) and _NUMBER.fullmatch(value)
+            if not _is_instant(key) and (length := _double(value)) is not None
         }
         self.step = max(self.step, *(_step(end) for _, _, _, end in spans))
         before: SliceId | None = None
@@ -208,7 +210,7 @@ class _Profile(msgspec.Struct):
     def add(self, number: int, record: Record) -> None:
         try:
             if "name" not in record:
-                self.count = int(record["count"])
+                self.count = whole(record["count"])
                 self.out.metadata["tensorrt_inferences"] = self.count
                 self.out.balance.merged[INFERENCE_COUNTS] += 1
                 return
@@ -219,12 +221,16 @@ class _Profile(msgspec.Struct):
             return
         args: dict[str, float] = {"total_time_ns": total, "inferences": self.count}
         for key in ("medianMs", "percentage"):
-            if key in record and _NUMBER.fullmatch(record[key]):
-                args[key.replace("Ms", "_ms")] = float(record[key])
+            if (value := _double(record.get(key, b""))) is not None:
+                args[key.replace("Ms", "_ms")] = value
         name = record["name"].decode("utf-8", "replace")
         self.out.slice(self.track, self.end, dur, name, "layer", args, number)
         self.end += dur
         self.out.balance.written += 1
+
+
+def _double(text: bytes) -> float | None:
+    return double_of(text.decode("latin-1")) if _NUMBER.fullmatch(text) else None
 
 
 def _layers_file(source: Source, document: JsonDocument, out: Builder) -> dict[str, msgspec.Raw]:
@@ -250,14 +256,14 @@ def _read_layers(source: Source, document: JsonDocument, out: Builder) -> None:
     out.clocks.set_default(NO_TIME)
     out.belongs_to(("tensorrt",))
     out.info.unit, out.balance.unit = "layer", LAYERS
-    if bindings := msgspec.json.decode(flatten(bytes(members.get("Bindings", _NOTHING)))):
+    if bindings := decode_json(members.get("Bindings", _NOTHING)):
         out.metadata["tensorrt_bindings"] = bindings
     track = out.tracks.totals(_LAYERS)
     layers = members.get("Layers", _NOTHING)
     elements = document.elements(layers) if is_array(layers) else ()
     for number, element in enumerate(elements, 1):
         out.balance.read += 1
-        layer = msgspec.json.decode(flatten(bytes(element)))
+        layer = decode_json(element)
         args: dict[str, Any] = dict(layer) if isinstance(layer, dict) else {"Name": layer}
         name = args.pop("Name", "")
         if not isinstance(name, str) or not name:

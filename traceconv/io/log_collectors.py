@@ -29,6 +29,7 @@ from typing import IO, NamedTuple
 
 from traceconv.io.source import BATCH_BYTES, Line, Source, joined
 from traceconv.io.spill import close, failures, spooled_file
+from traceconv.model.numbers import whole
 
 _COLOUR = rb"(?:\x1b\[[0-9;:]*m)*"
 _GAP = rb"(?: |(?=\r?\n|\Z))"  # behind a prefix; some collectors drop it on empty lines
@@ -164,7 +165,7 @@ class Stream(Source):
     def rank(self) -> int | None:
         """The rank of the writer; None if the prefix states none."""
         match = _RANK.fullmatch(self._writer or b"")
-        return int(match[1] or match[2]) if match else None
+        return whole(match[1] or match[2]) if match else None
 
     @property
     def whole(self) -> Source:

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from traceconv.errors import OutputError, UsageError
+from traceconv.model.numbers import decimal_of
 
 #: The memory of a command besides events: Python, numpy, buffers; an estimate, like the next two.
 _BASE_BYTES = 96 << 20
@@ -57,7 +58,7 @@ def parse_size(text: str, option: str = "--memory") -> int:
         UsageError: the text is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
-    size = int(float(match[1]) * (1 << _UNITS[match[2].lower()])) if match else 0
+    size = int((decimal_of(match[1]) or 0) * (1 << _UNITS[match[2].lower()])) if match else 0
     if not size:
         raise UsageError(f"{option} {text}: not a size of memory", hint="give a unit, such as 2G or 500M")
     return size

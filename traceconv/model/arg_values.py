@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.model.arg_bytes import Args
+from traceconv.model.json_values import decode_json
 from traceconv.model.ordering import chunks
 from traceconv.model.trace import I32, I64, Slices
 
@@ -104,8 +105,5 @@ def _each_value(text: memoryview, keys: Sequence[str]) -> tuple[Any, ...]:
     values: list[Any] = []
     members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     for key in keys:
-        try:
-            values.append(msgspec.json.decode(members[key]) if key in members else ABSENT)
-        except msgspec.ValidationError:
-            values.append(bytes(members[key]).decode())
+        values.append(decode_json(members[key]) if key in members else ABSENT)
     return tuple(values)

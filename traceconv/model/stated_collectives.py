@@ -24,6 +24,7 @@ from traceconv.model.collectives import (
     Group,
     parse_ranks,
 )
+from traceconv.model.numbers import is_digits, whole_of
 from traceconv.model.ordering import chunks
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _has_equal_parts(args: Mapping[str, Any]) -> bool:
 def _equal(counts: Sequence[str]) -> bool:
     """Return whether these are equal whole numbers above 0."""
     distinct = {count.strip() for count in counts}
-    return len(distinct) == 1 and all(count.isdecimal() and count.isascii() and int(count) > 0 for count in distinct)
+    return len(distinct) == 1 and all(is_digits(count) and (whole_of(count) or 0) > 0 for count in distinct)
 
 
 def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from msgspec import Raw
 
-from traceconv.families.chrome.event import ABSENT, Event, decode_json, extra_of, text_of
-from traceconv.families.common.numbers import number_of
+from traceconv.families.chrome.event import ABSENT, Event, extra_of, text_of
 from traceconv.model.builder import Builder
+from traceconv.model.json_values import decode_json
+from traceconv.model.numbers import number_of
 from traceconv.model.trace import NO_CPU, StackId, TrackId
 
 _LARGEST = sys.float_info.max

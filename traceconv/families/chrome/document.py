@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.families.chrome.event import decode_json, event_of
+from traceconv.families.chrome.event import event_of
 from traceconv.families.chrome.events import ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.importer import Match
@@ -15,6 +15,8 @@ from traceconv.io.source import Head
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
 from traceconv.model.diagnostics import lost
+from traceconv.model.json_values import decode_json
+from traceconv.model.numbers import whole_of
 
 LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larger than 16 MB and was left out")
 NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is not an object, and was skipped")
@@ -29,7 +31,6 @@ _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
 _STRUCTURAL = ("stackFrames", "samples", "displayTimeUnit", "baseTimeNanoseconds")
 _EVENT = re.compile(rb'"ph"\s*:\s*"')
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
-_WHOLE = re.compile(r"-?[0-9]{1,19}")
 #: Control characters, and the unescaped backslash sequences that JSON reads as these.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
@@ -94,8 +95,8 @@ def base_time(top: dict[str, Any]) -> int | None:
     """Return `baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
     for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
         value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
-        if isinstance(value, str) and _WHOLE.fullmatch(value):
-            return int(value)
+        if isinstance(value, str) and (number := whole_of(value)) is not None:
+            return number
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return None

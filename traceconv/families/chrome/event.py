@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from traceconv.families.chrome.lenient_json import flatten
+from traceconv.model.json_values import decode_json, flatten
 
 #: The value of a field that an event does not have.
 ABSENT = Raw(b"")
@@ -82,22 +81,6 @@ def event_of(members: dict[str, Raw]) -> Event:
             setattr(event, key, members.pop(key))
     event.extra = members or None
     return event
-
-
-def decode_json(raw: bytes) -> Any:
-    """Decode a valid JSON text. Numbers out of the range of a double, and values nested too deeply, stay text."""
-    raw = flatten(raw)
-    try:
-        return _decode_any(raw)
-    except msgspec.ValidationError:
-        return json.loads(raw, parse_float=_number_or_text, parse_int=_number_or_text)
-
-
-def _number_or_text(text: str) -> float | str:
-    try:
-        return _decode_any(text)  # type: ignore[no-any-return]
-    except msgspec.ValidationError:
-        return text
 
 
 def text_of(raw: bytes) -> str:

@@ -28,13 +28,14 @@ from traceconv.families.chrome.event import (
 )
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten, may_be_deep
 from traceconv.families.chrome.rows import Rows
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.counted import DUMPS_AND_MARKS, METADATA
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
-from traceconv.model.times import LIMIT_NS, US
+from traceconv.model.json_values import MAX_DEPTH, flatten, may_be_deep
+from traceconv.model.numbers import whole_or_text
+from traceconv.model.times import US
 from traceconv.model.trace import I64, NO_TRACK, TrackId
 
 BAD_TIME = lost(
@@ -408,8 +409,7 @@ def _spelled(raw: bytes) -> bytes:
 def _number_or_text(raw: bytes) -> int | str:
     """Return a pid or tid as an integer if it is one, also inside a string; else as text."""
     text = text_of(raw)
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= len(str(LIMIT_NS)) + 1 else text
+    return whole_or_text(text)
 
 
 def _rank(value: object) -> int | None:

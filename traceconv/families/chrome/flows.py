@@ -27,6 +27,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import KEPT_PLACES, Code, absent, lost
 from traceconv.model.launch_ids import ids_of, of_launches
 from traceconv.model.marks import LaunchMarks
+from traceconv.model.numbers import whole
 from traceconv.model.ordering import Order, chunks, gathered, like_next, occurring, stable_order
 from traceconv.model.trace import I32, I64
 
@@ -122,7 +123,7 @@ class FlowSteps:
     def id(self, text: bytes) -> int:
         """Return the number of an id: its own if it is a plain number, otherwise one below 0."""
         if text.isdigit() and len(text) <= _MOST_DIGITS and (text[:1] != b"0" or len(text) == 1):
-            return int(text)
+            return whole(text)
         return -1 - self._texts.setdefault(text, len(self._texts))
 
     def ids(self, data: bytes, at: I64, length: I64) -> I64:

@@ -26,16 +26,16 @@ from traceconv.families.chrome.event import (
     Empties,
     Event,
     decode_events,
-    decode_json,
     decode_member,
     decode_members,
     event_of,
 )
-from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten
+from traceconv.families.chrome.lenient_json import Hopeless, Incomplete
 from traceconv.families.chrome.rows import Rows, RowScanner
 from traceconv.io.source import CHUNK_BYTES, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost, noted, repaired
+from traceconv.model.json_values import MAX_DEPTH, decode_json, flatten
 
 REPAIRED = repaired(
     "chrome.repaired",

@@ -14,12 +14,8 @@ rules do not change valid JSON, and repair each defect to the evident meaning:
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-
-#: Values nested deeper than this become text, since the limit of decoders differs between versions of Python.
-MAX_DEPTH = 200
 
 _SPACE = re.compile(rb"[\s\x00]*")
 _BARE = re.compile(rb"[^\s,:{}\[\]\"]+")
@@ -35,7 +31,6 @@ _ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _SURROGATES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _PAIR_LENGTH = 12
 
@@ -182,28 +177,3 @@ def _clean(text: bytes, repairs: Counter[str]) -> bytes:
     if b"\\ud" not in text.lower():
         return text
     return _SURROGATES.sub(lambda m: m[0] if len(m[0]) == _PAIR_LENGTH else b"\\ufffd", text)
-
-
-def may_be_deep(value: bytes) -> bool:
-    """Return whether a valid JSON value has enough brackets to be nested deeper than MAX_DEPTH (a quick test)."""
-    return value.count(b"[") + value.count(b"{") > MAX_DEPTH
-
-
-def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
-    """Return a valid JSON value in which values nested deeper than `levels` are texts."""
-    if not may_be_deep(value):
-        return value
-    out: list[bytes] = []
-    depth = done = deep = 0
-    for match in _STRING_OR_BRACKET.finditer(value):
-        if match[0] in b"{[":
-            depth += 1
-            if depth == levels + 1:
-                out.append(value[done : match.start()])
-                deep = match.start()
-        elif match[0] in b"}]":
-            if depth == levels + 1:
-                done = match.end()
-                out.append(json.dumps(value[deep:done].decode("utf-8", "replace"), ensure_ascii=False).encode())
-            depth -= 1
-    return b"".join(out) + value[done:]

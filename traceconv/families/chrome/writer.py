@@ -15,7 +15,6 @@ at the start of the slice. As in the Perfetto writer, a flow points from the ear
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -43,6 +42,7 @@ from traceconv.families.chrome._lines import (
 from traceconv.io.outline import outline
 from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
+from traceconv.model.json_values import number_or_text
 from traceconv.model.ordering import occurring
 from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
@@ -420,15 +420,9 @@ def _spliced(args: bytes) -> bytes:
     if b"\\u" in args:
         args = _ESCAPES.sub(_unescaped, args)
     if _HUGE_NUMBER.search(args):
-        args = json_text(json.loads(args, parse_float=_finite_or_text))
+        args = json_text(json.loads(args, parse_float=number_or_text, parse_int=number_or_text))
     args = args if args.isascii() else args.decode("utf-8", "replace").encode()
     return loadable(args)
-
-
-def _finite_or_text(number: str) -> float | str:
-    """Return a number; as text if it is too large for a double, which most readers refuse."""
-    value = float(number)
-    return value if math.isfinite(value) else number
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from traceconv.model.numbers import is_digits
+
 #: CUpti_ActivityMemcpyKind; from 11 on only in Nsight Systems: copies of unified memory.
 MEMCPY_KIND: Final = {
     0: "unknown",
@@ -116,4 +118,4 @@ def display_api_name(name: str) -> str:
     driver calls are part of the name, and stay.
     """
     head, mark, version = name.rpartition("_v")
-    return head if mark and len(version) >= 4 and version.isdigit() else name
+    return head if mark and len(version) >= 4 and is_digits(version) else name

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from traceconv.errors import UsageError
 from traceconv.model.clocks import LocalTime
+from traceconv.model.numbers import whole
 from traceconv.model.times import S, parse_ns
 
 _OFFSET = re.compile(r"([+-])(\d\d)(?::?([0-5]\d))?", re.ASCII)
@@ -65,9 +66,9 @@ def ahead_minutes(text: str) -> int:
     if text.upper() in ("Z", "UTC", "GMT"):
         return 0
     match = _OFFSET.fullmatch(text)
-    if match is None or int(match[2]) > _MOST_HOURS:
+    if match is None or whole(match[2]) > _MOST_HOURS:
         raise ValueError(f"{text[:40]!r} is not a zone")
-    minutes = int(match[2]) * 60 + int(match[3] or 0)
+    minutes = whole(match[2]) * 60 + whole(match[3] or "0")
     return -minutes if match[1] == "-" else minutes
 
 

@@ -14,20 +14,38 @@ import csv
 import re
 from collections.abc import Iterable
 
-from traceconv.families.common.numbers import number_of as plain_number_of
+from traceconv.model.numbers import number_of as plain_number_of
 
 DELIMITERS = (",", ";", "\t")
 
 # 1,215,000,000.00 | -27.595.520 | 65,77 | 1e-05; groups of three may also be separated by spaces or apostrophes
 _NUMBER = re.compile(r"[+-]?(?=[\d.,])(\d*(?:[.,]\d+)*[.,]?)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'\u2019")
+#: A field in quotes, the last of which may be missing at the end of the line.
+_QUOTED = re.compile(r'"((?:[^"]|"")*+)"?+')
 _MAX_LENGTH = 60
 _GROUP = 3
 
 
 def fields_of(line: str, delimiter: str) -> list[str]:
     """Return the fields of a line: quoted or not, with quotes doubled inside."""
-    return next(csv.reader([line], delimiter=delimiter), [])
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # a field above 128 KiB, or a line break outside of quotes
+        return _split(line, delimiter)
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """Return the same for any line."""
+    fields, at = [], 0
+    while at <= len(line):
+        quoted = _QUOTED.match(line, at)
+        begin = quoted.end() if quoted else at
+        end = line.find(delimiter, begin)
+        end = len(line) if end < 0 else end
+        fields.append((quoted[1].replace('""', '"') if quoted else "") + line[begin:end])
+        at = end + len(delimiter)
+    return fields
 
 
 def decimal_mark(text: str) -> str:
@@ -67,8 +85,6 @@ def number_of(text: str, mark: str) -> int | float | None:
     """
     if not 0 < len(text) < _MAX_LENGTH:
         return None
-    if text.isdigit() and text.isascii():
-        return int(text)
     compact = text.translate(_SPACES)
     if _NUMBER.fullmatch(compact) is None:
         return None

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from traceconv.families.common.numbers import number_of
 from traceconv.families.deepsparse._position import Blocks, Position
 from traceconv.families.deepsparse._thread import Open, Thread
 from traceconv.model.builder import Builder
+from traceconv.model.numbers import number_of, whole_or_text
 from traceconv.model.trace import TrackId
 
 _PHASE = re.compile(r"== (?P<end>End )?(?P<name>NMExecutionProvider::\w+) ==$")
@@ -107,7 +107,7 @@ class Messages:
             thread.open.append(Open(f"translate {translate['name']}", "translate", self._at.now, number))
         elif compile_:
             thread.close_down_to("translate")
-            args = {"batch_size": int(compile_["batch"][:18]), compile_["what"]: int(compile_["count"][:18])}
+            args = {"batch_size": whole_or_text(compile_["batch"]), compile_["what"]: whole_or_text(compile_["count"])}
             thread.open.append(Open(f"compile {compile_['name']}", "compile", self._at.now, number, args))
         return bool(translate or compile_)
 
@@ -122,7 +122,7 @@ class Messages:
             self._supports(thread, number, supports["percent"])
         elif created:
             thread.close_down_to("subgraph")
-            args = {"subgraphs": int(created["count"][:18])}
+            args = {"subgraphs": whole_or_text(created["count"])}
             self._out.instant(thread.track, self._at.now, text.rstrip("."), "compile", args, number)
         elif inner is not None and inner.category == "subgraph" and inputs:
             inner.args.setdefault("inputs", []).append(inputs["name"])
@@ -134,9 +134,12 @@ class Messages:
     def _compile_info(self, inner: Open, text: str) -> None:
         buffer = _BUFFER.match(text)
         if text.startswith("Kernel launcher params:"):
-            inner.args |= {key: int(value[:18]) for key, value in _LAUNCHER.findall(text)}
+            inner.args |= {key: whole_or_text(value) for key, value in _LAUNCHER.findall(text)}
         elif buffer:
-            inner.args |= {"total_buffer_size": int(buffer[1][:18]), "total_buffer_size_of": int(buffer[2][:18])}
+            inner.args |= {
+                "total_buffer_size": whole_or_text(buffer[1]),
+                "total_buffer_size_of": whole_or_text(buffer[2]),
+            }
 
     def _unsupported(self, thread: Thread, number: int, match: re.Match[str]) -> None:
         op, node, reason = match["op"], match["node"], match["reason"]

@@ -7,6 +7,7 @@ from traceconv.families.deepsparse._thread import LINE_NS, Node, Thread
 from traceconv.families.logs import log_times
 from traceconv.families.logs.log_times import Kind, TimeReader
 from traceconv.io.source import Source
+from traceconv.model.numbers import whole_or_text
 
 
 class Stamps:
@@ -93,7 +94,7 @@ class Blocks:
                 return False
             if node and thread.block == "graph":
                 place = self._at.now + LINE_NS if self._at.stamps is None else self._at.now
-                args = {"node": int(node["index"][:18]), "op": node["op"], "name": node["name"]}
+                args = {"node": whole_or_text(node["index"]), "op": node["op"], "name": node["name"]}
                 thread.nodes.append(Node(place, number, args))
             elif node:
                 thread.open[-1].args.setdefault("nodes", []).append(text.removeprefix("Node "))

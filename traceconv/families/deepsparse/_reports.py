@@ -23,6 +23,8 @@ from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent, lost, noted, skipped
+from traceconv.model.json_values import flatten
+from traceconv.model.numbers import double_of, whole_of, whole_or_text
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
@@ -57,7 +59,7 @@ _OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", 
 #: The digits of a whole number; longer ones are decimals.
 _MOST_DIGITS = 18
 _WHOLE = re.compile(rf"[+-]?\d{{1,{_MOST_DIGITS}}}")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
 _PLACE = re.compile(r"[ _]\d+$")
 _UNITS = ("mean", "median", "std")
 
@@ -108,7 +110,7 @@ def _elements(source: Source, document: JsonDocument, array: msgspec.Raw) -> Ite
 
 def _decoded(source: Source, text: bytes) -> Any:
     try:
-        return json.loads(text, parse_float=Decimal, parse_constant=Decimal)
+        return json.loads(flatten(text), parse_int=whole_or_text, parse_float=Decimal, parse_constant=Decimal)
     except json.JSONDecodeError as error:
         raise source.malformed(
             f"{error.msg}, expected the JSON of a report",
@@ -212,7 +214,7 @@ class _Layers:
             if dur is None or start + dur > LIMIT_NS:
                 self._out.skip(NO_TIME, f"iteration {number}", f"{time!r:.40}")
                 continue
-            args = {"dur_ms": float(time)}
+            args = _finite({"dur_ms": time}, self._out, number)
             self._out.slice(track, start, dur, f"iteration {number}", "iteration", args, number)
             self._out.balance.written += 1
             start += dur
@@ -282,11 +284,10 @@ def _timeless(header: list[str]) -> bytes:
 def _typed(text: str) -> Any:
     """Return a field of a table: a number if it looks like one."""
     text = text.strip()
-    if text.isdigit() and text.isascii() and len(text) <= _MOST_DIGITS:
-        return int(text)
-    if not _NUMBER.fullmatch(text):
-        return text
-    return int(text) if _WHOLE.fullmatch(text) else Decimal(text)
+    number = whole_of(text)
+    if number is not None:
+        return number
+    return Decimal(text) if _NUMBER.fullmatch(text) else text
 
 
 def read_text(source: Source, out: Builder) -> None:
@@ -379,5 +380,4 @@ def _plain(value: Any) -> Any:
         return [_plain(one) for one in value]
     if not isinstance(value, Decimal):
         return value
-    number = float(value)
-    return number if value.is_finite() and abs(number) < float("inf") else None
+    return double_of(str(value))

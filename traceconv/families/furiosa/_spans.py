@@ -23,6 +23,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
 from traceconv.model.diagnostics import Code, absent, noted, repaired
+from traceconv.model.numbers import hex_of, whole_of
 from traceconv.model.ordering import chunks, like_next, stable_order
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, NO_TRACK, TrackId
@@ -83,21 +84,14 @@ def is_missing(value: object) -> bool:
 
 def whole_number(value: object) -> int | str:
     """Return an integer, also from text or with .0 behind it; else the text."""
-    text = value if isinstance(value, str) else str(value)
-    if text.isdecimal() and len(text) < 24:  # nearly all
-        return int(text)
-    text = text.strip()
-    digits = text.removesuffix(".0")
-    return int(digits) if digits.removeprefix("-").isdecimal() and len(digits) < 24 else text
+    text = str(value).strip()
+    number = whole_of(text.removesuffix(".0"))
+    return text if number is None else number
 
 
 def id_number(text: str) -> int:
     """Return a span id as a number; 0 without one, and for other than 64-bit hex numbers."""
-    try:
-        value = int(text, 16)
-    except ValueError:
-        return NO_PARENT
-    return value if 0 <= value < _WRAP else NO_PARENT
+    return hex_of(text) or NO_PARENT
 
 
 class Span(Struct):

@@ -17,18 +17,19 @@ columns there are when they show less.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Callable, Sequence
 
 import msgspec
 
 from traceconv.families.common.idle_lines import SPACE, holds
+from traceconv.families.common.report_csv import fields_of
 from traceconv.families.common.text_tables import OpenTables
 from traceconv.io.shown import Counted
 from traceconv.model.builder import Builder
 from traceconv.model.counted import CONTINUED_ROWS, TABLE_HEADINGS
 from traceconv.model.diagnostics import absent, lost, skipped
+from traceconv.model.numbers import whole
 
 BAD_ROW = lost("furiosa-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
 OTHER_TABLE = skipped(
@@ -56,8 +57,8 @@ _ELLIPSES = ("…", "...", "..")
 #: Takes a row: its cells by column, its line, the number of its table.
 RowHandler = Callable[[dict[str, str], int, int], bool]
 
-_SHAPE = re.compile(r"shape: \((\d[\d_,]*), (\d+)\)\s*")
-_PANDAS_SHAPE = re.compile(r"\[(\d+) rows x (\d+) columns\]\s*")
+_SHAPE = re.compile(r"shape: \(([0-9][0-9_,]{0,20}), ([0-9]{1,9})\)\s*")
+_PANDAS_SHAPE = re.compile(r"\[([0-9]{1,18}) rows x ([0-9]{1,9}) columns\]\s*")
 _BOX = re.compile(r"[┌│╞└├].*")
 _NAMES = "|".join(re.escape(name) for name in (*COLUMNS, TOTAL, RUN, WAIT, AVERAGE, "average_elapsed (ns)", "..."))
 _NAME = re.compile(rf"(?<!\S)(?:{_NAMES}|count)(?!\S)")
@@ -203,7 +204,7 @@ class TextTables:
         self.changed = False
         shape = _SHAPE.search(line)
         if shape is not None and shape.end() == len(line):
-            self._shape = int(re.sub("[_,]", "", shape[1])), int(shape[2])
+            self._shape = whole(re.sub("[_,]", "", shape[1])), whole(shape[2])
             return self._merged(TABLE_HEADINGS)
         box = _BOX.search(line)
         if box is not None:
@@ -376,7 +377,7 @@ class TextTables:
     def _pandas_line(self, number: int, prefix: str, table: _Pandas, line: str) -> bool:
         shape = _PANDAS_SHAPE.fullmatch(line)
         if shape is not None:
-            table.shape = int(shape[1]), int(shape[2])
+            table.shape = whole(shape[1]), whole(shape[2])
         elif line.strip() and not table.over:
             if line.strip() == "name" and not table.place:
                 return self._merged(TABLE_HEADINGS)  # the name of the index
@@ -429,11 +430,7 @@ class TextTables:
             return True
         self._merged(CONTINUED_ROWS, table.lines - 1)
         table.quoted, table.lines = "", 0
-        try:
-            cells = next(csv.reader([line], delimiter=table.separator), [])
-        except csv.Error as error:
-            self._out.skip(BAD_ROW, number, str(error))
-            return True
+        cells = fields_of(line, table.separator)
         if len(cells) != len(table.columns):
             if not _starts_like_a_row(table.columns, cells):
                 return False

@@ -38,7 +38,6 @@ import numpy as np
 
 from traceconv.errors import InputError
 from traceconv.families.common.idle_lines import DIGIT, SPACE, IdleLines, holds, lines_but
-from traceconv.families.common.numbers import number_of
 from traceconv.families.common.row_store import RowStore
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.families.furiosa._spans import (
@@ -72,6 +71,7 @@ from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
 from traceconv.model.counted import HEADINGS, LINES, ROWS, SUMMARY_LINES, TABLE_HEADINGS
 from traceconv.model.diagnostics import Code, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
+from traceconv.model.numbers import is_digits, number_of, whole_of
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import TrackId
 
@@ -133,7 +133,8 @@ def wait_of(total: int | None, run: int | None, printed: int | None) -> tuple[in
 def _nanoseconds(value: object) -> int:
     """Return a number of ns from a cell. Raises ValueError for other values."""
     text = str(value).strip()
-    return int(text) if text.isdecimal() and len(text) <= 20 else parse_ns(text.encode(), NS)
+    number = whole_of(text)
+    return parse_ns(text.encode(), NS) if number is None else number
 
 
 def _integer(value: object) -> int | None:
@@ -144,7 +145,7 @@ def _integer(value: object) -> int | None:
         return _nanoseconds(value)
     except ValueError:
         number = number_of(str(value))
-        return None if number is None or abs(number) >= 2**64 else int(number)
+        return None if number is None or abs(number) >= 2**64 else round(number)
 
 
 class _Total(NamedTuple):
@@ -180,7 +181,7 @@ class _Rows:
             end = self._end(cells, start, at)
         except ValueError:
             return False
-        if not str(cells["start"]).strip().isdecimal():
+        if not is_digits(str(cells["start"]).strip()):
             self.has_floats = True
             self._out.problem(FLOAT_TIMES, at)
         self._span(cells, start, end, at)
@@ -202,7 +203,7 @@ class _Rows:
             return end
         if dur >= 2**63 and unwrapped(dur) == end - start:
             self._out.problem(WRAPPED, at, f"dur {dur}: {unwrapped(dur)} ns")
-        elif abs(dur - (end - start)) > 2 * _FLOAT_NS or str(cells["start"]).isdecimal():
+        elif abs(dur - (end - start)) > 2 * _FLOAT_NS or is_digits(str(cells["start"])):
             self._out.problem(DURATION_DIFFERS, at, f"dur {dur}, end - start {end - start}")
             cells["printed_dur_ns"] = str(dur)
         return end

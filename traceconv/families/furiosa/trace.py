@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from traceconv.families.chrome import document
-from traceconv.families.chrome.event import ABSENT, Event, decode_json, members_of, text_of
+from traceconv.families.chrome.event import ABSENT, Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.furiosa._spans import (
@@ -45,7 +44,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.counted import METADATA
 from traceconv.model.diagnostics import noted, repaired
+from traceconv.model.json_values import decode_json
 from traceconv.model.marks import DeviceMarks, FormatMarks
+from traceconv.model.numbers import decimal_of
 from traceconv.model.trace import TrackId
 
 TIMES_DIFFER = noted(
@@ -156,13 +157,10 @@ class FuriosaEvents(ChromeEvents):
         try:
             return self.time(raw)
         except ValueError:
-            try:
-                exact = Decimal(text_of(raw)) * 1000
-            except ArithmeticError:
-                raise ValueError("no duration") from None
-            if not 2**63 <= exact < 2**64:
+            exact = decimal_of(text_of(raw))
+            value = -1 if exact is None else int(exact * 1000)
+            if not 2**63 <= value < 2**64:
                 raise
-            value = int(exact)
             if "start_ts" not in members_of(event):
                 self.out.problem(WRAPPED, number, f"{event.name!r} has dur {text_of(raw)}: {unwrapped(value)} ns")
             return unwrapped(value)

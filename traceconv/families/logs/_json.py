@@ -19,6 +19,8 @@ from traceconv.families.logs import log_times
 from traceconv.families.logs._fields import Duration, Fields, durations
 from traceconv.families.logs.log_times import FORMS, Form, Kind, TimeReader
 from traceconv.model.clocks import looks_like_unix_time
+from traceconv.model.json_values import flatten
+from traceconv.model.numbers import double_of, whole_or_text
 from traceconv.model.times import parse_ns
 
 _EXPONENTS = {"ns": 0, "us": 3, "ms": 6, "s": 9, "sec": 9, "seconds": 9}
@@ -45,7 +47,7 @@ def decode(line: bytes) -> dict[str, Any] | None:
     if not line.lstrip().startswith(b"{"):
         return None
     try:
-        value = json.loads(line.decode("utf-8", "replace"), parse_float=Decimal)
+        value = json.loads(flatten(line).decode("utf-8", "replace"), parse_int=whole_or_text, parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -183,12 +185,10 @@ def _durations(record: dict[str, Any], text: str) -> list[Duration]:
 def _plain(value: Any) -> Any:
     """Return a value of the decoder as one that JSON can hold."""
     if isinstance(value, Decimal):
-        number = float(value)
-        return number if abs(number) < float("inf") else str(value)
+        number = double_of(str(value))
+        return str(value) if number is None else number
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    if isinstance(value, int) and abs(value) >= 2**63:
-        return str(value)
-    return value if not isinstance(value, float) or abs(value) < float("inf") else str(value)
+    return str(value) if isinstance(value, float) else value  # Infinity and NaN, all others are Decimal

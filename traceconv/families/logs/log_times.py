@@ -33,6 +33,7 @@ from msgspec import Struct
 
 from traceconv.families.common.local_time import ahead_minutes
 from traceconv.model.clocks import LocalForm, looks_like_unix_time
+from traceconv.model.numbers import whole
 from traceconv.model.times import parse_ns
 
 DAY_NS = 86_400 * 10**9
@@ -207,8 +208,8 @@ FORMS = (
 @lru_cache(maxsize=1024)
 def _day_ns(year: bytes, month: bytes, day: bytes) -> int:
     """Return midnight in ns since 1970. Raises ValueError when there is no such day."""
-    number = int(month) if month.isdigit() else _MONTHS[month[:3].lower()]
-    return (date(int(year), number, int(day)).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
+    number = whole(month) if month.isdigit() else _MONTHS[month[:3].lower()]
+    return (date(whole(year), number, whole(day)).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
 
 
 @lru_cache(maxsize=64)
@@ -218,13 +219,13 @@ def _zone_ns(zone: bytes) -> int:
 
 
 def _of_day_ns(groups: dict[str, bytes]) -> int:
-    hour, minute, second = int(groups["hour"]), int(groups.get("minute", b"0")), int(groups.get("second", b"0"))
+    hour, minute, second = (whole(groups.get(unit, b"0")) for unit in ("hour", "minute", "second"))
     half = groups.get("half", b"").replace(b".", b"").lower()
     if half and hour <= 12:  # 14:00:00 PM is a clock of 24 hours
         hour = hour % 12 + (12 if half == b"pm" else 0)
     if hour > 23 or minute > 59 or second > 60:
         raise ValueError("no such time of day")
-    return ((hour * 60 + minute) * 60 + second) * 10**9 + int(groups.get("frac", b"0").ljust(9, b"0")[:9])
+    return ((hour * 60 + minute) * 60 + second) * 10**9 + whole(groups.get("frac", b"0").ljust(9, b"0")[:9])
 
 
 def epoch_ns(number: bytes) -> int:
@@ -257,7 +258,7 @@ def _counted_ns(groups: dict[str, bytes]) -> int:
 
 def _elapsed_ns(groups: dict[str, bytes]) -> int:
     """Return the ns of hours, minutes and seconds since a start: more than a day is possible."""
-    return int(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
+    return whole(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
 
 
 def time_ns(groups: dict[str, bytes]) -> int:
@@ -444,8 +445,8 @@ def date_order(lines: Iterable[bytes]) -> Form | None:
     for line in lines:
         match = _SLASHED_DATE.search(line, 0, REACH)
         if match is not None:
-            first += int(match["month"]) > 12
-            second += int(match["day"]) > 12
+            first += whole(match["month"]) > 12
+            second += whole(match["day"]) > 12
     if bool(first) == bool(second):
         return None
     return ORDERS["day/month/year" if first else "month/day/year"]

@@ -56,6 +56,7 @@ from traceconv.model.clocks import (
 from traceconv.model.counted import FURTHER_LINES, LINES
 from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks
+from traceconv.model.numbers import is_digits, whole, whole_of
 from traceconv.model.times import format_time
 from traceconv.model.trace import TrackId
 
@@ -122,15 +123,15 @@ class _Tracks(msgspec.Struct):
         key = (fields.pid, fields.thread)
         track = self.threads.get(key)
         if track is None:
-            number = fields.thread if len(fields.thread) < 10 and fields.thread.isdigit() else ""
-            name = "" if number else fields.thread or "log"
-            track = self.out.tracks.thread(self._process(fields.pid), int(number) if number else None, name)
+            number = whole_of(fields.thread) if len(fields.thread) < 10 and is_digits(fields.thread) else None
+            name = "" if number is not None else fields.thread or "log"
+            track = self.out.tracks.thread(self._process(fields.pid), number, name)
             self.threads[key] = track
         return track
 
     def _process(self, pid: str) -> TrackId:
         if pid not in self.processes:
-            number = int(pid) if pid and len(pid) < 10 else None
+            number = whole_of(pid) if len(pid) < 10 and is_digits(pid) else None
             self.processes[pid] = process = self.out.tracks.process(self.name, pid=number)
             self.out.tracks[process].unknown = number is None and self.real_tids
         return self.processes[pid]
@@ -543,7 +544,7 @@ class TimedLog:
 
     def _first_year(self) -> int | None:
         """Return the year that the options state."""
-        return int(self.date[:4]) if self.year is None and _is_day(self.date) else self.year
+        return date.fromisoformat(self.date).year if self.year is None and _is_day(self.date) else self.year
 
 
 def _is_day(text: str) -> bool:
@@ -581,7 +582,7 @@ def _step_ns(form: Form, sample: list[bytes]) -> int:
 def _stated_year(sample: list[bytes]) -> int | None:
     """Return the year in the header that glog writes."""
     match = next((header for line in sample[:20] if (header := _YEAR.match(line))), None)
-    return int(match[1]) if match else None
+    return whole(match[1]) if match else None
 
 
 def _stated_host(sample: list[bytes]) -> str:

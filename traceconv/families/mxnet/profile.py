@@ -47,6 +47,7 @@ from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_
 from traceconv.model.counted import JOINED_ENDS, METADATA, OPERATOR_COPIES, REPEATED_VALUES
 from traceconv.model.diagnostics import absent, skipped
 from traceconv.model.marks import FormatMarks
+from traceconv.model.numbers import whole, whole_of
 from traceconv.model.trace import NO_TRACK, Layer, TrackId
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
@@ -155,7 +156,7 @@ class MxnetEvents(ChromeEvents):
         """Return the thread of a device or of a part of MXNet, or a domain of the user."""
         pid = bytes(event.pid)
         if len(pid) < len(str(_DEVICES)) and pid.isdigit():
-            return self._thread(self._device(int(pid)), bytes(event.tid))
+            return self._thread(self._device(whole(pid)), bytes(event.tid))
         if event.cat in _GROUPS:
             return self._thread(self._group(_GROUPS[event.cat]), bytes(event.tid))
         return self._domain(event)
@@ -310,8 +311,8 @@ class MxnetEvents(ChromeEvents):
             super().metadata(event, number)
             return
         self.out.balance.merged[METADATA] += 1
-        if pid.isdigit() and int(pid) < _DEVICES:
-            self._device_names[int(pid)] = str(members_of(event).get("name", ""))
+        if (device := whole_of(pid)) is not None and 0 <= device < _DEVICES:
+            self._device_names[device] = str(members_of(event).get("name", ""))
 
 
 def _belong_together(begin: Event, end: Event) -> bool:

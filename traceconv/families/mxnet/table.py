@@ -28,7 +28,6 @@ from typing import Any, ClassVar
 import msgspec
 
 from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
-from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.importer import Match
 from traceconv.io.shown import Counted
@@ -38,6 +37,7 @@ from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.counted import JSON_LINES, LINES, TABLE_HEADINGS
 from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
+from traceconv.model.numbers import double, double_of, number_of, whole
 from traceconv.model.trace import TrackId
 
 OTHER_LINE = skipped(
@@ -53,7 +53,7 @@ _UNIT = re.compile(r"\((?:ms|kB)\)")
 _NOTE = re.compile(r"\s*Note\b.*|.*counter items are counter values.*")
 _RULE = re.compile(r"=+\s*|-[- ]*")
 # Memory: cpu/0                          16           0.0000        3604.7681        1802.3840
-_ROW = {n: re.compile(r"(.*?)\s+(\d+)" + r"\s+(-?\d+\.\d{4})" * n + r"\s*") for n in (3, 4)}
+_ROW = {n: re.compile(r"(.*?)\s+([0-9]{1,20})" + r"\s+(-?[0-9]{1,300}\.[0-9]{4})" * n + r"\s*") for n in (3, 4)}
 _LIKE_A_ROW = re.compile(r"\S.*\s{2,}\d")
 
 _JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
@@ -113,7 +113,7 @@ class Row(msgspec.Struct):
 def _counted(printed: float) -> float:
     """Return the value of a counter that was printed divided by 1000."""
     value = round(printed * _SCALE, 3)
-    return int(value) if value == int(value) else value
+    return round(value) if value.is_integer() else value
 
 
 def row_of(section: str, name: str, count: int, printed: Sequence[float | None], is_memory: bool) -> Row:
@@ -281,8 +281,8 @@ class _Reader:
             return False
         row = _ROW[3 if table.numbers == 3 else 4].fullmatch(line)
         if row is not None:
-            numbers = [float(text) for text in row.groups()[2:]]
-            self._write(number, table.dump, row_of(table.section, row[1], int(row[2]), numbers, table.is_memory))
+            numbers = [double(text) for text in row.groups()[2:]]
+            self._write(number, table.dump, row_of(table.section, row[1], whole(row[2]), numbers, table.is_memory))
         elif _LIKE_A_ROW.match(line):
             self._lines.skip(BAD_ROW, number, line[:60])
         else:
@@ -354,12 +354,12 @@ class _Reader:
     def _entry(self, number: int, dump: int, path: list[str], values: dict[str, Any]) -> bool:
         kind, section, name = path
         keys = ("Min", "Max", "Avg") if kind == "Memory" else ("Total", "Min", "Max", "Avg")
-        numbers = [number_of(str(values.get(key, ""))) for key in keys]
+        numbers = [double_of(str(values.get(key, ""))) for key in keys]
         count = number_of(str(values.get("Count", "")))
         if not isinstance(count, int) or None in numbers:
             self._out.skip(BAD_ROW, number, f"{section} / {name}: {', '.join(values) or 'nothing'}")
         else:
-            self._write(number, dump, row_of(section, name, count, [float(n or 0) for n in numbers], kind == "Memory"))
+            self._write(number, dump, row_of(section, name, count, numbers, kind == "Memory"))
         return True
 
     def _compact_json(self, number: int, line: str) -> bool:
@@ -372,7 +372,7 @@ class _Reader:
                 for section, members in document.get(kind, {}).items()
                 for name, values in members.items()
             ]
-        except (ValueError, AttributeError, msgspec.DecodeError):
+        except (ValueError, AttributeError, msgspec.DecodeError, RecursionError):
             self._out.skip(BAD_ROW, number, "JSON that does not end in its line, or is of another form")
             return True
         self._dumps += 1

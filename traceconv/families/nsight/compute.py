@@ -44,6 +44,7 @@ from traceconv.model.columns import Column, kept_rows
 from traceconv.model.counted import HEADINGS, LINES, ROWS_OF_KERNELS
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
+from traceconv.model.numbers import whole_or_text
 from traceconv.model.ordering import Order, chunks, like_next, stable_order
 from traceconv.model.times import LIMIT_NS
 
@@ -102,7 +103,7 @@ _HEADING_BYTES = re.compile(
 _MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== (.*)")
 _MESSAGE_BYTES = re.compile(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
 # (256, 1, 1)
-_TRIPLE = re.compile(r"\((\d+), ?(\d+), ?(\d+)\)")
+_TRIPLE = re.compile(r"\(([0-9]+), ?([0-9]+), ?([0-9]+)\)")
 # 45.70 (44.00; 46.10; 47.00)
 _INSTANCES = re.compile(r"(\S+) \((.*;.*)\)")
 # thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg | Id:Domain:Start/Stop_Range:PL_Type:...
@@ -524,8 +525,8 @@ def _launch_value(name: str, text: str) -> Any:
     """Return the number of an id or size, which follows no locale."""
     triple = _TRIPLE.fullmatch(text)
     if triple is not None:
-        return [int(size) for size in triple.groups()]
-    return int(text) if text.isdecimal() and len(text) < 19 and name != "compute_capability" else text
+        return [whole_or_text(size) for size in triple.groups()]
+    return text if name == "compute_capability" else whole_or_text(text)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any
 
+from traceconv.model.numbers import decimal_of
 from traceconv.model.times import MS, NS, US, S, parse_ns
 
 #: ==4711== Profiling result:   |   ======== Profiling result:
@@ -191,8 +192,10 @@ def value_of(text: str, unit: str = "") -> tuple[str, Any]:
     try:
         if found_unit in _TIMES:
             return "_ns", parse_ns(number.encode(), _TIMES[found_unit])
-        exact = Decimal(number)
-    except (InvalidOperation, ValueError):
+    except ValueError:
+        return "", text
+    exact = decimal_of(number)
+    if exact is None:
         return "", text
     if found_unit == "%":
         return "_percent", _plain(exact)

@@ -37,6 +37,7 @@ from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
 from traceconv.model.counted import BLANK_LINES, HEADER_ROWS, LINES, PROGRAM_LINES, TITLES
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
+from traceconv.model.numbers import is_digits, whole_of, whole_or_text
 from traceconv.model.trace import Layer, TrackId
 
 OTHER_LINE = skipped(
@@ -167,7 +168,7 @@ class _Reader:
             self._out.totals(
                 self._tracks.totals(self._table),
                 f"Total {total['what']}",
-                args={"count": int(total["count"])},
+                args={"count": whole_or_text(total["count"])},
                 at=number,
             )
             self._out.balance.written += 1
@@ -179,7 +180,7 @@ class _Reader:
             self._lines.other(self._table.others)
 
     def _prefixed(self, prefix: re.Match[bytes]) -> None:
-        pid = int(prefix["pid"]) if prefix["pid"] else None
+        pid = whole_of(prefix["pid"]) if prefix["pid"] else None
         text = (prefix["text"] if prefix["pid"] else prefix["imported"]).decode("utf-8", "replace")
         command = _COMMAND.match(text) or _APPLICATION.match(text)
         if command is not None:
@@ -242,7 +243,7 @@ class _Reader:
         return (self._table.units or {}).get(column, "")
 
     def _timed_row(self, number: int, text: str, header: Header) -> bool:
-        if not text.lstrip(' \t"-')[:1].isdigit():
+        if not is_digits(text.lstrip(' \t"-')[:1]):
             return False
         first = lines.cells_of_csv(text.strip()) if header.csv else text.split(None, 1)
         start = lines.time_ns(first[0], self._unit("Start"))
@@ -273,8 +274,8 @@ class _Reader:
         name = cells[header.name_at].strip()
         shape = self._shape(header, cells)
         args = dict(shape.args)
-        if header.correlated and cells[-1].strip().isdecimal():
-            args["correlation_id"] = int(cells[-1][:18])
+        if header.correlated and is_digits(cells[-1].strip()):
+            args["correlation_id"] = whole_or_text(cells[-1].strip())
         on_device = shape.on_device or name.startswith("[")
         name = self._correlated(name, args, on_device)
         clock = self._tracks.clock(table)
@@ -316,7 +317,7 @@ class _Reader:
         match = (_CORRELATION if on_device else _LAUNCH).fullmatch(name)
         if match is None:
             return name
-        args["correlation_id"] = int(match["id"][:18])
+        args["correlation_id"] = whole_or_text(match["id"])
         if on_device:
             return match["name"]
         args["kernel"] = match["kernel"]
@@ -327,8 +328,9 @@ class _Reader:
         for what in ("Grid", "Block"):
             size = _DIM.fullmatch(row.get(f"{what} Size", "").strip())
             axes = size.groups() if size else [row.get(f"{what} {axis}", "") for axis in "XYZ"]
-            if all(axis.isdecimal() and len(axis) < 19 for axis in axes):
-                args[what.lower()] = [int(axis) for axis in axes]
+            sizes = [whole_of(axis) for axis in axes]
+            if None not in sizes:
+                args[what.lower()] = sizes
         for column, text in row.items():
             if column not in _PLACED and text.strip() not in NONE:
                 self._add_arg(args, column, text.strip())

@@ -25,6 +25,7 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.onednn._work import NO_WORK, Work, work_of
 from traceconv.model.diagnostics import Code, lost
+from traceconv.model.numbers import whole, whole_of
 from traceconv.model.times import MS, parse_ns
 
 CUT_LINE = lost(
@@ -386,7 +387,8 @@ def _text(field: bytes) -> str:
 
 def _number(field: bytes) -> int | bytes:
     """Return an unsigned 64-bit number, or the text."""
-    return int(field) if field.isdigit() and len(field) <= 20 and int(field) < 2**64 else field
+    number = whole_of(field) if field.isdigit() else None
+    return field if number is None else number
 
 
 def _members(args: dict[str, Any]) -> bytes:
@@ -456,8 +458,8 @@ def looks_complete(text: bytes) -> bool:
     Six significant digits are all that is ever printed; fewer are complete if they are a multiple of 2**-12 ms.
     """
     mantissa, exponent, _ = text.lstrip(b"-").partition(b"e")
-    whole, point, fraction = mantissa.partition(b".")
-    digits = (whole + fraction).lstrip(b"0")
+    before, point, fraction = mantissa.partition(b".")
+    digits = (before + fraction).lstrip(b"0")
     if not point:
         return False
-    return bool(exponent) or len(digits) >= 6 or int(digits or b"0") * 4096 % 10 ** len(fraction) == 0
+    return bool(exponent) or len(digits) >= 6 or whole(digits or b"0") * 4096 % 10 ** len(fraction) == 0

@@ -14,6 +14,7 @@ from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._lines import Record
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
+from traceconv.model.numbers import whole_of
 from traceconv.model.trace import NO_TRACK, ClockId, Layer, TrackId
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
@@ -101,7 +102,8 @@ def _info_of(component: str, text: str) -> dict[str, Any]:
         return {"info": f"{component},{text}" if component else text}
     if known[2] == "runtime:":
         runtime, _, threads = known[3].partition(",nthr:")
-        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({"nthr": int(threads[:9])} if threads.isdigit() else {})
+        number = whole_of(threads)
+        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({} if number is None else {"nthr": number})
     if known[2].endswith("template:"):
         return {"graph_template" if component == "graph" else "template": known[3]}
     return {"isa": known[3]}

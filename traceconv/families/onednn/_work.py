@@ -19,6 +19,8 @@ import re
 from math import prod
 from typing import NamedTuple
 
+from traceconv.model.numbers import whole
+
 _FIELD = re.compile(rb"([a-z]+)(-?\d{1,18})")
 _FIELDS = re.compile(rb"(?:[a-z]+-?\d{1,18}_?)+")
 _DIMS = re.compile(rb"\d{1,18}(?:x\d{1,18}){0,11}")
@@ -112,7 +114,7 @@ def _fields(problem: bytes) -> dict[bytes, int] | None:
     """Return the sizes by name; None for text of another form."""
     if not _FIELDS.fullmatch(problem):
         return None
-    return {name: int(value) for name, value in _FIELD.findall(problem)}
+    return {name: whole(value) for name, value in _FIELD.findall(problem)}
 
 
 def _over(sizes: dict[bytes, int], kind: bytes) -> int:
@@ -154,7 +156,7 @@ def _inner_product(problem: bytes) -> _Problem | None:
 
 
 def _dims(text: bytes) -> list[int] | None:
-    return [int(size) for size in text.split(b"x")] if _DIMS.fullmatch(text) else None
+    return [whole(size) for size in text.split(b"x")] if _DIMS.fullmatch(text) else None
 
 
 def _matmul(problem: bytes) -> _Problem | None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.families.common.json_document import JsonDocument, is_array
+from traceconv.model.json_values import decode_json
 
 _COUNTERS = re.compile(rb'"(?:avg|detailed)_performance"\s*:\s*\[?\s*\{\s*"nodes"\s*:\s*\[')
 _REPORT = re.compile(rb'\A\s*\{\s*"(?:cmd_options|configuration_setup|execution_results)"\s*:\s*\{')
@@ -116,11 +117,8 @@ def _members(value: msgspec.Raw) -> Report:
 
 
 def _value(value: msgspec.Raw) -> Any:
-    """Return a decoded value; None where it is nested too deep."""
-    try:
-        return msgspec.json.decode(value)
-    except RecursionError:
-        return None
+    """Return a decoded value."""
+    return decode_json(value)
 
 
 def _node(element: msgspec.Raw) -> Node | None:

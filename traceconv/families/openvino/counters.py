@@ -36,6 +36,7 @@ from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.counted import BLANK_LINES, CHECKED_TOTALS, ENTRIES, HEADINGS, LINES, OTHER_LINES
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
+from traceconv.model.numbers import whole_of
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
 
@@ -322,7 +323,7 @@ class _Reader(msgspec.Struct):
             self.out.tracks[self.log_track].description = "The log has no times: its lines stand 1 µs apart."
         request = _REQUEST.match(match[2] or b"")
         if request is not None:
-            self.block, self.number_of_request = None, int(request[1][:9])
+            self.block, self.number_of_request = None, whole_of(request[1])
         text = match[2] if match[2] is not None else match[3]
         took = _TOOK.match(text)
         if took is not None and len(took[2]) < 18:

@@ -13,12 +13,12 @@ decimals or none. Checked against perf 6.1.
 
 from __future__ import annotations
 
-import math
 import re
 from typing import Any
 
 import msgspec
 
+from traceconv.model.numbers import double_of, is_digits, number_of, whole_of
 from traceconv.model.times import S, parse_ns
 
 NOT_COUNTED, NOT_SUPPORTED = "<not counted>", "<not supported>"
@@ -41,7 +41,6 @@ _SEPARATOR = re.compile(r"(?a)([^\w.<>\-]{1,4}?)\d{1,20}\1\d{1,3}[.,]\d{2}\1")
 _NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 _COMMA_NUMBER = re.compile(r"(?a)-?\d+(?:[.,]\d+)?")
 _SPREAD = re.compile(r"(?a)\d+[.,]\d+%")
-_WHOLE = re.compile(r"(?a)-?\d{1,40}")
 _SHARE = re.compile(r"(?a)\d{1,3}(?:[.,]\d+)?")
 
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
@@ -123,8 +122,10 @@ def text_row(text: str) -> Row | None:
         return row if row.metrics and (not rest.strip() or _PLACE.fullmatch(rest)) else None
     end, row.place, cpus, value, unit, row.event, cgroup = (group or "" for group in match.groups())
     row.end = _seconds(end) if end else None
-    row.cpus = int(cpus) if cpus else None
+    row.cpus = whole_of(cpus)
     row.value = _localized(value)
+    if row.value is None:
+        return None
     row.unit, row.cgroup = unit, cgroup
     if cgroup == _OLD_UNIT and not unit:
         row.unit, row.cgroup = cgroup.strip("()"), ""
@@ -135,39 +136,47 @@ def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, float | None]:
     """Split a text into the part before a match at its end, and the number in the match."""
     text = text.rstrip()
     match = pattern.search(text)
-    return (text[: match.start()], _decimal(match[1])) if match else (text, None)
+    number = _decimal(match[1]) if match else None
+    return (text, None) if match is None or number is None else (text[: match.start()], number)
 
 
 def _add_metric(row: Row, text: str) -> None:
     text = text.strip()
     match = _METRIC.fullmatch(text)
     if match is not None:
-        row.metrics[(match[2] or "metric").strip()] = _decimal(match[1])
+        row.metrics[(match[2] or "metric").strip()] = _metric(match[1])
     elif text:
         row.metrics[text] = ""
 
 
-def _localized(text: str) -> int | float | str:
-    """Return a count as printed for people: two or six decimals or none, thousands in groups of three or two digits."""
+def _localized(text: str) -> int | float | str | None:
+    """Return a count as printed for people: two or six decimals or none, thousands in groups of three or two digits.
+
+    Return None for a number out of range.
+    """
     if text in (NOT_COUNTED, NOT_SUPPORTED):
         return text
     sign = -1 if text.startswith("-") else 1
     whole, decimals = text, ""
     for count in (2, 6):
-        if len(text) > count + 1 and text[-count - 1] in ".," and text[-count:].isdigit():
+        if len(text) > count + 1 and text[-count - 1] in ".," and is_digits(text[-count:]):
             whole, decimals = text[: -count - 1], text[-count:]
-    digits = re.sub(r"\D", "", whole)[:30]
-    return sign * float(f"{digits}.{decimals}") if decimals else _storable(sign * int(digits))
+    digits = re.sub(r"[^0-9]", "", whole)
+    number = _storable(f"{digits}.{decimals}" if decimals else digits)
+    return None if number is None else sign * number
 
 
-def _decimal(text: str) -> float:
-    """Return a number with a decimal point or comma, and maybe separators of thousands before."""
-    if text.isascii() and text.replace(".", "", 1).isdigit():
-        return float(text)
+def _decimal(text: str) -> float | None:
+    """Return a number with a decimal point or comma, and maybe separators of thousands before; None if out of range."""
     at = max(text.rfind("."), text.rfind(","))
     whole, decimals = (text[:at], text[at + 1 :]) if at >= 0 else (text, "")
     sign = "-" if text.startswith("-") else ""
-    return float(f"{sign}{re.sub(r'[^0-9]', '', whole)[:300] or 0}.{decimals or 0}")
+    return double_of(f"{sign}{re.sub(r'[^0-9]', '', whole) or 0}.{decimals or 0}")
+
+
+def _metric(text: str) -> float | str:
+    number = _decimal(text)
+    return text if number is None else number
 
 
 def _seconds(text: str) -> int:
@@ -203,14 +212,10 @@ def csv_row(text: str, separator: str) -> Row | None:
     if first < 0:
         return None
     row.place = separator.join(fields[at:first])
-    if row.place and _is_count(fields[first]) and first + 1 < len(fields) and _is_value(fields[first + 1], number):
-        row.cpus = int(fields[first][:9])
+    if row.place and is_digits(fields[first]) and first + 1 < len(fields) and _is_value(fields[first + 1], number):
+        row.cpus = whole_of(fields[first])
         first += 1
     return _csv_rest(row, fields, first, separator, number)
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit()
 
 
 def _is_value(text: str, number: re.Pattern[str]) -> bool:
@@ -220,13 +225,15 @@ def _is_value(text: str, number: re.Pattern[str]) -> bool:
 def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.Pattern[str]) -> Row | None:
     """Parse a line from the value on; the event ends where an integer and a percentage follow."""
     for run in range(at + 3, len(fields) - 1):
-        if _is_count(fields[run]) and _SHARE.fullmatch(fields[run + 1]) and len(fields[run]) < 20:
+        if is_digits(fields[run]) and _SHARE.fullmatch(fields[run + 1]) and len(fields[run]) < 20:
             break
     else:
         return None
     row.value = _plain(fields[at].strip())
+    if row.value is None:
+        return None
     row.unit = fields[at + 1]
-    row.run_time_ns, row.running = int(fields[run]), _decimal(fields[run + 1])
+    row.run_time_ns, row.running = whole_of(fields[run]), _decimal(fields[run + 1])
     names = fields[at + 2 : run]
     if len(names) > 1 and _SPREAD.fullmatch(names[-1]):
         row.variance = _decimal(names.pop()[:-1])
@@ -235,7 +242,7 @@ def _csv_rest(row: Row, fields: list[str], at: int, separator: str, number: re.P
         row.event += separator + names.pop(0)
     row.cgroup = separator.join(names)
     if len(fields) > run + 2 and fields[run + 2] and number.fullmatch(fields[run + 2]):
-        row.metrics[separator.join(fields[run + 3 :]).strip() or "metric"] = _decimal(fields[run + 2])
+        row.metrics[separator.join(fields[run + 3 :]).strip() or "metric"] = _metric(fields[run + 2])
     return row if row.event else None
 
 
@@ -243,22 +250,19 @@ def _csv_metric(row: Row, fields: list[str]) -> Row | None:
     value, unit = fields[-2:] if len(fields) > 1 else ("", "")
     if not unit or not _COMMA_NUMBER.fullmatch(value):
         return None
-    row.metrics[unit.strip()] = _decimal(value)
+    row.metrics[unit.strip()] = _metric(value)
     return row
 
 
-def _plain(text: str) -> int | float | str:
+def _plain(text: str) -> int | float | str | None:
     """Parse a number without thousands separators; integers stay exact."""
-    if text.startswith("<"):
-        return text
-    if _WHOLE.fullmatch(text):
-        return _storable(int(text))
-    return float(text.replace(",", "."))
+    return text if text.startswith("<") else _storable(text.replace(",", "."))
 
 
-def _storable(count: int) -> int | float:
-    """Return a count, or the nearest double if it exceeds 64 bits."""
-    return count if abs(count) < 2**63 else float(count)
+def _storable(text: str) -> int | float | None:
+    """Return a count, or the nearest double if it exceeds 64 bits; None if none holds it."""
+    number = number_of(text)
+    return number if number is None or isinstance(number, float) or abs(number) < 2**63 else float(number)
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------
@@ -281,15 +285,16 @@ def json_row(line: bytes) -> tuple[Row, bool] | None:
             place = _text(members[name])
             row.place = f"CPU{place}" if name == "cpu" and place.isdigit() else place
     for name in _PLACE_COUNTS:
-        if name in members and _is_count(_text(members[name])):
-            row.cpus = int(_text(members[name])[:9])
+        if name in members and is_digits(_text(members[name])):
+            row.cpus = whole_of(_text(members[name]))
     row.event, row.unit, row.cgroup = (_text(members.get(name)) for name in ("event", "unit", "cgroup"))
     if "counter-value" in members:
         value = _text(members["counter-value"])
-        row.value = _whole(value) if _NUMBER.fullmatch(value) else value
+        number = _whole(value) if _NUMBER.fullmatch(value) else None
+        row.value = value if number is None else number
     row.variance, row.running = (_number(members.get(name)) for name in ("variance", "pcnt-running"))
     run_time = _text(members.get("event-runtime"))
-    row.run_time_ns = int(run_time) if re.fullmatch(r"(?a)\d{1,19}", run_time) else None
+    row.run_time_ns = whole_of(run_time)
     metric, unit = _number(members.get("metric-value")), _text(members.get("metric-unit"))
     if metric is not None and unit:
         row.metrics[unit.strip()] = metric
@@ -306,12 +311,10 @@ def _text(raw: msgspec.Raw | None) -> str:
 
 def _number(raw: msgspec.Raw | None) -> float | None:
     text = _text(raw)
-    number = float(text) if _NUMBER.fullmatch(text) else math.inf
-    return number if math.isfinite(number) else None
+    return double_of(text) if _NUMBER.fullmatch(text) else None
 
 
-def _whole(text: str) -> int | float:
+def _whole(text: str) -> int | float | None:
     """Return a count as printed with six decimals; one without a fraction is whole."""
     whole, _, decimals = text.partition(".")
-    plain = not decimals.strip("0") and len(whole) <= 40 and "e" not in text.lower()
-    return _storable(int(whole)) if plain else float(text)
+    return _storable(whole if not decimals.strip("0") and "e" not in text.lower() else text)

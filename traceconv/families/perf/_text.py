@@ -31,6 +31,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from traceconv.families.perf._tracks import CLOCK_NAMES, Header, Place, Task
+from traceconv.model.numbers import hex_of, whole, whole_of, whole_or_text
 from traceconv.model.times import S, parse_ns
 
 #: A line of an event. Groups: comm, pid or tid, tid, cpu, time of day, seconds, decimals, type of a record, period,
@@ -73,25 +74,26 @@ _FIELD_NAMES = {
 }
 _TEXT_FIELDS = ("hostname", "os release", "perf version", "arch", "cpudesc", "cpuid", "total memory", "cmdline")
 _NOT_METADATA = ("header version", "data offset", "data size", "feat offset", "sample duration")
-_SECONDS = re.compile(r"\d{1,12}\.\d{6,9}")
+_SECONDS = re.compile(r"[0-9]{1,12}\.[0-9]{6,9}")
 _EVENT_FIELD = re.compile(r"# event : name = (.*?), ")
-_CLOCKID = re.compile(r"# clockid ?: (\w+)(?: \((\d{1,3})\))?")
-_REFERENCE = re.compile(r"# reference time: .*? = (\d{1,12}\.\d{6}) \(TOD\) = (\d{1,12}\.\d{9}) \(\w+\)")
+_CLOCKID = re.compile(r"# clockid ?: (\w+)(?: \(([0-9]{1,3})\))?")
+_REFERENCE = re.compile(r"# reference time: .*? = ([0-9]{1,12}\.[0-9]{6}) \(TOD\) = ([0-9]{1,12}\.[0-9]{9}) \(\w+\)")
 
 _SWITCH = re.compile(
-    r"prev_comm=(.*) prev_pid=(\d{1,10}) prev_prio=(-?\d{1,6}) prev_state=(\S+) ==> "
-    r"next_comm=(.*) next_pid=(\d{1,10}) next_prio=(-?\d{1,6})"
+    r"prev_comm=(.*) prev_pid=([0-9]{1,10}) prev_prio=(-?[0-9]{1,6}) prev_state=(\S+) ==> "
+    r"next_comm=(.*) next_pid=([0-9]{1,10}) next_prio=(-?[0-9]{1,6})"
 )
-_OLD_SWITCH = re.compile(r"(.*):(\d{1,10}) \[(-?\d{1,6})\] (\S+) ==> (.*):(\d{1,10}) \[(-?\d{1,6})\]")
-_WAKEUP = re.compile(r"(?:comm=(.*) pid=(\d{1,10}) prio=(-?\d{1,6})|(.*):(\d{1,10}) \[(-?\d{1,6})\])\b.*")
+_OLD_SWITCH = re.compile(r"(.*):([0-9]{1,10}) \[(-?[0-9]{1,6})\] (\S+) ==> (.*):([0-9]{1,10}) \[(-?[0-9]{1,6})\]")
+_WAKEUP = re.compile(r"(?:comm=(.*) pid=([0-9]{1,10}) prio=(-?[0-9]{1,6})|(.*):([0-9]{1,10}) \[(-?[0-9]{1,6})\])\b.*")
 _PROBE_PLACE = re.compile(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
 _KEY = re.compile(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
-_WHOLE = re.compile(r"-?\d{1,18}")
 
-_COMM = re.compile(r"(?:exec)?: (.*):(-?\d{1,10})/(-?\d{1,10})")
-_FORK = re.compile(r"\((\d{1,10}):(\d{1,10})\):\((\d{1,10}):(\d{1,10})\)")
-_MMAP = re.compile(r"(-?\d{1,10})/(-?\d{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)")
-_SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*(\d+)/(\d+))?\s*")
+_COMM = re.compile(r"(?:exec)?: (.*):(-?[0-9]{1,10})/(-?[0-9]{1,10})")
+_FORK = re.compile(r"\(([0-9]{1,10}):([0-9]{1,10})\):\(([0-9]{1,10}):([0-9]{1,10})\)")
+_MMAP = re.compile(
+    r"(-?[0-9]{1,10})/(-?[0-9]{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)"
+)
+_SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*([0-9]+)/([0-9]+))?\s*")
 #: This many consecutive event lines without frames identify perf script.
 _BARE_LINES = 8
 
@@ -104,7 +106,7 @@ def add_header_line(header: Header, line: bytes) -> None:
     text = line.decode("utf-8", "replace")
     clock, pair, event = _CLOCKID.match(text), _REFERENCE.match(text), _EVENT_FIELD.match(text)
     if clock is not None:
-        header.clockid = int(clock[2]) if clock[2] else CLOCK_NAMES.get(clock[1])
+        header.clockid = whole(clock[2]) if clock[2] else CLOCK_NAMES.get(clock[1])
         header.info["clockid"] = clock[1]
     elif pair is not None:
         header.reference = (parse_ns(pair[1].encode(), S), parse_ns(pair[2].encode(), S))
@@ -130,8 +132,8 @@ def _add_field(header: Header, text: str) -> None:
         return
     if field[1] in _FIELD_NAMES:
         value: str | int = field[2]
-        if field[1].startswith("nrcpus") and _WHOLE.fullmatch(field[2]):
-            value = int(field[2])
+        if field[1].startswith("nrcpus"):
+            value = whole_or_text(field[2])
         header.info[_FIELD_NAMES[field[1]]] = value
     elif field[1] in _TEXT_FIELDS:
         header.info[field[1].replace(" ", "_")] = field[2]
@@ -222,7 +224,7 @@ def switch_of(text: str) -> tuple[Task, str, Task] | None:
     match = _SWITCH.fullmatch(text) or _OLD_SWITCH.fullmatch(text)
     if match is None:
         return None
-    return Task(match[1], int(match[2]), int(match[3])), match[4], Task(match[5], int(match[6]), int(match[7]))
+    return Task(match[1], whole(match[2]), whole(match[3])), match[4], Task(match[5], whole(match[6]), whole(match[7]))
 
 
 def woken_task(text: str) -> Task | None:
@@ -231,7 +233,7 @@ def woken_task(text: str) -> Task | None:
     if match is None:
         return None
     comm, tid, prio = match.groups()[:3] if match[2] else match.groups()[3:]
-    return Task(comm, int(tid), int(prio))
+    return Task(comm, whole(tid), whole(prio))
 
 
 def fields_of(text: str) -> dict[str, Any]:
@@ -252,19 +254,20 @@ def fields_of(text: str) -> dict[str, Any]:
 
 def _value(text: str) -> str | int:
     text = text.strip().rstrip(",")
-    return int(text) if _WHOLE.fullmatch(text) else text.removeprefix('"').removesuffix('"')
+    number = whole_of(text)
+    return text.removeprefix('"').removesuffix('"') if number is None else number
 
 
 def comm_of(rest: str) -> tuple[str, int, int] | None:
     """Return name, process and thread of PERF_RECORD_COMM."""
     match = _COMM.fullmatch(rest)
-    return None if match is None else (match[1], int(match[2]), int(match[3]))
+    return None if match is None else (match[1], whole(match[2]), whole(match[3]))
 
 
 def fork_of(rest: str) -> tuple[int, int, int, int] | None:
     """Return process and thread, then those of the parent, of PERF_RECORD_FORK and EXIT."""
     match = _FORK.fullmatch(rest)
-    return None if match is None else (int(match[1]), int(match[2]), int(match[3]), int(match[4]))
+    return None if match is None else (whole(match[1]), whole(match[2]), whole(match[3]), whole(match[4]))
 
 
 def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
@@ -275,11 +278,11 @@ def mmap_of(rest: str) -> tuple[int, int, dict[str, Any]] | None:
     args = {
         "file": match[7],
         "address": match[3],
-        "size_bytes": int(match[4], 16),
+        "size_bytes": hex_of(match[4]),
         "file_offset": match[5],
         "protection": match[6].rstrip(":"),
     }
-    return int(match[1]), int(match[2]), args
+    return whole(match[1]), whole(match[2]), args
 
 
 def switch_record_of(rest: str) -> tuple[bool, bool] | None:

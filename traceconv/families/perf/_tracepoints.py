@@ -22,9 +22,11 @@ import struct
 
 from msgspec import Struct
 
+from traceconv.model.numbers import hex_of, whole
+
 _MAGIC = b"\x17\x08\x44tracing"
 _NAME = re.compile(r"^name:\s*(\S+)", re.MULTILINE)
-_ID = re.compile(r"^ID:\s*(\d+)", re.MULTILINE)
+_ID = re.compile(r"^ID:\s*([0-9]{1,9})\b", re.MULTILINE)
 _FIELD = re.compile(
     r"^\s*field:(?P<type>[^;]+);\s*offset:(?P<at>\d+);\s*size:(?P<size>\d+);(?:\s*signed:(?P<sign>\d);)?", re.M
 )
@@ -166,9 +168,16 @@ def _tracepoint(system: str, text: str) -> tuple[int, Tracepoint]:
     if name is None or number is None:
         raise ValueError("a tracepoint without name or number")
     _, _, printed = text.partition("print fmt:")
-    states = tuple((int(bits, 0), letter) for bits, letter in _FLAG.findall(printed)) if "prev_state" in printed else ()
+    states = tuple((_bits(bits), letter) for bits, letter in _FLAG.findall(printed)) if "prev_state" in printed else ()
     states = tuple(pair for pair in states if pair[0])
-    return int(number[1]), Tracepoint(system, name[1], tuple(_fields(text)), states)
+    return whole(number[1]), Tracepoint(system, name[1], tuple(_fields(text)), states)
+
+
+def _bits(text: str) -> int:
+    bits = hex_of(text) if text[:2] == "0x" else whole(text)
+    if bits is None:
+        raise ValueError("flags of more than 64 bits")
+    return bits
 
 
 def _fields(text: str) -> list[Field]:
@@ -182,8 +191,8 @@ def _fields(text: str) -> list[Field]:
             Field(
                 declared["name"],
                 type_name,
-                int(match["at"]),
-                int(match["size"]),
+                whole(match["at"]),
+                whole(match["size"]),
                 match["sign"] == "1",
                 declared["array"] is not None or type_name.endswith("]"),
             )

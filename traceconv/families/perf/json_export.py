@@ -43,6 +43,8 @@ from traceconv.model.clocks import ClockDomain
 from traceconv.model.counted import SAMPLES
 from traceconv.model.diagnostics import lost, noted
 from traceconv.model.forms import Form
+from traceconv.model.json_values import flatten
+from traceconv.model.numbers import hex_of, whole, whole_or_text
 from traceconv.model.trace import StackId, TrackId
 
 BAD_SAMPLE = lost("perf-json.bad_sample", "a sample is not a JSON object with a time and a thread: left out")
@@ -220,8 +222,8 @@ class _Reader:
     def _tell(self, head: bytes, headers: dict[str, Any]) -> None:
         """Set the clock and the metadata."""
         version = _VERSION.search(head)
-        if version is not None and int(version[1]) != 1:
-            self._out.problem(NEWER, "header", f"version {int(version[1])}")
+        if version is not None and whole(version[1]) != 1:
+            self._out.problem(NEWER, "header", f"version {whole(version[1])}")
         info = {name: headers[key] for key, name in _METADATA.items() if headers.get(key) not in (None, "", "(null)")}
         command = headers.get("cmdline")
         if isinstance(command, list):
@@ -258,7 +260,7 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
         pairs[:] = members  # the outermost object comes last
         return dict(members)
 
-    json.loads(text.decode("utf-8", "replace"), object_pairs_hook=keep)
+    json.loads(flatten(text).decode("utf-8", "replace"), object_pairs_hook=keep, parse_int=whole_or_text)
     own: dict[str, Any] = {}
     fields: dict[str, Any] = {}
     for key, value in pairs:
@@ -271,9 +273,9 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
 
 def _number(value: Any) -> Any:
     """Return a field as a number if its text is one."""
-    if isinstance(value, str) and re.fullmatch(r"-?\d{1,20}|0x[0-9a-fA-F]{1,16}", value):
-        return int(value, 0) if value.startswith("0x") else int(value)
-    return value
+    if not isinstance(value, str):
+        return value
+    return whole_or_text(value) if (number := hex_of(value) if value[:2] == "0x" else None) is None else number
 
 
 def _task(fields: dict[str, Any], prefix: str) -> Task:

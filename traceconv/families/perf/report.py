@@ -31,6 +31,7 @@ from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.counted import EMPTY_LINES, KEPT_HEADINGS, LINES
 from traceconv.model.diagnostics import skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
+from traceconv.model.numbers import double, whole_of, whole_or_text
 from traceconv.model.trace import TrackId
 
 CHAIN_LINE = skipped(
@@ -39,13 +40,12 @@ CHAIN_LINE = skipped(
 )
 
 _SAMPLES = re.compile(r"# Samples: (\S+)\s+of events? '(.*)'.*")
-_COUNT = re.compile(r"# Event count \(approx\.\): (\d+)")
-_LOST = re.compile(r"# Total Lost Samples: (\d+)")
+_COUNT = re.compile(r"# Event count \(approx\.\): ([0-9]+)")
+_LOST = re.compile(r"# Total Lost Samples: ([0-9]+)")
 _RULE = re.compile(rb"# *\.\.[. ]*")
 _ROW = re.compile(r"\s*\d+[.,]\d+%")
 _OTHERS = lines_but(b"#", SPACE + b"*" + DIGIT + b"+[.,]" + DIGIT + b"+%")
-_PERCENT = re.compile(r"\d+[.,]\d+%")
-_WHOLE = re.compile(r"\d{1,18}")
+_PERCENT = re.compile(r"[0-9]{1,9}[.,][0-9]{1,9}%")
 _SYMBOL_KIND = re.compile(r"\[(\S)\] ")
 _MARK = re.compile(rb"(?m)^# Samples: .* of events? '")
 
@@ -99,12 +99,12 @@ class _Reader:
     def _comment(self, line: bytes, text: str) -> None:
         samples, count, lost = _SAMPLES.fullmatch(text.rstrip()), _COUNT.match(text), _LOST.match(text)
         if samples is not None:
-            number = samples[1]  # "2K" where it is large
-            self._events.append({"event": samples[2], "samples": int(number) if number.isdigit() else number})
+            number = whole_or_text(samples[1])  # "2K" where it is large
+            self._events.append({"event": samples[2], "samples": number})
         elif count is not None and self._events:
-            self._events[-1]["event_count"] = int(count[1])
+            self._events[-1]["event_count"] = whole_or_text(count[1])
         elif lost is not None:
-            self._out.metadata["perf_lost_samples"] = int(lost[1])
+            self._out.metadata["perf_lost_samples"] = whole_or_text(lost[1])
         elif _RULE.fullmatch(line) and self._heading:
             self._begin_table(text)
         else:
@@ -138,9 +138,9 @@ class _Reader:
 def _cell(name: str, text: str) -> dict[str, Any]:
     """Return the args of a cell: percentages and counts as numbers, the kind of a symbol separately from its name."""
     if _PERCENT.fullmatch(text):
-        return {f"{name}_percent": float(text[:-1].replace(",", "."))}
-    if _WHOLE.fullmatch(text):
-        return {name: int(text)}
+        return {f"{name}_percent": double(text[:-1].replace(",", "."))}
+    if (number := whole_of(text)) is not None:
+        return {name: number}
     kind = _SYMBOL_KIND.match(text) if name == "symbol" else None
     if kind is not None:
         return {"symbol": text[kind.end() :], "level": {"k": "kernel", ".": "user"}.get(kind[1], kind[1])}

@@ -47,6 +47,7 @@ from traceconv.model.counted import EARLY_RECORDS, HEADER_LINES, LINES, STACK_EN
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.forms import Form
 from traceconv.model.marks import FormatMarks
+from traceconv.model.numbers import whole, whole_of
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
@@ -137,9 +138,9 @@ class _Names:
         """
         known = self._tasks.get((comm, first, second))
         if known is None:
-            pid = None if second is None or first is None else int(first)
+            pid = None if second is None or first is None else whole(first)
             number = second if second is not None else first
-            tid = _NO_TID - len(self._tasks) if number is None else int(number)
+            tid = _NO_TID - len(self._tasks) if number is None else whole(number)
             known = self._tasks[comm, first, second] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
         return known
 
@@ -329,7 +330,7 @@ class _Reader:
 
     def _begin(self, number: int, match: re.Match[bytes], line: bytes) -> None:
         comm, first_id, second_id, cpu, moment, seconds, decimals, record, period, name, rest = match.groups()
-        ts = int(seconds) * 10**9 + int(decimals) * (1 if len(decimals) == 9 else 1000)
+        ts = whole(seconds) * 10**9 + whole(decimals) * (1 if len(decimals) == 9 else 1000)
         if len(decimals) != 9:
             self.resolution_ns = 1000
         if record is None or ts:
@@ -337,7 +338,7 @@ class _Reader:
         if moment is not None and self.time_of_day is None:
             self.time_of_day = (moment, ts)
         pid, task = self._names.task(comm, first_id, second_id)
-        on_cpu = None if cpu is None else int(cpu)
+        on_cpu = None if cpu is None else whole(cpu)
         if record is not None:
             self._record(number, ts, (pid, task.tid), task, on_cpu, record.decode(), rest.decode("utf-8", "replace"))
             return
@@ -368,8 +369,8 @@ class _Reader:
         return ts
 
     def _period(self, number: int, digits: bytes) -> int:
-        period = int(digits)
-        if period <= LIMIT_NS:
+        period = whole_of(digits)
+        if period is not None and period <= LIMIT_NS:
             return period
         self._out.problem(BAD_PERIOD, number, digits.decode())
         return 1

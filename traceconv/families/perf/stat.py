@@ -38,6 +38,7 @@ from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provena
 from traceconv.model.counted import EMPTY_LINES, FURTHER_METRICS, LINES, RUN_COUNTS, RUN_LINES, UNSUPPORTED_EVENTS
 from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks
+from traceconv.model.numbers import double, whole_or_text
 from traceconv.model.times import LIMIT_NS, S, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
@@ -218,7 +219,7 @@ class _Reader:
             self._now.in_block = True
             self._now.info["command"] = title[1].removeprefix("'").removesuffix("'")
             if title[2]:
-                self._now.info["runs"] = int(title[2][:9])
+                self._now.info["runs"] = whole_or_text(title[2])
         elif elapsed := _ELAPSED.fullmatch(text):
             self._elapsed(elapsed)
         elif cpu_time := _CPU_TIME.fullmatch(text):
@@ -420,7 +421,7 @@ def _ctime(text: str) -> datetime | None:
 
 
 def _float(text: str) -> float:
-    return float(text.replace(",", "."))
+    return double(text.replace(",", "."))
 
 
 def _others(separator: str) -> bytes:
@@ -462,7 +463,7 @@ class PerfStat:
     )
     #: The counter beside the counts of an event is the share of time in which it was on a counter.
     marks: ClassVar[FormatMarks] = FormatMarks(
-        interval_counts=r"(?!.* running$).*", interval_threads=r"(?P<name>.*)-(?P<tid>\d{1,10})"
+        interval_counts=r"(?!.* running$).*", interval_threads=r"(?P<name>.*)-(?P<tid>[0-9]{1,10})"
     )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (

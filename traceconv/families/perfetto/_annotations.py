@@ -13,7 +13,6 @@ per key, which only saves time.
 from __future__ import annotations
 
 import json
-import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -21,11 +20,13 @@ from typing import Any, Protocol
 import msgspec
 
 from traceconv.families.perfetto import _wire as wire
+from traceconv.model.json_values import number_or_text
+from traceconv.model.numbers import double_of, whole_of
 
 _MEMO_PER_KEY = 4096
 _MEMO_BYTES = 32 << 20
 _MAX_DEPTH = 64
-_INT64_DIGITS = 20
+
 _INT64 = range(-(2**63), 2**63)
 
 # TrackEvent.debug_annotations = 4; the fields of DebugAnnotation; InternedData.
@@ -226,11 +227,10 @@ class Annotations:
 
 def _number(raw: bytes) -> bytes:
     if raw.lstrip(b"-").isdigit():
-        # Longer ones are not converted: Python limits the digits.
-        fits = len(raw) <= _INT64_DIGITS and int(raw) in _INT64
-        return wire.integer(_INT, int(raw)) if fits else wire.blob(_TEXT, raw)
-    number = float(raw)
-    return wire.double(_DOUBLE, number) if math.isfinite(number) else wire.blob(_TEXT, raw)
+        whole = whole_of(raw)
+        return wire.integer(_INT, whole) if whole is not None and whole in _INT64 else wire.blob(_TEXT, raw)
+    number = double_of(raw.decode("latin-1"))
+    return wire.blob(_TEXT, raw) if number is None else wire.double(_DOUBLE, number)
 
 
 def _decoded_text(raw: bytes) -> str:
@@ -244,15 +244,11 @@ def _repaired(args: bytes) -> bytes:
     """Return a valid JSON object for one that strict parsers refuse, or an object that holds its text."""
     shown = args.decode("utf-8", "replace")
     try:
-        members: Any = json.loads(shown, strict=False, parse_constant=str, parse_float=_double_or_text)
+        members: Any = json.loads(
+            shown, strict=False, parse_constant=str, parse_float=number_or_text, parse_int=number_or_text
+        )
         if not isinstance(members, dict):
             members = {"args": shown}
         return wire.utf8(json.dumps(members, ensure_ascii=False))
     except _BROKEN:
         return wire.utf8(json.dumps({"args": shown}, ensure_ascii=False))
-
-
-def _double_or_text(raw: str) -> float | str:
-    """Return the number, or its text if no finite double holds it."""
-    number = float(raw)
-    return number if math.isfinite(number) else raw

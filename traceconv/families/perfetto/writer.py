@@ -31,6 +31,7 @@ from traceconv.families.perfetto._annotations import Annotations, Interner, Inte
 from traceconv.families.perfetto._head import Head, ending, stated_sources
 from traceconv.families.perfetto._samples import SamplePackets, bounded_weights
 from traceconv.io.source import Source
+from traceconv.model.numbers import whole
 from traceconv.model.ordering import occurring
 from traceconv.model.shown import as_shown
 from traceconv.model.trace import I32, I64, Counters, Instants, Logs, Slices, Trace, take
@@ -346,7 +347,7 @@ class _Writing:
         text = self._trace.strings[string]
         file, _, line = text.rpartition(":")
         is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
-        place = wire.text(2, file) + wire.integer(4, int(line)) if is_line else wire.text(2, text)
+        place = wire.text(2, file) + wire.integer(4, whole(line)) if is_line else wire.text(2, text)
         return wire.blob(proto.SOURCES, wire.integer(1, string + 1) + place)
 
 

@@ -32,7 +32,7 @@ from msgspec import Raw
 
 from traceconv.families.chrome import document
 from traceconv.families.chrome._viztracer_marks import begins_as_of_viztracer, is_of_viztracer
-from traceconv.families.chrome.event import Event, decode_json, members_of, text_of
+from traceconv.families.chrome.event import Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, pid_and_tid
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -43,7 +43,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.counted import METADATA
 from traceconv.model.diagnostics import absent, repaired
+from traceconv.model.json_values import decode_json
 from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMarks
+from traceconv.model.numbers import whole_of
 from traceconv.model.trace import Layer, Track, TrackId, TrackKind
 
 HALF_FLOW = absent(
@@ -256,8 +258,8 @@ def _place_in(job: Any) -> tuple[int | None, int | None]:
 
 def _whole(value: Any) -> int | None:
     """Return a rank or a number of ranks, also if it is a text; None for other values."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
-        value = int(value)
+    if isinstance(value, str):
+        value = whole_of(value)
     good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_DIGITS
     return value if good else None
 

@@ -34,6 +34,7 @@ from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.counted import FOOTERS, LINES, STACK_LINES, TABLE_HEADINGS
 from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
+from traceconv.model.numbers import decimal, double, whole
 from traceconv.model.times import MS, NS, US, S, parse_ns
 from traceconv.model.trace import TrackId
 
@@ -88,14 +89,14 @@ def cell(heading: str, text: str) -> tuple[str, Any] | None:
     if heading in _TEXTS:
         return key, text
     if heading in _CALLS or heading == "Node ID":
-        return ("calls" if heading in _CALLS else key), int(text)
+        return ("calls" if heading in _CALLS else key), whole(text)
     if heading.endswith("%"):
-        return key, float(_matched(_PERCENT, text)[1])
+        return key, double(_matched(_PERCENT, text)[1])
     if heading.endswith(" Mem"):
         amount = _matched(_MEMORY, text)
-        return f"{key}_bytes", round(float(amount[1]) * _MEMORY_UNITS[amount[2]])
+        return f"{key}_bytes", round(decimal(amount[1]) * _MEMORY_UNITS[amount[2]])
     if flops is not None:
-        return "total_flops", round(float(text) * _FLOPS_UNITS[flops[1]])
+        return "total_flops", round(decimal(text) * _FLOPS_UNITS[flops[1]])
     time = _matched(_TIME, text)
     return f"{key}_ns", parse_ns(time[1].encode(), _TIME_UNITS[time[2]])
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
-from traceconv.families.common.numbers import number_of
 from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
 from traceconv.io.spill import forget as forget_mapping
@@ -23,6 +22,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
 from traceconv.model.counted import BLANK_LINES, FURTHER_COUNTERS, HEADINGS
 from traceconv.model.diagnostics import absent, skipped
+from traceconv.model.numbers import is_digits, number_of, whole, whole_of
 from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
@@ -124,7 +124,7 @@ class _Counted:
 
     def add(self, kernel: _Kernel, dispatch: str, counter: str, value: int | float | str) -> None:
         """Add a counter of a dispatch, with the kernel of its row."""
-        number = int(dispatch) if _PLAIN_ID.fullmatch(dispatch) else -1 - self._text(dispatch)
+        number = whole(dispatch) if _PLAIN_ID.fullmatch(dispatch) else -1 - self._text(dispatch)
         tables, columns = self._out.tables, self._columns
         columns["dispatch"].append(number)
         for name, text in (("agent", kernel.agent), ("queue", kernel.queue), ("name", kernel.name)):
@@ -349,11 +349,11 @@ def _is_heading(cells: list[str]) -> bool:
 
 def _agent(text: str) -> str:
     """Return a number, or a text such as "Agent 7"."""
-    return f"Agent {text}" if text.isdigit() else text
+    return f"Agent {text}" if is_digits(text) else text
 
 
 def _int(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
+    return whole_of(text) if text and is_digits(text) else None
 
 
 #: Longer ones are ids or hashes.

@@ -35,6 +35,7 @@ from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
 from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
+from traceconv.model.numbers import whole_or_text
 from traceconv.model.trace import Layer, TrackId, TrackKind
 
 LIMIT_REACHED = absent(
@@ -166,4 +167,4 @@ class _Events(ChromeEvents):
 
 def _typed(value: Any) -> Any:
     """Return a number where the exporter wrote it as text."""
-    return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+    return whole_or_text(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value

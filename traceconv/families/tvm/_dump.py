@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.errors import InputError, MalformedInput, UsageError
-from traceconv.families.chrome.lenient_json import MAX_DEPTH, flatten
 from traceconv.families.tvm import _tensors as tensors
 from traceconv.families.tvm._tensors import Tensor
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, lost
+from traceconv.model.json_values import MAX_DEPTH, flatten
+from traceconv.model.numbers import whole_or_text
 from traceconv.model.trace import SliceId
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
@@ -370,7 +371,7 @@ def node_of(name: str) -> tuple[int | str, str]:
     """Return the node that an output tensor is of, by index (0.9 and later) or by name, and the name of the node."""
     match = _OUTPUT_NAME.fullmatch(name)
     if match is not None:
-        return int(match["node"]), match["name"]
+        return whole_or_text(match["node"]), match["name"]
     plain = re.sub(r"(?:____\d+|_\d+__[-+.\deE]+)$", "", name)
     return plain, plain
 

@@ -26,7 +26,7 @@ from msgspec import Raw
 
 from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
-from traceconv.families.chrome.lenient_json import MAX_DEPTH, Hopeless, Incomplete, flatten, repair_value
+from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
 from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.json_document import JsonDocument
 from traceconv.families.common.row_store import RowStore
@@ -37,6 +37,7 @@ from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.counted import CONFIGURATION_LINES, LINES_OUTSIDE, TABLE_LINES
 from traceconv.model.diagnostics import lost, repaired
+from traceconv.model.json_values import MAX_DEPTH, flatten
 from traceconv.model.times import LIMIT_NS
 
 REPAIRED = repaired(

@@ -24,6 +24,7 @@ from traceconv.families.tvm import _text as text
 from traceconv.io.shown import Counted
 from traceconv.model.builder import Builder
 from traceconv.model.counted import OUTPUT_ROWS, SINGLE_MEASUREMENTS, TABLE_LINES, TOTAL_ROWS
+from traceconv.model.numbers import whole
 from traceconv.model.times import LIMIT_NS, US, S, parse_ns
 from traceconv.model.trace import I64
 
@@ -230,7 +231,7 @@ def length_ns(number: bytes) -> int | None:
 
 def _since_midnight(time: bytes) -> int:
     hours, minutes, seconds = time.split(b":")
-    return (int(hours) * 60 + int(minutes)) * 60 * 10**9 + parse_ns(seconds, S)
+    return (whole(hours) * 60 + whole(minutes)) * 60 * 10**9 + parse_ns(seconds, S)
 
 
 def _row_of(match: re.Match[bytes], number: int) -> Row:
@@ -242,8 +243,8 @@ def _row_of(match: re.Match[bytes], number: int) -> Row:
         [match["percent"]],
         (_since_midnight(match["start"]), _since_midnight(match["end"])) if match["start"] else None,
         [match["shape"].decode("utf-8", "replace")],
-        int(match["inputs"]),
-        int(match["outputs"]),
+        whole(match["inputs"]),
+        whole(match["outputs"]),
         [value.strip() for value in (match["measured"] or b"[]")[1:-1].split(b",") if value.strip()],
     )
 
@@ -378,7 +379,7 @@ class LogReader:
             assert row is not None
             row.measured.append(iteration["time"])
             return self._measured()
-        self._iteration = int(iteration["number"])
+        self._iteration = whole(iteration["number"])
         self._last = None
         if self._iteration == 0:
             self._new_run(number)
@@ -396,7 +397,7 @@ class LogReader:
         self._places, self._names = {}, []
 
     def _op(self, number: int, match: re.Match[bytes]) -> None:
-        op, name = int(match["number"]), match["name"].decode("utf-8", "replace")
+        op, name = whole(match["number"]), match["name"].decode("utf-8", "replace")
         place = self._places.get(op)
         if place is not None and self._iteration and match["time"] and self._names[place] == name:
             run = self.runs[-1]

@@ -41,6 +41,7 @@ from traceconv.model.counted import CALLS, LINES
 from traceconv.model.diagnostics import absent
 from traceconv.model.forms import Form, sums
 from traceconv.model.marks import CountMarks, FormatMarks, SumMarks
+from traceconv.model.numbers import double, number_of
 from traceconv.model.times import LIMIT_NS, format_us
 from traceconv.model.trace import TrackId
 
@@ -223,18 +224,17 @@ def _placed(report: Report, durations: array[int]) -> Iterator[_Placed]:
 
 
 def _value(cell: Cell) -> float:
-    """Return the number in a cell."""
-    try:
-        return int(cell.value)
-    except ValueError:
-        return float(cell.value)
+    """Return the number in a cell; 0 where no number is of such a size."""
+    return number_of(cell.value.decode("latin-1")) or 0
 
 
 def _shown(cell: Cell) -> Any:
     """Return a cell for args; doubles of JSON, which TVM prints with 17 decimals, as short as they can be."""
     if not cell.is_number:
         return cell.value.decode("utf-8", "replace")
-    return float(cell.value) if len(cell.value) > _DOUBLE_DIGITS and b"." in cell.value else tables.as_json(cell.value)
+    shown = tables.as_json(cell.value)
+    is_long = len(cell.value) > _DOUBLE_DIGITS and b"." in cell.value
+    return double(cell.value.decode("latin-1")) if is_long and isinstance(shown, msgspec.Raw) else shown
 
 
 def _args(call: Call, dur: int | None) -> dict[str, Any]:

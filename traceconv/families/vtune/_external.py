@@ -21,13 +21,13 @@ from msgspec import Struct
 
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns
-from traceconv.families.common.numbers import number_of
 from traceconv.families.common.text_tables import text_of_line
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.counted import FIRST_TOTALS, HEADINGS
 from traceconv.model.diagnostics import lost, skipped
+from traceconv.model.numbers import is_digits, number_of, whole
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import NO_TRACK, TrackId
 
@@ -200,9 +200,9 @@ class _Reader:
         text = text.strip().strip('"')
         if heading.clock == "UTC":
             return local_ns(text.removesuffix("Z"), UTC)
-        if not text.isascii() or not text.isdecimal() or len(text) > 20:
+        if not is_digits(text):
             raise ValueError(f"not a time: {text[:24]!r}")
-        ticks = int(text)
+        ticks = whole(text)
         ns = ticks if heading.clock not in _TICKS else (ticks * 10**9 + self._hertz // 2) // self._hertz
         if ns > LIMIT_NS:
             raise ValueError(f"time out of range: {text!r}")
@@ -256,9 +256,9 @@ def _id(text: str) -> int | None:
     text = text.strip().strip('"')
     if not text:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > 19:
+    if not is_digits(text):
         raise ValueError(f"not a pid or tid: {text[:24]!r}")
-    return int(text)
+    return whole(text)
 
 
 def _number(text: str) -> int | float | None:
