@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from traceconv import __version__
@@ -26,7 +25,7 @@ from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
 from traceconv.errors import AlignmentError, UsageError
-from traceconv.io import shown
+from traceconv.io.json_text import as_json
 from traceconv.model.clocks import DRIFT_UNIT, ClockDomain, ClockMap, Verdict, worse
 from traceconv.model.trace import Trace
 
@@ -113,8 +112,8 @@ def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
     if os.fspath(path).lower().endswith(_PAGES):
         from traceconv.align.report_html import page  # with Jinja
 
-        return shown.lines(page(report)).encode()
-    return msgspec.json.format(msgspec.json.encode(report), indent=1) + b"\n"
+        return page(report).encode()
+    return as_json(report).encode()
 
 
 def _left_out(traces: Sequence[Trace]) -> list[dict[str, str]]:

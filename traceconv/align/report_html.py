@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from traceconv.align.estimate import Method
 from traceconv.align.messages import Text
+from traceconv.io.shown import lines
 from traceconv.model.clocks import Verdict
 from traceconv.model.times import format_drift, format_long, format_short, format_time
 
@@ -52,11 +54,17 @@ def templates(*folders: str) -> Environment:
     return Environment(
         loader=ChoiceLoader([PackageLoader("traceconv", folder) for folder in folders]),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def _shown(value: object) -> object:
+    """Return a value as a page shows it: what must not be shown in a text is escaped."""
+    return lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _short(ns: float | None) -> str:

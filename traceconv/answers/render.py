@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 
-import msgspec
-
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.io.shown import one_line, shortened, told_apart, widths_within
+from traceconv.io.json_text import as_json
+from traceconv.io.shown import lines, one_line, shortened, told_apart, widths_within
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
@@ -37,7 +36,7 @@ def text(sections: Sequence[Section], top: int, width: int = 0) -> str:
         top: the number of rows of each table; 0 for all.
         width: the most columns of a line, unless a table of numbers is wider; 0 for no limit.
     """
-    return "\n\n".join("\n".join(_text(section, top, width)) for section in sections) + "\n"
+    return "\n\n".join(lines("\n".join(_text(section, top, width))) for section in sections) + "\n"
 
 
 def _text(section: Section, top: int, width: int) -> list[str]:
@@ -184,7 +183,7 @@ def _shown(
 
 def _literal(text: str) -> str:
     """Return text that Markdown displays as it is, in CommonMark and on GitHub; `snake_case` needs no escapes."""
-    return _MARKUP.sub(r"\\\g<0>", text)
+    return _MARKUP.sub(r"\\\g<0>", one_line(text))
 
 
 def markdown(sections: Sequence[Section], top: int) -> str:
@@ -201,7 +200,7 @@ def markdown(sections: Sequence[Section], top: int) -> str:
         ]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         parts += [f"## {_literal(section.heading)}", table]
-        parts += [f"- {_literal(one_line(note))}" for note in (*more, *section.notes)]
+        parts += [f"- {_literal(note)}" for note in (*more, *section.notes)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -216,7 +215,7 @@ def comma_separated(sections: Sequence[Section], top: int) -> str:
     writer = csv.writer(sink, lineterminator="\n")
     for number, section in enumerate(sections):
         sink.write("\n" if number else "")
-        writer.writerow([column.name for column in section.columns])
+        writer.writerow([one_line(column.name) for column in section.columns])
         for row in section.first(top)[0]:
             writer.writerow(["" if cell is None else one_line(cell) if isinstance(cell, str) else cell for cell in row])
     return sink.getvalue()
@@ -231,7 +230,7 @@ def json(sections: Sequence[Section], top: int) -> str:
     if window:
         start, end = window.start - window.origin, window.end - window.origin
         document["between"] = {"asked": window.text, "start_ns": start, "end_ns": end}
-    return msgspec.json.format(msgspec.json.encode(document), indent=1).decode() + "\n"
+    return as_json(document)
 
 
 def html(sections: Sequence[Section], top: int) -> str:

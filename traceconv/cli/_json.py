@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from traceconv.cli._terminal import say
+from traceconv.cli._terminal import put
+from traceconv.io.json_text import as_json
 
 if TYPE_CHECKING:
     from traceconv.errors import TraceconvError
@@ -24,20 +23,8 @@ json_option = click.option(
 
 
 def print_json(**members: Sequence[dict[str, Any]]) -> None:
-    """Print one object with some lists; ASCII, so that no name of an input can steer a terminal."""
-    text = json.dumps(_plain({"schema_version": VERSION, **members}), indent=1, allow_nan=False)
-    say(*text.splitlines(), err=False, whole=True)
-
-
-def _plain(value: object) -> object:
-    """Return a value as JSON can hold it: numbers that are not finite as null, what JSON does not know as text."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, str | int) else str(value)
+    """Print one object with some lists."""
+    put(as_json({"schema_version": VERSION, **members}))
 
 
 def failure(file: str, error: TraceconvError) -> dict[str, Any]:

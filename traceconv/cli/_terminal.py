@@ -24,13 +24,18 @@ def say(*lines: str, err: bool = True, whole: bool = False) -> None:
     Args:
         lines: without line breaks at their ends.
         err: to standard error, or to standard output: what the command was asked for.
-        whole: whether no line is folded: commands to be copied, tables, JSON.
+        whole: whether no line is folded: commands to be copied.
     """
     width = 0 if whole else width_of(sys.stderr if err else sys.stdout)
     for line in lines:
         text = one_line(line)
         for part in folded(text, width) if width else (text,):
             click.echo(part, err=err)
+
+
+def put(rendered: str) -> None:
+    """Print what was rendered as it is: who rendered it has escaped what must not be shown, each form in its way."""
+    click.echo(rendered, nl=False)
 
 
 def width_of(stream: TextIO) -> int:

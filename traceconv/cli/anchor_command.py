@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import click
@@ -11,6 +10,7 @@ from traceconv.cli import _common as common
 from traceconv.cli import anchor, print_error
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError, UsageError
+from traceconv.io.json_text import as_json
 from traceconv.io.output import check_target, write_output
 from traceconv.model.times import format_time
 
@@ -61,5 +61,4 @@ def _not_run(program: str, status: int) -> TraceconvError:
 
 
 def _write(target: str, content: dict[str, object], force: bool) -> None:
-    text = json.dumps(content, indent=1, ensure_ascii=True) + "\n"
-    write_output(target, lambda sink: sink.write(text.encode()), binary=False, force=force)
+    write_output(target, lambda sink: sink.write(as_json(content).encode()), binary=False, force=force)

@@ -16,7 +16,7 @@ from traceconv.answers.render import text
 from traceconv.cli import _common as common
 from traceconv.cli import _complete
 from traceconv.cli._inputs import Verbosity
-from traceconv.cli._terminal import say, width_of
+from traceconv.cli._terminal import put, say, width_of
 from traceconv.io.shown import quantity
 from traceconv.model.counted import MORE_ROWS
 
@@ -63,7 +63,7 @@ def command(path: str, force: bool, verbosity: Verbosity) -> None:
     (layers,) = api.report(result.trace, Questions(("layers",)))
     hidden = len(layers.rows) - _ROWS
     del layers.rows[_ROWS:]
-    say("", *text([layers], 0, width_of(sys.stdout)).splitlines(), err=False, whole=True)
+    put("\n" + text([layers], 0, width_of(sys.stdout)))
     if path != "-":
         shown = shlex.quote(path)
         say("", f"{quantity(hidden, MORE_ROWS)}: traceconv report {shown} --section layers", err=False)

@@ -17,12 +17,12 @@ from traceconv.cli._groups import grouped
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._progress import working
 from traceconv.cli._recordings import Named, recordings_options, settings_options
-from traceconv.cli._terminal import say, width_of
+from traceconv.cli._terminal import put, say, width_of
 from traceconv.errors import UsageError
 from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
-from traceconv.io.shown import lines, quantity
+from traceconv.io.shown import quantity
 from traceconv.model.counted import FILES
 
 _ENDINGS = {
@@ -196,8 +196,8 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
         say(*(f"{section.name}: {note}" for section in printed for note in section.first(shown.rows)[1]))
         say(*(note for section in printed for note in section.notes))
     if shown.path == "-":
-        say(*rendered.split("\n")[:-1], err=False, whole=True)
+        put(rendered)
     else:
-        write_output(shown.path, lambda sink: sink.write(lines(rendered).encode()), binary=False, force=shown.force)
+        write_output(shown.path, lambda sink: sink.write(rendered.encode()), binary=False, force=shown.force)
         if not verbosity.quiet:
             say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")

@@ -11,7 +11,8 @@ from itertools import count as counting
 from itertools import pairwise
 
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_NOT_ON_PAGES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+#: What must not be shown in a text of several lines.
+NOT_ON_PAGES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def one_line(text: str) -> str:
@@ -43,7 +44,7 @@ def quantity(count: int, what: Counted) -> str:
 
 def lines(text: str) -> str:
     """Return a text of several lines, escaped except for line breaks and tabs."""
-    return _NOT_ON_PAGES.sub(_escape, text)
+    return NOT_ON_PAGES.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
