@@ -43,7 +43,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
-from traceconv.model.marks import CountMarks, DeviceMarks, FormatMarks
+from traceconv.model.marks import COMMUNICATION, CountMarks, DeviceMarks, FormatMarks
 from traceconv.model.numbers import whole
 from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
@@ -126,7 +126,7 @@ class OnnxRuntime:
     marks = FormatMarks(
         launch_flows="launch",
         devices=DeviceMarks(
-            r"(?:.* / )?GPU(?: / stream .*)?", copies="(?i:^mem(?:cpy|set))", communication="(?i:nccl)"
+            r"(?:.* / )?GPU(?: / stream .*)?", copies="(?i:^mem(?:cpy|set))", communication=COMMUNICATION
         ),
         libraries="onnxruntime",
         shapes=("input_type_shape",),

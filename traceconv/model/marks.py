@@ -234,12 +234,19 @@ class FormatMarks(Struct, frozen=True):
 
 NO_MARKS: Final = FormatMarks()
 
-_COMMUNICATION: Final = r"(?i:nccl|rccl|hccl|nvshmem|oneccl|deep_?ep)"
+#: Libraries; then kernels of PyTorch's symmetric memory and of the all-reduces of vLLM, SGLang, AITER, FlashInfer,
+#: TensorRT-LLM and Transformer Engine. Kernels that also normalise or add what they exchange are among them.
+COMMUNICATION: Final = (
+    r"(?i:nccl|rccl|hccl|xccl|nvshmem|oneccl|oneapi::ccl::|deep_?ep|msccl"
+    r"|multimem_(?:one_shot_|two_shot_)?(?:all_?reduce|all_?gather|reduce_?scatter)"
+    r"|cross_device_reduce_|(?:one|two)_?shot_?all_?reduce|all_?reduce_(?:prototype_)?(?:one|two)_?shot"
+    r"|all_?reduce_fusion_kernel|quickreduce::|userbuffers_|lamport_?all_?reduce|all_?reduce_?lamport)"
+)
 #: Streams of a GPU, and the operations of a TPU, as XLA's profiler draws them beside lines that repeat them.
 XLA_DEVICES: Final = DeviceMarks(
     r"(?:.* / )?/device:(?:GPU:\d+ / Stream #.*|TPU:\d+ / XLA Ops)",
     copies=r"(?i:^mem(?:cpy|set))",
-    communication=rf"{_COMMUNICATION}|^(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)",
+    communication=rf"{COMMUNICATION}|^(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)",
     hosts=r"(?:.* / )?/host:[^/]* / (?!/device:).*",
     ids=("correlation_id",),
 )
@@ -250,7 +257,7 @@ GPU_LAUNCHES: Final = LaunchMarks(
     work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"),
     ids=("correlation", "correlation_id"),
     copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset"),
-    communication=_COMMUNICATION,
+    communication=COMMUNICATION,
     failed="return_value",
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",
