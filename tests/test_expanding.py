@@ -35,7 +35,7 @@ from traceconv.errors import (
 )
 from traceconv.families.registry import importer_class, importers
 from traceconv.io import folders, limits
-from traceconv.io.folders import shown
+from traceconv.io.folders import files_of, natural, shown
 from traceconv.io.limits import Limits
 from traceconv.io.same import fingerprint
 from traceconv.io.source import CHUNK_BYTES, Source
@@ -783,3 +783,14 @@ def test_a_folder_that_cannot_be_read_is_not_empty(tmp_path: Path, monkeypatch: 
 def test_the_reason_is_told_without_the_name_whatever_that_is(tmp_path: Path) -> None:
     runs = folder(tmp_path / "runs", {"a.json": KINETO.read_bytes(), "b\x1b.txt": b"nothing that is known\n"})
     assert traceconv.expand([runs]).left_out == {f"{runs}/b\x1b.txt": REASONS["notes.txt"]}
+
+
+def test_files_of_a_folder_come_in_natural_order(tmp_path: Path) -> None:
+    names = ["rank0", "rank1", "rank2", "rank10", "rank010b", "rank11"]
+    assert sorted(names[::-1], key=natural) == names
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.json").write_text("{}")
+    found = files_of(str(tmp_path), Limits())
+    assert found is not None
+    assert [Path(str(path)).stem for path in found.paths] == names

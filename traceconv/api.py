@@ -356,7 +356,7 @@ def export(
     check_export(path, output.to, force=output.force)
     trace, aligned = on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
     if output.strict:
-        _refuse_losses(trace)
+        refuse_losses(trace)
     tables = Frames(trace, aligned, args)
     write_frames(tables, path, output.to, force=output.force)
     return tables
@@ -530,7 +530,7 @@ def _picture(trace: Trace, output: Output, space: Memory) -> Trace:
 
 def _write_to(output: Output, writer: Writer, trace: Trace) -> None:
     if output.strict:
-        _refuse_losses(trace)
+        refuse_losses(trace)
     path, write_all = os.fspath(output.path), partial(_write_all, writer, trace)
     write_output(path, write_all, binary=writer.binary, force=output.force)
 
@@ -554,7 +554,8 @@ def _refuse_overwriting(inputs: Opened, output: str) -> None:
         raise would_replace(output)
 
 
-def _refuse_losses(trace: Trace) -> None:
+def refuse_losses(trace: Trace) -> None:
+    """Raise LostData if data of an input was lost in reading."""
     for source in trace.sources:
         if source.diagnostics.lost:
             worst = next(entry for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST)

@@ -435,3 +435,20 @@ def test_a_narrow_terminal_does_without_what_it_says(width: int, omitted: list[s
     said = f"too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns"
     assert (said in " ".join(" ".join(shown).split())) is bool(omitted)
     assert max(map(len, shown)) <= (width or 1000)
+
+
+def test_strict_refuses_what_is_lost(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(KINETO.read_bytes()[:60_000])
+    page = tmp_path / "report.html"
+    refused = run(cut, "--strict", "-o", page)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: cut.json: lost: the file ends inside an event")
+    assert "hint: without --strict" in refused.stderr
+    assert not page.exists()
+    assert run(CUDA, "--strict", "--section", "overview").returncode == 0
+    exported = [sys.executable, "-m", "traceconv", "export", str(cut), "--strict", "-o", str(tmp_path / "t.csv")]
+    done = subprocess.run(exported, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert "the file ends inside an event" in done.stderr
+    assert not (tmp_path / "t.csv").exists()

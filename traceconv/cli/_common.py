@@ -59,6 +59,7 @@ report_option = click.option(
     metavar="FILE",
     help="Write the evidence for the alignment to FILE, such as align.html or align.json. May be repeated.",
 )
+strict_option = click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost.")
 _writing = (
     click.option(
         "-o",
@@ -77,7 +78,7 @@ _writing = (
         help="perfetto or chrome-json (json). Default: from the ending of the output.",
     ),
     force_option,
-    click.option("--strict", is_flag=True, help="Fail if any data of the inputs is lost."),
+    strict_option,
     click.option(
         "--attribute",
         is_flag=True,

@@ -27,11 +27,18 @@ from traceconv.model.counted import FILES, TABLES
 )
 @click.option("--arg", "args", multiple=True, metavar="KEY", help="Add a column args.KEY for this arg.")
 @common.force_option
+@common.strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)
 @common.verbosity_options
 def command(
-    path: str, args: tuple[str, ...], force: bool, named: Named, settings: Settings, verbosity: Verbosity
+    path: str,
+    args: tuple[str, ...],
+    force: bool,
+    strict: bool,
+    named: Named,
+    settings: Settings,
+    verbosity: Verbosity,
 ) -> None:
     """Write recordings as tables for pandas, polars, DuckDB and spreadsheets.
 
@@ -49,7 +56,7 @@ def command(
     check_export(path, None, force=force)
     recordings = named.opened(settings, verbosity, path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
-        tables = api.export(recordings, api.Output(path, force=force), args=args)
+        tables = api.export(recordings, api.Output(path, force=force, strict=strict), args=args)
     common.print_details(tables.trace, tables.aligned, verbosity)
     if not verbosity.quiet:
         if not verbosity.verbose:  # else they were printed with the details

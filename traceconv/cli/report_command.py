@@ -159,10 +159,13 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     ),
     common.force_option,
 )
+@common.strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)
 @common.verbosity_options
-def command(questions: Questions, shown: _Shown, named: Named, settings: Settings, verbosity: Verbosity) -> None:
+def command(
+    questions: Questions, shown: _Shown, strict: bool, named: Named, settings: Settings, verbosity: Verbosity
+) -> None:
     """Print tables: what was slow, how long steps took, whether a device waited.
 
     \b
@@ -179,6 +182,8 @@ def command(questions: Questions, shown: _Shown, named: Named, settings: Setting
     recordings = named.opened(settings, verbosity, shown.path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         trace, aligned = api.on_one_clock(recordings, Settings())
+        if strict:
+            api.refuse_losses(trace)
         sections = answers(trace, aligned, questions)
     in_report = shown.path == "-" or shown.form == "csv"
     common.print_details(trace, aligned, verbosity, problems=not in_report)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -89,6 +90,14 @@ def shown(path: AnyPath) -> str:
     return path.display if isinstance(path, Member) else os.fspath(path)
 
 
+def natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """Return a sort key of a name in which numbers count as such: rank2 comes before rank10."""
+    parts = re.split(r"([0-9]+)", name)
+    # A number has as many digits as it needs: then the longer one is the larger one.
+    digits = (part.lstrip("0") if at % 2 else part for at, part in enumerate(parts))
+    return [(len(part) if at % 2 else 0, part) for at, part in enumerate(digits)], name
+
+
 def check_all_there(paths: Iterable[AnyPath]) -> None:
     """Raise InputError for the first path without a file or folder; "-" is standard input."""
     for path in paths:
@@ -118,7 +127,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
             return None
     except (OSError, ValueError):
         return None  # the error is raised when it is opened
-    files.paths.sort(key=lambda one: shown(one).split(os.sep))
+    files.paths.sort(key=lambda one: [*map(natural, shown(one).split(os.sep))])
     return files
 
 
