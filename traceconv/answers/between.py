@@ -25,7 +25,7 @@ OPTION = "--between"
 _HINT = "the name of a slice, or an interval: 'ProfilerStep#2..ProfilerStep#4', '1.5ms..20ms', '1.5ms..'"
 _QUOTED = r""""(?:[^"]|"")*"|'(?:[^']|'')*'"""
 #: The first end is as short as possible: `a..b..c` is from `a` to `b..c`.
-_INTERVAL = re.compile(rf"\s*(?P<first>{_QUOTED}|.*?)\s*\.\.\s*(?P<last>{_QUOTED}|.*?)\s*", re.DOTALL)
+_INTERVAL = re.compile(rf"\s*+(?P<first>{_QUOTED}|(?:.*?\S)??)\s*+\.\.\s*+(?P<last>{_QUOTED}|(?:.*\S)?)\s*+", re.DOTALL)
 _NUMBERED = re.compile(r"(?P<name>.*)\[(?P<number>[0-9]{1,18})\]", re.DOTALL)
 _BEFORE_NUMBER = re.compile(r"(.*[^0-9])[0-9]+", re.DOTALL)
 _CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")

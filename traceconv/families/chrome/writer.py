@@ -59,7 +59,7 @@ _BLOCK = 16 * 1024
 _LARGEST_METADATA = 16 << 20
 _MAX_CHUNKS = 1 << 16
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
-_LINE_BREAK = re.compile(rb"\s*[\r\n]\s*")
+_LINE_BREAK = re.compile(rb"(?<!\s)\s*?[\r\n]\s*+")
 # An escaped backslash is matched first, so that \\ud83d is not changed.
 _ESCAPES = re.compile(rb"\\\\|(?:\\u[0-9a-fA-F]{4})+")
 _HUGE_NUMBER = re.compile(rb"\d[eE]\+?\d{3}")

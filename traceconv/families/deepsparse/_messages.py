@@ -20,8 +20,8 @@ _COMPILE = re.compile(r"== Compiling (?P<name>\S+) with batch size (?P<batch>\d+
 _UNSUPPORTED = re.compile(r"Unsupported (?P<op>\w+) (?P<node>.*?) ?, *(?P<reason>.*)$")
 _SUPPORTS = re.compile(r"== NM Execution Provider supports (?P<percent>[\d.]+)% of the network")
 _CREATED = re.compile(r"Created (?P<count>\d+) compiled subgraphs")
-_INPUT = re.compile(r" +(?P<name>.+) \(required\)$")
-_LAUNCHER = re.compile(r"(\w+) += +(\d+)")
+_INPUT = re.compile(r" ++(?P<name>.+) \(required\)$")
+_LAUNCHER = re.compile(r"(?<!\w)(\w++) ++= ++([0-9]+)")
 _BUFFER = re.compile(r"compiler: total buffer size = (\d+)/(\d+)")
 _NEW_SUBGRAPH = "== Beginning new subgraph =="
 FAILED = "FAILED TO COMPILE"

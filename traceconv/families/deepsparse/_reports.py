@@ -59,7 +59,7 @@ _OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", 
 #: The digits of a whole number; longer ones are decimals.
 _MOST_DIGITS = 18
 _WHOLE = re.compile(rf"[+-]?\d{{1,{_MOST_DIGITS}}}")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
 _PLACE = re.compile(r"[ _]\d+$")
 _UNITS = ("mean", "median", "std")
 

@@ -95,7 +95,8 @@ _HOST_CLOCK = REALTIME
 _FLOAT_NS = 256
 #: Inference counts               : 4        99.9 percentile Latency (ns)   : 3024561
 _SUMMARY = re.compile(
-    r"(?P<what>Inference counts|(?:Min|Max|Mean|Median) latency \(ns\)|[\d.]+ percentile latency \(ns\))\s*:\s*"
+    r"(?P<what>Inference counts|(?:Min|Max|Mean|Median) latency \(ns\)|"
+    r"(?<![\d.])[\d.]++ percentile latency \(ns\))\s*:\s*"
     r"(?P<value>-?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
 )

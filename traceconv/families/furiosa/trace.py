@@ -66,7 +66,7 @@ _TIMES = ("start_ts", "end_ts")
 _IDS = ("trace_id", "span_id", "parent_span_id", "thread.id")
 _USED = (*_IDS, *_TIMES)
 _KEYS = tuple(f'"{key}"'.encode() for key in ("start_ts", "end_ts", "span_id", "parent_span_id", "trace_id"))
-_EXPORTED = re.compile(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]*"tid"\s*:\s*1000\d{4}\b')
+_EXPORTED = re.compile(rb'"cat"\s*:\s*"Nux"|"cat"\s*:\s*"NPU"[^{}]{0,2000}"tid"\s*:\s*1000\d{4}\b')
 
 
 class FuriosaEvents(ChromeEvents):

@@ -165,7 +165,7 @@ FORMS = (
         "logcat",
         Kind.YEARLESS,
         rb"^(?P<month>\d\d)-(?P<day>\d\d) " + _CLOCK + rb" +(?P<pid>\d+) +(?P<thread>\d+) (?P<level>[VDIWEFA]) "
-        rb"(?P<source>[^:]*?) *: ?",
+        rb"(?P<source>(?:[^:]*?[^: ])??) *+: ?",
     ),
     # Jan  2 03:04:05 host program[1234]: text
     _form(
@@ -188,13 +188,13 @@ FORMS = (
     _form(
         "seconds",
         Kind.SINCE_START,
-        rb"^\s*([\[(<]\s*(?:T?\+|t=)?\s*|(?:T?\+|t=)\s*)?"
+        rb"^\s*+([\[(<]\s*+(?:T?\+|t=)?\s*+|(?:T?\+|t=)\s*+)?"
         rb"(?P<since>\d{1,18}(?:\.\d{1,9}|,\d{3,9}(?![\d,;])|,\d{1,9}(?=\s?" + _UNIT + rb"|\s.*" + _LEVEL + rb")"
         rb"|(?(1),\d{1,9}|(?!))|(?=\s?" + _UNIT + rb")))" + _WHOLE_TIME + rb"\s?(?P<unit>" + _UNIT + rb")?[\])>]?"
         rb"(?(1)|(?(unit)|(?![,;])))(?=[\s:|,;].*[A-Za-z])",
     ),
     # +00:00:05.678
-    _form("elapsed", Kind.SINCE_START, rb"^\s*[\[(<]?\s*T?\+(?P<hours>\d{1,6})" + _TIME + rb"(?![\w:])"),
+    _form("elapsed", Kind.SINCE_START, rb"^\s*+[\[(<]?\s*+T?\+(?P<hours>\d{1,6})" + _TIME + rb"(?![\w:])"),
     # 1/2/2024 3:04:05 PM
     _form("month/day/year", Kind.LOCAL, _MONTH_FIRST + _CLOCK),
     _form("day/month/year", Kind.LOCAL, _DAY_FIRST + _CLOCK),

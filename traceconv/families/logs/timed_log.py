@@ -86,7 +86,7 @@ _ENTRY_LINES = 500
 _MOST_KNOWN, _SHORT = 1 << 12, 512
 _BACK_NS = 10**9
 #: The text allowed before the time of a line, besides fields.
-_OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*[=:]\s*)?[\"\[(<]?\s*$")
+_OPENING = re.compile(r"(?:\b(?:ts|time|timestamp|asctime|date)\s*+[=:](?:\s*+[\"\[(<])?|[\"\[(<]|(?<!\s))\s*+$")
 #: A message in the style of logfmt, with nothing after it.
 _QUOTED = re.compile(r'(?:msg|message)="(?P<text>(?:[^"\\]|\\.)*)"\s*')
 _YEAR = re.compile(rb"Log file created at: (\d{4})/")

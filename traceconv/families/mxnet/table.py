@@ -53,11 +53,13 @@ _UNIT = re.compile(r"\((?:ms|kB)\)")
 _NOTE = re.compile(r"\s*Note\b.*|.*counter items are counter values.*")
 _RULE = re.compile(r"=+\s*|-[- ]*")
 # Memory: cpu/0                          16           0.0000        3604.7681        1802.3840
-_ROW = {n: re.compile(r"(.*?)\s+([0-9]{1,20})" + r"\s+(-?[0-9]{1,300}\.[0-9]{4})" * n + r"\s*") for n in (3, 4)}
-_LIKE_A_ROW = re.compile(r"\S.*\s{2,}\d")
+_ROW = {
+    n: re.compile(r"((?:.*?\S)??)\s++([0-9]{1,20})" + r"\s++(-?[0-9]{1,300}\.[0-9]{4})" * n + r"\s*+") for n in (3, 4)
+}
+_LIKE_A_ROW = re.compile(r"\S.*\s\s\d")
 
 _JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
-_JSON_BEGIN = re.compile(r'(.*?)\s*\{?\s*"(Time|Memory)"\s*:\s*\{\s*')
+_JSON_BEGIN = re.compile(r'((?:.*?\S)??)\s*+\{?\s*+"(Time|Memory)"\s*:\s*\{\s*')
 _JSON_HEAD = re.compile(
     rb'"(?:Time|Memory)"\s*:\s*\{.{0,2000}?'
     rb'(?:"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"|"Avg"\s*:\s*[\d.]+\s*,\s*"Count")\s*:',
@@ -65,8 +67,8 @@ _JSON_HEAD = re.compile(
 )
 #         "Convolution": {
 _JSON_OPEN = re.compile(r'\s*"(.*)"\s*:\s*\{\s*')
-_JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*,?\s*')
-_JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*,?\s*')
+_JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*+,?\s*+')
+_JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*+,?\s*+')
 _JSON_CLOSE = re.compile(r"[\s},]*")
 
 #: The starts of tables and JSON dumps; the starts of their rows; and their other lines.

@@ -94,10 +94,10 @@ _UNITS |= dict.fromkeys(("ms", "msecond"), 10**6) | dict.fromkeys(("s", "second"
 _BY_NAME = "Command line profiler metrics"
 # "ID","Process ID", | ID;Process ID; | "Process ID","Process Name",...,"Kernel Name","Context","Stream"
 _HEADING = re.compile(
-    r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].*"?Kernel Name"?[,;\t]|"?ID"?[,;\t].*"?Kernel Name"?[,;\t]'
+    r'"?(?:ID"?[,;\t]"?)?Process ID"?[,;\t].{0,500}?"?Kernel Name"?[,;\t]|"?ID"?[,;\t].{0,500}?"?Kernel Name"?[,;\t]'
 )
 _HEADING_BYTES = re.compile(
-    rb'(?:^|\W)(?:ID"?[,;\t]"?(?:Process ID|Kernel Name)|Process ID"?[,;\t])[^\n]*Kernel Name"?[,;\t]'
+    rb'(?:^|\W)(?:ID"?[,;\t]"?(?:Process ID|Kernel Name)|Process ID"?[,;\t])[^\n]{0,500}?Kernel Name"?[,;\t]'
 )
 # ==PROF== Profiling "add" - 0: 0%....50%....100% - 9 passes | ==ERROR== ERR_NVGPUCTRPERM - The user does not have ...
 _MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== (.*)")
@@ -105,7 +105,7 @@ _MESSAGE_BYTES = re.compile(rb"^==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
 # (256, 1, 1)
 _TRIPLE = re.compile(r"\(([0-9]+), ?([0-9]+), ?([0-9]+)\)")
 # 45.70 (44.00; 46.10; 47.00)
-_INSTANCES = re.compile(r"(\S+) \((.*;.*)\)")
+_INSTANCES = re.compile(r"(\S+) \(([^;\n]*;.*)\)")
 # thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg | Id:Domain:Start/Stop_Range:PL_Type:...
 _NVTX_COLUMN = re.compile(r"\w+(?: Domain|:Domain):(?:Push/Pop|Start/Stop)_Range:.*")
 _NOTES = 5

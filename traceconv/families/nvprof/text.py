@@ -62,7 +62,7 @@ MOVED_START = repaired(
 _EXCLUSIVE = re.compile(r"CPU profiling result \((?:bottom up|flat)\)")
 #: The type of rows that are NVTX ranges; the others of such a table ran in them.
 _RANGE = "Range"
-_TITLE = re.compile(r"(?P<title>.*(?:result|calls|analysis)\b.*):\s*$", re.IGNORECASE)
+_TITLE = re.compile(r"(?P<title>(?=.*?(?:result|calls|analysis)\b).*):\s*$", re.IGNORECASE)
 _COMMAND = re.compile(r"NVPROF is profiling process (?P<pid>\d+), command: (?P<command>.*)")
 _APPLICATION = re.compile(r"Profiling application: (?P<command>.*)")
 #: Range "forward", below Domain and Thread; Device "Tesla T4 (0)"; Kernel: vectorAdd(float*)

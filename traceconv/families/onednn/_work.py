@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from traceconv.model.numbers import whole
 
-_FIELD = re.compile(rb"([a-z]+)(-?\d{1,18})")
+_FIELD = re.compile(rb"(?<![a-z])([a-z]++)(-?\d{1,18})")
 _FIELDS = re.compile(rb"(?:[a-z]+-?\d{1,18}_?)+")
 _DIMS = re.compile(rb"\d{1,18}(?:x\d{1,18}){0,11}")
 #: src_f32::blocked:ab:f0, diff_dst:bf16::blocked:ab::f0, in:f32_nchw

@@ -23,7 +23,7 @@ import msgspec
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.model.json_values import decode_json
 
-_COUNTERS = re.compile(rb'"(?:avg|detailed)_performance"\s*:\s*\[?\s*\{\s*"nodes"\s*:\s*\[')
+_COUNTERS = re.compile(rb'"(?:avg|detailed)_performance"\s*:\s*+\[?\s*+\{\s*"nodes"\s*:\s*\[')
 _REPORT = re.compile(rb'\A\s*\{\s*"(?:cmd_options|configuration_setup|execution_results)"\s*:\s*\{')
 #: The members of a report.
 Report = dict[str, msgspec.Raw]

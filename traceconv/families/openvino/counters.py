@@ -66,7 +66,7 @@ _ROW = re.compile(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
 _CUT_ROW = re.compile(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
 _TOTAL = re.compile(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
 _PRINTED = re.compile(
-    rb"(\S.*?)\s+" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
+    rb"(\S(?:.*?\S)??)\s++" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
     rb"realTime \(ms\):\s*([\d.,]+)\s+cpuTime \(ms\):\s*([\d.,]+)(?:\s+execType:\s+(\S+))?\s*"
 )
 #: Layers by time (-pcsort): printed, and as CSV, whose heading has a line end in its last field.

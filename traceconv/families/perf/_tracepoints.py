@@ -30,7 +30,7 @@ _ID = re.compile(r"^ID:\s*([0-9]{1,9})\b", re.MULTILINE)
 _FIELD = re.compile(
     r"^\s*field:(?P<type>[^;]+);\s*offset:(?P<at>\d+);\s*size:(?P<size>\d+);(?:\s*signed:(?P<sign>\d);)?", re.M
 )
-_DECLARED = re.compile(r"(?P<type>.*?)(?P<name>\w+)(?P<array>\[[^\]]*\])?$", re.DOTALL)
+_DECLARED = re.compile(r"(?P<type>.*?)(?<!\w)(?P<name>\w++)(?P<array>\[[^\[\]]*\])?$", re.DOTALL)
 # { 0x0001, "S" } of __print_flags
 _FLAG = re.compile(r'\{\s*(0x[0-9a-fA-F]+|\d+),\s*"([^"]*)"\s*\}')
 _CODES = {1: "b", 2: "h", 4: "i", 8: "q"}

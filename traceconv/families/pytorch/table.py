@@ -50,11 +50,11 @@ SHORTENED = absent(
 CUT = absent("pytorch-table.cut", "a table has no end: the text was cut, or something is mixed in")
 
 _GAP = "  "
-_RULE = re.compile(r"-{4,}(?: {2}-{4,}){3,}")
+_RULE = re.compile(r"(?<!-)-{4,}+(?: {2}-{4,}+){3,}")
 _OTHERS = lines_but(holds(b"----  ----"), or_blank=True)
 _HEADING = re.compile(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
 #: Self CPU time total: 20.296ms     Self CUDA time total: 1.5s     (before 1.8: CUDA time total: 1.5s)
-_FOOTER = re.compile(r"((?:Self )?\w+ time total): (-?[\d.]+ ?\w+)\s*")
+_FOOTER = re.compile(r"((?:Self )?\w+ time total): (-?[\d.]++ ?[A-Za-z]\w*+)\s*")
 _TIME = re.compile(r"(-?\d+(?:\.\d+)?)(ns|us|ms|s)")
 _MEMORY = re.compile(r"(-?\d+(?:\.\d+)?) ?([KMGT]?)[Bb]")
 _PERCENT = re.compile(r"(-?\d+(?:\.\d+)?)%?")  # asynchronous events have a 0 without unit

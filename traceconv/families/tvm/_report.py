@@ -58,7 +58,7 @@ HEADER = re.compile(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)
 _SUMS_HEADER = re.compile(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
 # fused_nn_dense    2    12.5/6.25/6/6.5
 _SUMS_ROW = re.compile(
-    rb"\s*(?P<name>\S.*?)\s+(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
+    rb"\s*+(?P<name>\S(?:.*?\S)??)\s++(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
 )
 _SUMS_TOTAL = re.compile(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
 #: The starts of lines around tables.
@@ -69,7 +69,7 @@ _CELL = re.compile(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\
 #: A quote ends a field only before a separator, behind which a field begins at once; other quotes are of the text.
 _CSV_CELL = re.compile(rb'(?:"(?P<text>.*?)"(?=,(?:["\d,-]|nan|inf|$)|$)|(?P<plain>[^,"]*))(?:,|$)')
 _PLAIN_ROW = re.compile(
-    rb"(?P<name>\S.*?)\s+(?P<duration>[\d.,']+)\s+(?P<percent>\d+[.,]\d+)\s+(?P<device>\w+)\s+(?P<count>\d+)"
+    rb"(?P<name>\S(?:.*?\S)??)\s++(?P<duration>[\d.,']+)\s+(?P<percent>\d+[.,]\d+)\s+(?P<device>\w+)\s+(?P<count>\d+)"
     rb"(?:\s+(?P<shapes>\w+\[[^\[\]]*\](?:, \w+\[[^\[\]]*\])*))?(?:\s+(?P<rest>\S.*?))?\s*"
 )
 _PLAIN_TOTAL = re.compile(rb"(?P<name>Total|Sum)\s+(?P<duration>[\d.,']+)(?:\s+(?P<rest>\S.*?))?\s*")

@@ -43,7 +43,7 @@ _ROW = re.compile(
 )
 _TOTAL = re.compile(rb"(?<!\S)Total_time\s+-\s+(?P<total>" + _NUMBER + rb")\s+-")
 #: Op #26 fused_nn_softmax: 36.0865 us/iter | Op #26 fused_nn_softmax:
-OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*(?:(?P<time>" + _NUMBER + rb") us/iter)?\s*$")
+OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*+(?:(?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 # Iteration: 0: 36.0865 us/iter (0.9 and later, after its op) | Iteration: 0 (before the ops)
 _ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 

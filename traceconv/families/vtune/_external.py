@@ -39,10 +39,11 @@ FOREIGN_LINE = skipped("vtune.empty_line", "empty lines and repeated headings", 
 
 _CLOCKS = "QPC|CLOCK_MONOTONIC_RAW|RDTSC|TSC|UTC"
 INTERVALS = re.compile(
-    rf"name(?P<mark>[,;\t])start_tsc\.(?P<clock>{_CLOCKS})[,;\t]end_tsc(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?\s*"
+    rf"name(?P<mark>[,;\t])start_tsc\.(?P<clock>{_CLOCKS})[,;\t]end_tsc(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?(?<!\s)\s*+"
 )
 COUNTERS = re.compile(
-    rf"tsc\.(?P<clock>{_CLOCKS})(?P<mark>[,;\t])(?P<names>.*?[:.](?:COUNT|INST)\b.*?)(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?\s*"
+    rf"tsc\.(?P<clock>{_CLOCKS})(?P<mark>[,;\t])(?P<names>.*?[:.](?:COUNT|INST)\b.*?)"
+    r"(?P<pid>[,;\t]pid(?P<tid>[,;\t]tid)?)?(?<!\s)\s*+"
 )
 _COUNTER = re.compile(r"(.*)[:.](COUNT|INST)")
 # 2026-11-21 10:11:12.1234567
