@@ -70,13 +70,23 @@ def test_two_jobs_with_the_same_input_wander_apart() -> None:
 
 
 @pytest.mark.parametrize("at", [8, 60, 108])
-@pytest.mark.parametrize("by", [-900 * US, 40 * US, 20 * MS])
+@pytest.mark.parametrize("by", [-900 * US, 100 * US, 20 * MS])
 def test_a_clock_that_was_set(by: int, at: int) -> None:
     one, other, kinds = ends(vary=500.0)
     other[at:] += by
     found = ends_of_two(one, other, kinds)
     assert (found.shown, found.after) == (Ends.SET, at - 1)
     assert abs(found.step_ns - by) < 10 * US + abs(by) / 100
+
+
+@pytest.mark.parametrize("few", [1, 3])
+def test_a_clock_that_may_have_been_set_beside_the_first_or_last_few(few: int) -> None:
+    one, other, kinds = ends(vary=500.0)
+    other[-few:] += 700 * US
+    found = ends_of_two(one, other, kinds)
+    assert found.shown is Ends.OF_ONE_JOB
+    assert abs(found.edge_ns - 700 * US) < 50 * US
+    assert ends_of_two(*ends(vary=500.0)).edge_ns == 0
 
 
 @pytest.mark.parametrize("drift", [300e-6, -600e-6])

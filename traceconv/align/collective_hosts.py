@@ -288,7 +288,7 @@ def _island(
         for records in (every.without_skews, every.exact)
     )
     lines = lines_of_hosts(stated[0][: len(part), used], stated[1][: len(part), used])
-    uneven = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
+    uneven, edge_ns = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
     intervals = host_intervals(lines.apply(columns[0][:, used]), lines.apply(columns[1][:, used]), span)
@@ -297,13 +297,17 @@ def _island(
         return PlacedHosts(contradicting=wrong)
     if uneven:
         return PlacedHosts() if uneven[2].shown is Ends.FEW else PlacedHosts(uneven=uneven)
-    drawn = host_intervals(lines.apply(stated[0][:, used]), lines.apply(stated[1][:, used]), span)
+    skewed = np.any(every.most)
+    drawn = (
+        None if not skewed else host_intervals(lines.apply(stated[0][:, used]), lines.apply(stated[1][:, used]), span)
+    )
     level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, 0.0)
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
             mine = which.matches.where(part[which.matches.number, at])
             clock_map = map_of_host(intervals, level, lines, number, drawn)
+            clock_map = replace(clock_map, bound_ns=clock_map.stated_bound_ns + edge_ns)
             clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
             hosts[at] = PlacedHost(int(used[0]), clock_map, mine.count, len(np.unique(mine.group)))
     return PlacedHosts(hosts, intervals=(intervals,), apart=tuple(_apart(intervals, lines, used, part[:, used])))
@@ -311,8 +315,10 @@ def _island(
 
 def _uneven_pair(
     matches: Occurrences, left: I64, part: Mask, used: I64, lines: HostLines
-) -> tuple[int, int, EndsOfTwo, I64] | None:
+) -> tuple[tuple[int, int, EndsOfTwo, I64] | None, int]:
     """Return the first two hosts whose ends are not those of one job with even clocks, as in `PlacedHosts.uneven`.
+
+    The second result is how far the first or the last few ends of any two are off, ns.
 
     Args:
         matches: the matches in which all wait for all.
@@ -323,14 +329,16 @@ def _uneven_pair(
     """
     kinds = np.zeros(len(part), np.int64)
     kinds[matches.number] = matches.group * (int(np.max(matches.what)) + 1) + matches.what
+    edge_ns = 0.0
     for pair in lines.pairs:
         one, other = (int(used[at]) for at in pair)
         common = np.flatnonzero(part[:, one] & part[:, other])
         common = common[np.argsort(left[common, one], kind="stable")]
         found = ends_of_two(left[common, one], left[common, other], kinds[common])
         if found.shown is not Ends.OF_ONE_JOB:
-            return one, other, found, common
-    return None
+            return (one, other, found, common), 0
+        edge_ns = max(edge_ns, found.edge_ns)
+    return None, round(edge_ns)
 
 
 def _apart(

@@ -26,7 +26,8 @@ from traceconv.model.clocks import HOSTS_DRIFT, I64, SLEWED_DRIFT
 
 #: Ends this close to the line are together, ns: the error of the profilers.
 _CLOSE_NS = 20_000.0
-#: A slow change of the remainder up to this is none of the clocks, ns: profilers convert device times by several lines.
+#: Close ends show one job only if they do not wander by more than this besides, ns. Clocks may be uneven by
+#: `_CLOSE_NS`, since profilers convert the times of devices by several lines.
 _STEADY_NS = 5_000.0
 #: The change of the rate of a clock, from temperature and corrections of the kernel, as a ratio.
 _WANDER = 2e-6
@@ -36,8 +37,9 @@ _LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
 _SLOW = 0.5
 #: The fewest ends from which scattered ends show that there are two jobs: random times between fewer may be correlated.
 _ENOUGH = 26
-#: The fewest ends at each position of a step, if there are enough and if not, and the most positions that are tried.
-_LEAST_STEPS, _LEAST_STEPS_OF_FEW, _MOST_POSITIONS = 4, 2, 512
+#: The fewest ends at each position of a step, if there are enough and if not; the most positions of a step; to limit
+#: time, the most numbers of positions that are compared.
+_LEAST_STEPS, _LEAST_STEPS_OF_FEW, _MOST_POSITIONS, _MOST_COMPARED = 4, 2, 512, 64
 #: A shorter step is taken if its ends repeat this much worse than those of the best one.
 _NEARLY = 1.25
 #: The fewest ends before and after the instant at which a clock was set.
@@ -70,6 +72,7 @@ class EndsOfTwo:
         drift: the drift of the second host against the first one, as a ratio.
         step_ns: by how much the second clock was set ahead of the first one, if one was set.
         after: the number of the last collective before that, in order.
+        edge_ns: how far the first or the last few ends are off, if a clock may have been set beside them; else 0.
     """
 
     shown: Ends
@@ -77,6 +80,7 @@ class EndsOfTwo:
     drift: float
     step_ns: float = 0.0
     after: int = 0
+    edge_ns: float = 0.0
 
 
 def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
@@ -93,14 +97,15 @@ def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
     pairs = _numbered(place[:-1] * (int(np.max(place)) + 1) + place[1:])
     shared = rank_correlation(*(_off(times, pairs) for times in between))
     varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
-    steady_ns = _STEADY_NS + _WANDER * float(at[-1])
+    wander_ns = _WANDER * float(at[-1])
+    steady_ns = _CLOSE_NS + wander_ns
     rest, drift = _along_line(at, apart, place, HOSTS_DRIFT)
     scatter = spread_of(rest) * math.sqrt(len(rest) / (len(rest) - len(np.unique(place))))
-    even = _is_even(rest, steady_ns)
-    if not varies_together and not (even and scatter <= _CLOSE_NS):
+    close = scatter <= _CLOSE_NS and _is_even(rest, _STEADY_NS + wander_ns)
+    if not (varies_together or close):
         return EndsOfTwo(Ends.OF_NO_JOB if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
-    if even:
-        return EndsOfTwo(Ends.OF_ONE_JOB, scatter, drift)
+    if close or _is_even(rest, steady_ns):
+        return EndsOfTwo(Ends.OF_ONE_JOB, scatter, drift, edge_ns=_edge(rest))
     steep_rest, steep = _along_line(at, apart, place, SLEWED_DRIFT)
     if _is_even(steep_rest, steady_ns):
         return EndsOfTwo(Ends.STEEP, spread_of(steep_rest), steep)
@@ -116,7 +121,7 @@ def _places(one: F64, other: F64, kinds: I64) -> I64:
     most = min(len(kinds) // _least_steps(len(kinds)), _MOST_POSITIONS)
     found: list[tuple[int, float]] = []
     for number in range(1, most + 1):
-        if np.array_equal(kinds[number:], kinds[:-number]):
+        if len(found) < _MOST_COMPARED and np.array_equal(kinds[number:], kinds[:-number]):
             found.append((number, sum(median(np.abs(times[number:] - times[:-number])) for times in (one, other))))
     if not found:
         return _numbered(kinds)
@@ -178,6 +183,20 @@ def _is_even(rest: F64, steady_ns: float) -> bool:
     parts = rest[: after + 1], rest[after + 1 :]
     off = max(quantile(np.abs(part - median(part)), _NEARLY_ALL) for part in parts)
     return abs(step) <= max(steady_ns, _JUMP * off)
+
+
+def _edge(rest: F64) -> float:
+    """Return how far the first or the last few values are off, if they are farther off than all others; else 0.
+
+    So few may have been delayed, or a clock may have been set beside them.
+    """
+    off = np.abs(rest - median(rest))
+    edge = 0.0
+    for few in range(1, _LEAST_PART):
+        for part, others in ((off[:few], off[few:]), (off[-few:], off[:-few])):
+            if np.min(part) > max(_CLOSE_NS, _JUMP * float(np.max(others))):
+                edge = max(edge, float(np.max(part)))
+    return edge
 
 
 def _step(rest: F64) -> tuple[int, float]:

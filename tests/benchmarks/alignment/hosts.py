@@ -5,7 +5,7 @@
 Jobs have 2, 8 or 64 ranks on up to 8 hosts, whose clocks are up to 5 ms off and drift by up to 50 ppm. Groups are of
 all ranks, or those of a job that is parallel by data, tensor and pipeline; ranks enter up to 10 ms apart. Steps are
 uneven or equal, collectives have numbers or not, and a quarter of the jobs is damaged. Intervals are compared to the
-exact hull of all lines of up to 300 ppm between each two hosts, closed over all hosts, if SciPy is there. It prints
+exact hull of all lines of up to 200 ppm between each two hosts, closed over all hosts, if SciPy is there. It prints
 what was found, and exits with 1 if a host lies outside its bound, if fewer than 95 % of the undamaged jobs are placed,
 if an interval is more than 1.1 times as wide as the hull, or if it takes too long.
 """
@@ -32,7 +32,7 @@ US, MS, SECOND = 10**3, 10**6, 10**9
 BASE = 1_790_857_026 * SECOND
 #: What a job may have been through. A clock that was set is wrong wherever it is placed.
 DAMAGES = ("missing head", "both lack some", "dropped", "shuffled", "stepped clock", "clocks far off")
-_STEEPEST = 300e-6
+_STEEPEST = 200e-6
 
 
 @dataclass(frozen=True, slots=True)

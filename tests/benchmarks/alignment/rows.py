@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.benchmarks.alignment import trials
+from tests.benchmarks.alignment import host_trials, trials
 from tests.benchmarks.alignment.recordings import (
     ACTIVITY,
     PERF,
@@ -106,6 +106,11 @@ def all_rows(
         "unrelated": partial(unrelated, few),
         "replayed": partial(replayed, few),
         "unrelated-samples": partial(unrelated_samples, few),
+        "two-jobs": partial(two_jobs, few),
+        "set-clocks": partial(set_clocks, few),
+        "steep": partial(steep, few),
+        "skewed": partial(skewed, few),
+        "offsets": partial(offsets, few),
         "coverage": lambda: coverage(pool.outcomes()),
         "activity-coverage": lambda: activity_coverage(
             [*watched[True].outcomes(), *watched[False].outcomes()], recorded
@@ -464,6 +469,68 @@ def unrelated_samples(count: int) -> Row:
     accepted = sum(one.accepted for one in found)
     text = f"{len(found) - accepted} of {len(found)} refused"
     return Row("unrelated runs, samples and slices", "refused, all", text, not accepted)
+
+
+def _hosts(trial: str, count: int) -> tuple[list[host_trials.PlacedRank], int, int]:
+    """Return what becomes of pairs of ranks, and how many are placed within a known bound, and outside of it."""
+    found = [host_trials.TRIALS[trial](seed) for seed in range(FIRST_SEED, FIRST_SEED + count)]
+    wrong = sum(one.wrong for one in found)
+    return found, sum(one.bound_ns is not None for one in found) - wrong, wrong
+
+
+def two_jobs(count: int) -> Row:
+    """A rank each of two jobs; beside them pairs of one job."""
+    found, _, _ = _hosts("two jobs", count)
+    _, right, wrong = _hosts("one job", count)
+    refused = sum(one.refused for one in found)
+    text = f"{refused} of {count} refused; of one job {right} of {count} placed, {wrong} outside of its bound"
+    good = refused == count and right + wrong >= 0.95 * count and not wrong
+    return Row("ranks of two jobs of one script, simulated", "refused, all", text, good)
+
+
+def set_clocks(count: int) -> Row:
+    """The wall clock of a host is set in mid-run, by 20 µs to 50 ms."""
+    return _never_outside("the clock of a host set in mid-run, simulated", "set clock", count)
+
+
+def steep(count: int) -> Row:
+    """The wall clocks of hosts drift by more than clocks do."""
+    return _never_outside("hosts that drift by 110 to 600 ppm, simulated", "steep", count)
+
+
+def _never_outside(regime: str, trial: str, count: int) -> Row:
+    """A regime in which a host is refused, or its bound contains the truth."""
+    found, right, wrong = _hosts(trial, count)
+    text = f"{wrong} of {right + wrong} placed outside of their bounds; {sum(one.refused for one in found)} refused"
+    return Row(regime, "refused, or the truth within the bounds", text, not wrong)
+
+
+def skewed(count: int) -> Row:
+    """The clocks of devices are ahead of their hosts or behind, by up to 500 µs."""
+    found, right, wrong = _hosts("skewed", count)
+    half, worst = (float(pick([one.error_ns for one in found])) / 1e3 for pick in (np.median, np.max))
+    bound = np.median([one.bound_ns for one in found if one.bound_ns is not None]) / 1e3
+    text = (
+        f"{right + wrong} of {count} placed, {wrong} outside of their bounds; median {half:.0f} µs off, worst "
+        f"{worst:.0f} µs, median bound ±{bound:.0f} µs"
+    )
+    good = right + wrong >= 0.95 * count and not wrong
+    return Row(
+        "devices up to 500 µs ahead of their hosts or behind, simulated", "the truth within the bounds", text, good
+    )
+
+
+def offsets(count: int) -> Row:
+    """The user leaves a host that cannot be placed where it is, or moves one roughly."""
+    _, right, wrong = _hosts("cut", count)
+    refined, inside, outside = _hosts("rough", count)
+    worst = max((one.bound_ns for one in refined if one.bound_ns is not None), default=0.0) / 1e3
+    text = (
+        f"--offset 0ns: {right + wrong} of {count} with a bound; --offset of whole seconds: {inside + outside} of "
+        f"{count} refined to ±{worst:.0f} µs or less, {outside} outside"
+    )
+    regime = "options that move hosts, simulated"
+    return Row(regime, "no bound that does not contain the truth", text, not wrong + outside)
 
 
 def activity_coverage(outcomes: Sequence[Outcome], recorded: Sequence[Attempt]) -> Row:

@@ -1,0 +1,282 @@
+"""Simulated ranks of two hosts, written as Kineto does, in regimes in which they must not be placed wrongly."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from traceconv.align import align
+from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
+from traceconv.align.geometry import F64
+from traceconv.api import read
+from traceconv.errors import AlignmentError
+
+US, MS, SECOND = 10**3, 10**6, 10**9
+_BASE = 1_790_857_026 * SECOND
+_KINDS = (("allreduce", "AllReduce"), ("allgather", "AllGather"), ("reduce_scatter", "ReduceScatter"))
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """The wall clock of a host.
+
+    Attributes:
+        ahead: how far it is ahead of the truth at the start, ns.
+        drift: how much faster it runs, as a ratio.
+        set_at, set_by: when it is set ahead, ns since the start, and by how much, ns.
+    """
+
+    ahead: float = 0.0
+    drift: float = 0.0
+    set_at: float = np.inf
+    set_by: float = 0.0
+
+    def read(self, true: F64) -> F64:
+        """Return its times since `_BASE` at times of the truth, ns."""
+        return self.ahead + (1 + self.drift) * true + np.where(true >= self.set_at, self.set_by, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """What a rank did, in times of the truth, ns.
+
+    Attributes:
+        enters, leaves: the starts and ends of its collectives.
+        place: the position of each in its step.
+        first: the number of the first one.
+    """
+
+    enters: F64
+    leaves: F64
+    place: F64
+    first: int = 0
+
+    def cut(self, begin: int, end: int) -> Rank:
+        """Return the collectives from one number to another one."""
+        return Rank(self.enters[begin:end], self.leaves[begin:end], self.place[begin:end], begin)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What all jobs of a script have in common.
+
+    Attributes:
+        steps: how many steps it has.
+        pauses, lasting: between the collectives of a step, and how long each takes when all are there, ns.
+        late, jitter: how late ranks come, and how much pauses vary, ns.
+        paced: whether steps begin at given times, so that variations do not add up.
+    """
+
+    steps: int
+    pauses: F64
+    lasting: F64
+    late: float
+    jitter: float
+    paced: bool
+
+    def job(self, rng: np.random.Generator, rate: float = 0.0) -> list[Rank]:
+        """Return the two ranks of a job, whose pauses are longer by a ratio."""
+        places = len(self.pauses)
+        enters, leaves = np.zeros((2, self.steps * places)), np.zeros((2, self.steps * places))
+        ready, step = np.zeros(2), float((self.pauses + self.lasting).sum() + places * self.late) * (1 + rate)
+        for number in range(self.steps * places):
+            turn, place = divmod(number, places)
+            if self.paced and not place:
+                ready = np.maximum(ready, turn * step)
+            pause = self.pauses[place] * (1 + rate) + abs(self.jitter * rng.standard_normal())
+            enters[:, number] = ready + pause + self.late * rng.random(2)
+            end = enters[:, number].max() + self.lasting[place] * (1 + 0.01 * rng.random())
+            ready = leaves[:, number] = end + rng.exponential(5 * US, 2)
+        place = np.tile(np.arange(places, dtype=float), self.steps)
+        return [Rank(enters[rank], leaves[rank], place) for rank in range(2)]
+
+
+def script(rng: np.random.Generator) -> Script:
+    """Return a random script."""
+    places = int(rng.integers(1, 5))
+    return Script(
+        int(rng.integers(30, 80)),
+        rng.uniform(3, 20, places) * MS,
+        np.exp(rng.uniform(np.log(60), np.log(4000), places)) * US,
+        float(np.exp(rng.uniform(np.log(10), np.log(3000)))) * US,
+        float(np.exp(rng.uniform(np.log(20), np.log(2000)))) * US,
+        bool(rng.integers(2)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How the two ranks are recorded.
+
+    Attributes:
+        ranks: what they did.
+        clocks: the wall clocks of their hosts.
+        skews: by how much the clock of each device is ahead of that of its host, ns.
+        waits: whether each file ends with a wait for the device.
+        seq: whether collectives have numbers.
+        constraints: the options of the user.
+    """
+
+    ranks: list[Rank]
+    clocks: tuple[HostClock, HostClock]
+    skews: tuple[float, float] = (0.0, 0.0)
+    waits: bool = False
+    seq: bool = True
+    constraints: Constraints = field(default_factory=lambda: NO_CONSTRAINTS)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRank:
+    """What becomes of the second host.
+
+    Attributes:
+        bound_ns: the stated bound, ns; None if it is refused or its bound is not known.
+        error_ns: how far it is off at most, ns; 0 if it is refused.
+        refused: whether the merge is.
+    """
+
+    bound_ns: float | None
+    error_ns: float
+    refused: bool = False
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it is placed outside of its bound."""
+        return self.bound_ns is not None and self.error_ns > self.bound_ns
+
+
+def placed(recorded: Recorded, rng: np.random.Generator) -> PlacedRank:
+    """Merge the two ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        traces = []
+        for number in range(2):
+            path = Path(folder) / f"rank{number}.json"
+            path.write_text(json.dumps(_document(recorded, number, rng)))
+            traces.append(read(path))
+    try:
+        found = align(traces, constraints=recorded.constraints)
+    except AlignmentError:
+        return PlacedRank(None, 0.0, refused=True)
+    (way,) = found.maps[1].values()
+    first, last = recorded.ranks[1].enters[0], recorded.ranks[1].leaves[-1]
+    true = np.linspace(float(first), float(last), 50)
+    here, there = (clock.read(true) for clock in (recorded.clocks[1], recorded.clocks[0]))
+    off = way.apply(np.round(here).astype(np.int64)) - _BASE - there
+    return PlacedRank(way.bound_ns, float(np.max(np.abs(off))))
+
+
+def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return what Kineto writes of a rank."""
+    rank, clock = recorded.ranks[number], recorded.clocks[number]
+    shortest = rng.uniform(4, 30) * US
+    latency = shortest + rng.exponential(20 * US, len(rank.enters)) * (rng.random(len(rank.enters)) < 0.8)
+    launches = clock.read(rank.enters - latency)
+    begins, ends = (clock.read(times) + recorded.skews[number] for times in (rank.enters, rank.leaves))
+    events: list[dict[str, Any]] = []
+    for row, place in enumerate(rank.place.astype(int).tolist()):
+        name, kernel = _KINDS[place % len(_KINDS)]
+        ids = {"correlation": row + 1, "External id": row + 1}
+        call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "pid": 500, "tid": 500, "dur": 3.0}
+        events.append({**call, "ts": round(float(launches[row]) / US, 3), "args": ids})
+        args = {**ids, "stream": 20, "device": number, "Collective name": name, "In msg nelems": 1000 + place}
+        args |= {"Out msg nelems": 1000, "Group size": 2, "dtype": "Float", "Process Group Name": "0"}
+        args |= {"Process Group Ranks": "[0, 1]"} | ({"Seq": rank.first + row} if recorded.seq else {})
+        event = {"ph": "X", "cat": "kernel", "name": f"ncclDevKernel_{kernel}_Sum_f32_RING_LL(x)", "pid": 0, "tid": 20}
+        times = float(begins[row]) / US, float(ends[row] - begins[row]) / US
+        events.append({**event, "ts": round(times[0], 3), "dur": round(times[1], 3), "args": args})
+    if recorded.waits:
+        since, until = launches[-1] + 5 * US, clock.read(rank.leaves[-1:] + rng.uniform(2, 20) * US)[0]
+        wait = {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 500, "tid": 500}
+        events.append({**wait, "ts": round(float(since) / US, 3), "dur": round(float(until - since) / US, 3)})
+    return {
+        "schemaVersion": 1,
+        "deviceProperties": [],
+        "distributedInfo": {"backend": "nccl", "rank": number, "world_size": 2},
+        "host_name": f"node{number}",
+        "baseTimeNanoseconds": _BASE,
+        "traceEvents": events,
+    }
+
+
+def _clocks(rng: np.random.Generator) -> tuple[HostClock, HostClock]:
+    """Return two clocks up to 5 ms apart that drift by up to 40 ppm each."""
+    ahead, drift = rng.uniform(-5, 5) * MS, rng.uniform(-40e-6, 40e-6, 2)
+    return HostClock(0.0, float(drift[0])), HostClock(ahead, float(drift[1]))
+
+
+def one_job(seed: int) -> PlacedRank:
+    """Place two ranks of one job."""
+    rng = np.random.default_rng([1, seed])
+    return placed(Recorded(script(rng).job(rng), _clocks(rng), waits=bool(rng.integers(2))), rng)
+
+
+def two_jobs(seed: int) -> PlacedRank:
+    """Place a rank each of two jobs of one script, which began at about the same time."""
+    rng = np.random.default_rng([2, seed])
+    work = script(rng)
+    work = replace(work, lasting=np.maximum(work.lasting, rng.uniform(0.5, 5) * MS))  # else the limits tell
+    one, other = work.job(rng)[0], work.job(rng, rng.uniform(-60e-6, 60e-6))[1]
+    return placed(Recorded([one, other], _clocks(rng)), rng)
+
+
+def set_clock(seed: int) -> PlacedRank:
+    """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms between two collectives."""
+    rng = np.random.default_rng([3, seed])
+    ranks, (one, other) = script(rng).job(rng), _clocks(rng)
+    by = float(np.exp(rng.uniform(np.log(20), np.log(50_000)))) * US * rng.choice((-1, 1))
+    after = int(rng.integers(len(ranks[1].leaves) - 1))
+    at = float(rng.uniform(ranks[1].leaves[after], ranks[1].enters[after + 1]))
+    return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by))), rng)
+
+
+def steep(seed: int) -> PlacedRank:
+    """Place two ranks of one job whose clocks drift by 110 to 600 ppm."""
+    rng = np.random.default_rng([4, seed])
+    ranks, (one, other) = script(rng).job(rng), _clocks(rng)
+    drift = one.drift + float(rng.uniform(110e-6, 600e-6)) * rng.choice((-1, 1))
+    return placed(Recorded(ranks, (one, replace(other, drift=drift))), rng)
+
+
+def skewed(seed: int) -> PlacedRank:
+    """Place two ranks of one job, the clocks of whose devices are up to 500 µs ahead or behind."""
+    rng = np.random.default_rng([5, seed])
+    ranks = script(rng).job(rng)
+    one, other = (rng.uniform(-500, 500, 2) * US).tolist()
+    return placed(Recorded(ranks, _clocks(rng), (one * rng.integers(2), other), bool(rng.integers(2))), rng)
+
+
+def cut(seed: int, *, rough: bool = False) -> PlacedRank:
+    """Place two ranks without numbers that lack some steps each, and that the user leaves in place.
+
+    With `rough` their wall clocks are seconds apart, collectives have numbers, and the user says by how much, to 1 s.
+    """
+    rng = np.random.default_rng([6, seed])
+    ranks, (one, other) = script(rng).job(rng), _clocks(rng)
+    count = len(ranks[0].enters)
+    ranks = [
+        ranks[0].cut(0, int(count * rng.uniform(0.7, 0.95))),
+        ranks[1].cut(int(count * rng.uniform(0.05, 0.3)), count),
+    ]
+    if not rough:
+        return placed(Recorded(ranks, (one, other), seq=False, constraints=Constraints(offsets={1: 0})), rng)
+    other = replace(other, ahead=float(rng.uniform(2, 60)) * SECOND * rng.choice((-1, 1)))
+    said = Constraints(offsets={1: -round(other.ahead / SECOND) * SECOND}, offsets_within={1: SECOND})
+    return placed(Recorded(ranks, (one, other), constraints=said), rng)
+
+
+#: The regimes by name.
+TRIALS: dict[str, Callable[[int], PlacedRank]] = {
+    "one job": one_job,
+    "two jobs": two_jobs,
+    "set clock": set_clock,
+    "steep": steep,
+    "skewed": skewed,
+    "cut": cut,
+    "rough": lambda seed: cut(seed, rough=True),
+}
