@@ -43,7 +43,7 @@ from traceconv.families.perf._tracepoints import read_tracepoints
 from traceconv.model.dump import dump
 from traceconv.model.trace import NO_CPU, Trace
 
-COMPRESSED = 81
+COMPRESSED, COMPRESSED2 = 81, 83
 #: perf script --ns -G -F comm,pid,tid,time,period,event of the recordings in golden/perf-data (perf 6.1).
 PRINTED = Path(__file__).parent / "perf_script"
 #: python 18582/18582 1795244861.861908089:    2004008 cpu-clock:
@@ -287,6 +287,42 @@ def test_compressed_records_are_joined(tmp_path: Path, monkeypatch: pytest.Monke
     trace = trace_of(tmp_path, packed(chunks))
     assert trace.samples.ts.tolist() == list(range(100, 200))
     assert trace.sources[0].balance.merged["compressed records unpacked"] == chunks
+    assert trace.sources[0].balance.even
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_padding_of_compressed_records_is_no_data(tmp_path: Path, order: str) -> None:
+    """Since perf 6.16, the length of the data stands before it, and zero bytes behind it."""
+    zstandard = pytest.importorskip("zstandard")
+    maker = Maker(order)
+    for ts in range(100, 200):
+        maker.sample(ts, 0x1000 + ts)
+    plain, maker.records = maker.records, []
+    stream, padded = zstandard.ZstdCompressor(level=1).compressobj(), 0
+    for first in range(0, 100, 3):
+        data = stream.compress(b"".join(plain[first : first + 3])) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        padded += bool(len(data) % 8)
+        maker.record(COMPRESSED2, maker.pack("Q", len(data)) + data + bytes(-len(data) % 8))
+    assert padded > 20
+    trace = trace_of(tmp_path, maker.data())
+    assert trace.samples.ts.tolist() == list(range(100, 200))
+    assert trace.sources[0].balance.merged["compressed records unpacked"] == 34
+    assert not lost(trace)
+
+
+def test_a_length_beyond_a_compressed_record_is_said(tmp_path: Path) -> None:
+    maker = Maker()
+    maker.record(COMPRESSED2, maker.pack("Q", 1 << 40) + bytes(8))
+    with pytest.raises(NothingRead, match=r"perf-data.bad_packed"):
+        trace_of(tmp_path, maker.data())
+
+
+def test_messages_of_perf_behind_a_stream_are_no_damage(tmp_path: Path) -> None:
+    stream = (ROOT / "perf-data" / "pipe" / "input.data").read_bytes()
+    messages = [b"[ perf record: Woken up 1 times to write data ]\n", b"[ perf record: Captured and wrote 0.1 MB - ]\n"]
+    alone, trace = trace_of(tmp_path, stream), trace_of(tmp_path, stream + b"".join(messages))
+    assert samples(trace) == samples(alone)
+    assert lost(trace) == {**lost(alone), "perf-data.message": 2}
     assert trace.sources[0].balance.even
 
 

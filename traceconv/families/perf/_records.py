@@ -42,7 +42,7 @@ from traceconv.model.counted import (
     SWITCHES_TWICE,
     UNPACKED_RECORDS,
 )
-from traceconv.model.diagnostics import absent, lost, repaired
+from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import StackId, TrackId
 
@@ -58,6 +58,9 @@ LOST = absent(
     "perf-data.lost",
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
     "record with a lower frequency or a larger buffer (perf record -m)",
+)
+MESSAGE = skipped(
+    "perf-data.message", "messages of perf itself behind the stream are not data: left out", quiet=True
 )
 PACKED = lost(
     "perf-data.packed",
@@ -158,6 +161,9 @@ class RecordReader:
 
     def read(self) -> None:
         self._records(self._data, self._file.data_at, self._file.data_end, None)
+        for at, text in self._file.messages:
+            self._out.balance.read += 1
+            self._out.skip(MESSAGE, at, text)
         self._flush(_NEVER)
         self._tracks.finish()
         if self._symbols is not None:
@@ -249,9 +255,13 @@ class RecordReader:
             self._out.skip(BROKEN_RECORD, record.at, str(error))
 
     def _unpack(self, data: Buffer, header: Header) -> None:
-        start = header.at + (8 if header.kind == Kind.COMPRESSED else 16)
+        start, end = header.at + 8, header.end
         try:
-            plain = self._unpacker.add(data[start : header.end], self._file.order)
+            if header.kind == Kind.COMPRESSED2:  # the length of the data, which padding follows
+                start, end = start + 8, start + 8 + self._u64(data, start)[0]
+            if end > header.end:
+                raise Damage(header.at, f"{end - start} bytes of data in a record of {header.end - header.at}")
+            plain = self._unpacker.add(data[start:end], self._file.order)
         except NoZstd:
             self._out.skip(PACKED, header.at)
             return

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from traceconv.families.importer import Match, option
 from traceconv.families.perf._file import ANCIENT, MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
-from traceconv.families.perf._records import UNREAD_HEADER, RecordReader
+from traceconv.families.perf._records import MESSAGE, UNREAD_HEADER, RecordReader
 from traceconv.families.perf._tracks import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
 from traceconv.families.perf._tracks import Header as TextHeader
 from traceconv.io import progress
@@ -74,6 +74,7 @@ class PerfData:
         ("PERF_RECORD_MMAP, MMAP2, KSYMBOL", "names of frames"),
         ("header: host, command, versions", "metadata"),
     )
+    skips = (MESSAGE,)
     lost: ClassVar[tuple[str, ...]] = (
         "The file holds no symbols: frames are named by mapped file and offset, those of the kernel by "
         "address. -O symbols=true reads names from the same builds on this machine.",
