@@ -627,3 +627,16 @@ def test_lines_without_times_are_known_and_refused_with_the_field_to_add(line: s
     with pytest.raises(MalformedInput) as error:
         read(path)
     assert "-F +time" in error.value.hint
+
+
+def test_source_lines_of_inlined_frames(tmp_path: Path) -> None:
+    path = tmp_path / "perf.script.txt"
+    path.write_text(
+        "app 4021 [003] 12064.123456:     250000 cycles:u: \n"
+        "\t    55e4b4a0f6ee helper\n  app.c:45 (inlined)\n"
+        "\t    55e4b4a0f6ee main+0x5e (/usr/bin/app)\n  app.c:12\n\n"
+    )
+    trace = read(path)
+    frames = {frame.name for frame in trace.frames}
+    assert frames == {"main (app.c:12)", "helper (app.c:45)"}
+    assert not list(trace.sources[0].diagnostics)

@@ -59,9 +59,7 @@ LOST = absent(
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
     "record with a lower frequency or a larger buffer (perf record -m)",
 )
-MESSAGE = skipped(
-    "perf-data.message", "messages of perf itself behind the stream are not data: left out", quiet=True
-)
+MESSAGE = skipped("perf-data.message", "messages of perf itself behind the stream are not data: left out", quiet=True)
 PACKED = lost(
     "perf-data.packed",
     "records are compressed (perf record -z), and zstd is not available: left out; install zstandard "

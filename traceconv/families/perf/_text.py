@@ -60,7 +60,7 @@ _MESSAGE = re.compile(MESSAGE)
 #: As above, after columns that are not part of it (data address, weight, kind of branch).
 _LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
-_SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
+_SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?(?: \(inlined\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
 _TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _UNKNOWN = "[unknown]"  # what perf prints for a symbol that it does not know

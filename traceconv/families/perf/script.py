@@ -294,7 +294,8 @@ class _Reader:
         stripped = line.rstrip()
         if event is not None and event.frames and text.is_source_line(stripped):
             place = event.frames[-1]
-            name = f"{place.name} ({stripped.strip().decode('utf-8', 'replace')})"
+            where = stripped.strip().removesuffix(b" (inlined)").decode("utf-8", "replace")
+            name = f"{place.name} ({where})"
             event.frames[-1] = place._replace(name=name)
             self._frame_lines += 1
             return
