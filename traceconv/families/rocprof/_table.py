@@ -212,6 +212,7 @@ class Table:
         self._untimed: TrackId = NO_TRACK
         self._has_times = False  # whether the file has columns for them
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
+        self._agents_of: dict[str, str] = {}  # the agents of allocations by address
         self._counted = _Counted(out)
         self._lines = IdleRows(out)
 
@@ -295,8 +296,13 @@ class Table:
         It is the thread, or the agent without a thread.
         """
         pid, tid = (_int(row.pop(new, None) or row.pop(old, None)) for new, old in _IDS)
-        if tid is None and row.get("agent_id"):
-            return self._tracks.queue(_agent(row.pop("agent_id")), "Memory allocations")
+        if tid is None:
+            address = row.get("address", "")
+            agent = row.pop("agent_id", "") or self._agents_of.get(address, "")  # a FREE names only the address
+            if agent:
+                if address:
+                    self._agents_of[address] = agent
+                return self._tracks.queue(_agent(agent), "Memory allocations")
         return self._tracks.thread(pid, tid)
 
     def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:

@@ -99,7 +99,7 @@ class Rocprof:
             "counter_collection (CSV, JSON)",
             "slices of the kernels with the counters as args; rows of totals if it has no times",
         ),
-        ("memory allocations", "slices on a track of their device, with the bytes"),
+        ("memory allocations", "slices on a track of their device, with the bytes; a free on that of its address"),
         ("statistics (*_stats.csv)", "rows of totals"),
     )
     skips = (EMPTY_EVENT, FOREIGN_LINE)
