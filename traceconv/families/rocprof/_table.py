@@ -212,6 +212,7 @@ class Table:
         self._untimed: TrackId = NO_TRACK
         self._has_times = False  # whether the file has columns for them
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
+        self._guids: dict[str, None] = {}  # the processes of a table of rocpd2csv
         self._agents_of: dict[str, str] = {}  # the agents of allocations by address
         self._counted = _Counted(out)
         self._lines = IdleRows(out)
@@ -231,6 +232,7 @@ class Table:
             self._out.balance.written += 1
             if count > 1:
                 self._out.balance.merged[FURTHER_COUNTERS] += count - 1
+        self._name_first_process()
 
     def _blank(self, count: int) -> None:
         self._out.balance.read += count
@@ -281,7 +283,7 @@ class Table:
             target = _agent(row.pop("destination_agent_id"))
             places = {"source": _agent(row.pop("source_agent_id")), "destination": target}
             name = row.pop("direction", "") or row.get("name") or row.get("kind", "copy")
-            track = self._tracks.queue(target, "Memory copies")
+            track = self._tracks.queue(self._of_process(target, row), "Memory copies")
             out.slice(track, start, end - start, name, _cupti.MEMCPY, self._args(row) | places, number)
         else:
             track = self._place(row)
@@ -297,13 +299,26 @@ class Table:
         """
         pid, tid = (_int(row.pop(new, None) or row.pop(old, None)) for new, old in _IDS)
         if tid is None:
-            address = row.get("address", "")
+            address = row.get("address", "") and row.get("guid", "") + row["address"]
             agent = row.pop("agent_id", "") or self._agents_of.get(address, "")  # a FREE names only the address
             if agent:
                 if address:
                     self._agents_of[address] = agent
-                return self._tracks.queue(_agent(agent), "Memory allocations")
+                return self._tracks.queue(self._of_process(_agent(agent), row), "Memory allocations")
         return self._tracks.thread(pid, tid)
+
+    def _of_process(self, agent: str, row: dict[str, str]) -> str:
+        """Return the name of a device: the number of an agent is unique only within a process."""
+        guid = row.get("guid", "")
+        self._guids.setdefault(guid)
+        return agent if guid == next(iter(self._guids)) else f"{agent}, process {guid}"
+
+    def _name_first_process(self) -> None:
+        """Name the first process in its devices, too, if there are several."""
+        first = next(iter(self._guids), "")
+        for kind, name, *_ in list(self._tracks.known) if len(self._guids) > 1 and first else ():
+            if kind == "agent" and ", process " not in name:
+                self._out.tracks[self._tracks.known[kind, name]].name += f", process {first}"
 
     def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
         """Add a dispatch; those with counters are drawn at the end."""
@@ -313,7 +328,8 @@ class Table:
         for known in ("function", "kind"):
             row.pop(known, None)
         dispatch = row.get("dispatch_id", str(number))
-        kernel = _Kernel(_agent(place[0]), f"Queue {place[1]}", times, name, self._args(row), number)
+        agent = self._of_process(_agent(place[0]), row)
+        kernel = _Kernel(agent, f"Queue {place[1]}", times, name, self._args(row), number)
         if counter is not None:
             self._counted.add(kernel, dispatch, counter, number_in(value))
         else:
