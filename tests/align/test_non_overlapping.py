@@ -69,10 +69,15 @@ def test_the_zone_in_use_is_not_proposed() -> None:
 
 
 def test_several_zones_fit_and_many() -> None:
-    found = align([named(UNIX + 2 * HOUR), wall(length=1000 * S)])
-    assert "--tz ort.json=+01:45 or --tz ort.json=+02:00 would" in found.receipt[0].warnings[0]
-    found = align([named(UNIX + 2 * HOUR), wall(length=HOUR + HOUR // 4)])
+    found = align([named(UNIX + 4 * HOUR), wall(length=HOUR // 2 + 10 * S)])
+    assert "--tz ort.json=+03:30 or --tz ort.json=+04:00 would" in found.receipt[0].warnings[0]
+    found = align([named(UNIX + 6 * HOUR), wall(length=2 * HOUR)])
     assert "--tz ort.json=ZONE with any of 6 zones would make them overlap" in found.receipt[0].warnings[0]
+
+
+def test_only_zones_that_exist_are_proposed() -> None:
+    (warning,) = align([named(UNIX + HOUR // 4), wall()]).receipt[0].warnings
+    assert "no other zone would make them overlap" in warning
 
 
 def test_names_good_to_a_second_are_given_a_second() -> None:

@@ -225,7 +225,7 @@ def test_two_runs_of_one_replayed_schedule_are_told_by_their_durations(seed: int
     """A load generator gave both the same work at the same times, to some microseconds."""
     assert align_sequences(*replayed_pair(seed, same=True), Prior()).verdict is Verdict.OK
     found = align_sequences(*replayed_pair(seed, same=False), Prior())
-    assert found.verdict is Verdict.INSUFFICIENT
+    assert found.verdict is Verdict.UNVERIFIED
     assert "these look like two runs" in str(found.reason)
 
 

@@ -57,6 +57,11 @@ _PARTS, _CALLS_OF_A_PART = 8, 24
 #: How far from the stated offset better ones are searched, ns: five times as far as logs were moved.
 _REACH_NS = 100_000_000
 
+# For `_belong_elsewhere`.
+#: Of the operators into which a move puts calls, the least share that hold no call otherwise, and how many times it is
+#: greater than that of all operators. A move puts calls of a right log into operators that hold calls.
+_SHARE_EMPTY, _TIMES_AS_EMPTY = 0.5, 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
@@ -172,7 +177,8 @@ def _check(calls: _Calls) -> Check:
     out = sticking_out(calls.nest, calls.calls)
     some = np.flatnonzero(_of_telling_kinds(calls, out > calls.within))
     if len(some) < _FEWEST_CALLS:
-        alone = _empty_at_an_end(calls, *_operators(calls))
+        operators = _operators(calls)
+        alone = _belong_elsewhere(calls, *operators) or _empty_at_an_end(calls, *operators)
         contradictions = () if alone is None else (_against(calls, *alone),)
         return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(calls.calls), contradictions=contradictions)
     calls, out = replace(calls, calls=calls.calls.take(some), rows=calls.rows[some]), out[some]
@@ -242,9 +248,10 @@ def _contradiction(calls: _Calls, beyond: Array) -> Contradiction | None:
         beyond: whether each sticks out by more than is allowed.
     """
     operators, holding = _operators(calls)
-    empty, reason = operators.start[~holding], None
-    if np.count_nonzero(beyond) > CHANCE:
-        reason = _fits_elsewhere(calls, beyond, empty) or _outside_of_all(calls, beyond, empty)
+    empty, several = operators.start[~holding], np.count_nonzero(beyond) > CHANCE
+    reason = _fits_elsewhere(calls, beyond, empty) if several else None
+    reason = reason or _belong_elsewhere(calls, operators, holding)
+    reason = reason or (_outside_of_all(calls, beyond, empty) if several else None)
     reason = reason or _empty_at_an_end(calls, operators, holding)
     return None if reason is None else _against(calls, *reason)
 
@@ -326,6 +333,45 @@ def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> tuple[
         return None
     verdict = Verdict.UNVERIFIED if 2 * empty > len(holds) else Verdict.ASSUMED
     return verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=calls.outer.name)
+
+
+def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
+    """Return a verdict and its text if calls in no operator belong into operators without calls: a clock was set.
+
+    Those among, before and after the operators are tried separately. A log that goes on for longer than the trace has
+    such calls, too, but then there are no operators without calls into which one move puts them.
+
+    Args:
+        calls: the calls.
+        operators: the operators of the kinds of the checked calls.
+        holding: whether each holds a call.
+    """
+    empty = ~holding
+    if np.count_nonzero(empty) <= CHANCE:
+        return None
+    log = calls.log.take(np.isin(calls.log.kind, np.unique(operators.kind)))
+    out = sticking_out(calls.nest, log) > calls.within
+    before, after = log.end < operators.start[0], log.start > np.max(operators.end)
+    for where, part in ((Text.AMONG, ~before & ~after), (Text.BEFORE_ALL, before), (Text.AFTER_ALL, after)):
+        rows = np.flatnonzero(out & part)
+        if len(rows) < _FEWEST_CALLS:
+            continue
+        loose = log.take(rows[-_MOST_SEARCHED:] if where is Text.BEFORE_ALL else rows[:_MOST_SEARCHED])
+        fitting, move = most_fitting(calls.nest, loose, _REACH_NS)
+        held = Matcher(operators, replace(loose, start=loose.start + move)).holding(UNMOVED, float(calls.within))
+        held = np.unique(held[held != NONE])
+        without = int(np.count_nonzero(empty[held]))
+        telling = max(_SHARE_EMPTY, _TIMES_AS_EMPTY * float(empty.mean()))
+        if fitting >= LEAST_FITTING * len(loose) and without > max(CHANCE, telling * len(held)):
+            text = Text.LOOSE_CALLS_BELONG_ELSEWHERE(
+                calls=len(loose),
+                where=where(framework=calls.outer.name),
+                fitting=fitting,
+                move=round(move),
+                empty=without,
+            )
+            return Verdict.UNVERIFIED, text
+    return None
 
 
 def _during(calls: _Calls, starts: F64, part: Array) -> int:

@@ -146,7 +146,9 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
         InconsistentClocks: no other zone of a guessed local time explains the contradiction.
     """
     apart = pair.clock_map.at(pair.a.span[0]) - known.at(pair.a.span[0])
-    moves = [(side, apart if side is pair.a else -apart) for side in assumed or [pair.a]]
+    # A log whose writer took local time for UTC is moved, rather than the framework whose operators hold its calls.
+    moved = pair.b if stated_outer(pair.a, pair.b) is pair.a else pair.a
+    moves = [(side, apart if side is pair.a else -apart) for side in assumed or [moved]]
     options: list[Message] = []
     for side, move in moves:
         local = local_time_of(side.trace, side.clock)
@@ -190,7 +192,7 @@ def refuse_early_work(host: ClockInput, device: ClockInput, maps: tuple[ClockMap
         text = Text.WORK_TOO_EARLY(
             host=host.name, device=device.name, by=_sources_of(known), early=early[0], most=allowed
         )
-        raise InconsistentClocks(text, hint=Text.OFFSET_OR_LEAVE(file=device.name, move=early[1]))
+        raise InconsistentClocks(text, hint=Text.NONE_TOO_EARLY(file=device.name, move=early[1]))
 
 
 # -- the user ---------------------------------------------------------------------------------------------------------

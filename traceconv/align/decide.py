@@ -255,8 +255,32 @@ def _settled(
             for pair in tried:
                 if pair.estimate.verdict is Verdict.AMBIGUOUS:
                     raise AmbiguousAlignment(
-                        Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=pair.why_refused(one)),
+                        _cannot_be_lined_up(pair, one, [two for two in tried if _partner(two, one).domain in known]),
                         hint=Text.SETTLE_AMBIGUITY(files=(pair.a.path, pair.b.path)),
                         pairs=settled,
                     )
     return Placed(related_maps(inputs, graph), settled, warnings)
+
+
+def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[PairEstimate]) -> Message:
+    """Return why a clock fits at several offsets.
+
+    If it was compared with several files of one tool, such as the cycles of a profiler's schedule, that is the reason:
+    each of them is compared by itself.
+
+    Args:
+        pair: an ambiguous estimate of the clock.
+        lost: the clock.
+        tried: all estimates of the clock with clocks that are related to one another.
+    """
+    why, tool = pair.why_refused(lost), _partner(pair, lost).trace.sources[0].format
+    partners = (_partner(other, lost) for other in tried)
+    parts = tuple(dict.fromkeys(one.name for one in partners if one.trace.sources[0].format == tool))
+    if len(parts) > 1:
+        return Text.PARTS_OF_ONE_CLOCK(parts=parts, b=lost.name, why=why)
+    return Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=why)
+
+
+def _partner(pair: PairEstimate, one: ClockInput) -> ClockInput:
+    """Return the clock with which a clock was compared."""
+    return pair.b if pair.a.key == one.key else pair.a

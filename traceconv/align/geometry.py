@@ -71,6 +71,14 @@ class Region(Struct, frozen=True):
         low, high = self.bounds(x)
         return float(high[0] - low[0])
 
+    def widened(self, by: float) -> Region:
+        """Return the region with offsets that are less or more by up to some ns."""
+        if not by:
+            return self
+        points = np.column_stack((np.concatenate((self.offsets - by, self.offsets + by)), np.tile(self.drifts, 2)))
+        hull = convex_hull(points)
+        return Region(self.x0, hull[:, 0], hull[:, 1])
+
     def clipped(self, offset: float, drift: float, limit: float) -> Region | None:
         """Return the part of the region where offset * o + drift * d <= limit; None if it is empty."""
         value = offset * self.offsets + drift * self.drifts - limit

@@ -20,8 +20,9 @@ from traceconv.model.trace import Trace
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
 _DAY_NS = 24 * _HOUR_NS
-#: The range of the offsets of zones from UTC, and their step, ns.
-_LEAST_ZONE_NS, _MOST_ZONE_NS, _ZONE_STEP_NS = -12 * _HOUR_NS, 14 * _HOUR_NS, 15 * _MINUTE_NS
+#: The offsets of zones from UTC that exist, ns: whole hours, and these others, in minutes (tz database, since 2010).
+_OTHER_ZONES = (-570, -270, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 690, 765, 825)
+_ZONES = tuple(sorted((*(hours * _HOUR_NS for hours in range(-12, 15)), *(one * _MINUTE_NS for one in _OTHER_ZONES))))
 #: From this many fitting zones on, they are not listed.
 _MOST_ZONES = 4
 
@@ -86,10 +87,9 @@ def zone_text(ahead_ns: int) -> str:
 
 def zone_behind(local: LocalTime, shift: int, within_ns: int) -> int | None:
     """Return the offset from UTC (ns) of the zone in which a local time would be later by `shift`; None without one."""
-    steps = round(shift / _ZONE_STEP_NS)
-    ahead = local.ahead_ns - steps * _ZONE_STEP_NS
-    fits = steps and abs(shift - steps * _ZONE_STEP_NS) <= within_ns
-    return ahead if fits and _LEAST_ZONE_NS <= ahead <= _MOST_ZONE_NS else None
+    ahead = min(_ZONES, key=lambda zone: abs(local.ahead_ns - zone - shift))
+    fits = ahead != local.ahead_ns and abs(local.ahead_ns - ahead - shift) <= within_ns
+    return ahead if fits else None
 
 
 def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
@@ -157,7 +157,7 @@ def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime]
             return Text.DATE_IS(file=one.name, day=day + timedelta(days))
     zones = [
         ahead
-        for ahead in range(_LEAST_ZONE_NS, _MOST_ZONE_NS + 1, _ZONE_STEP_NS)
+        for ahead in _ZONES
         if ahead != local.ahead_ns and any(one.meets(other, local.ahead_ns - ahead) for other in others)
     ]
     if len(zones) > _MOST_ZONES:

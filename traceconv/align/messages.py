@@ -381,16 +381,12 @@ class Text(enum.Enum):
         "{move:time}"
     )
     BELIEVE_OR_LEAVE = (
-        "{settle}--offset {file:file}={move:option} follows the events; --offset {file:file}=0ns keeps the stated "
-        "clock; --anchor names one event in both files"
+        "{settle}--offset {file:file}={move:option} follows the events; --anchor names one event in both files"
     )
     WORK_TOO_EARLY = (
         "{host} and {device}: their clocks ({by}) contradict their events: {early}, and at most {most:time} is possible"
     )
-    OFFSET_OR_LEAVE = (
-        "--offset {file:file}={move:option} lets none start before its call; --offset {file:file}=0ns keeps the "
-        "stated clock"
-    )
+    NONE_TOO_EARLY = "--offset {file:file}={move:option} lets none start before its call"
     EARLY_WORK_WARNING = "the clocks of {host} and {device} contradict their events: {early}"
     MOVE = "{move:move}"
     MOVES = "{begin:move} at its start and {end:move} at its end"
@@ -417,6 +413,9 @@ class Text(enum.Enum):
         "them"
     )
     CANNOT_BE_LINED_UP = "{a} and {b} cannot be aligned: {why}"
+    PARTS_OF_ONE_CLOCK = (
+        "{parts:and} are on one clock, but each is compared by itself, and has too little in common with {b}: {why}"
+    )
     SETTLE_AMBIGUITY = (
         "`traceconv clocks {files:files}` lists what would help; if you know the offset: --offset FILE=TIME or "
         "--anchor; --on-ambiguous best takes the best offset and marks it"
@@ -441,7 +440,7 @@ class Text(enum.Enum):
     SAY_OFFSET = "if you know the offset, --offset {file:file}=TIME adds it to all times of that file"
     TWO_FORMS_WITHOUT_TIMES = ": both are forms of one recording, in which the times differ"
     LEAVE_ONE_OUT = "leave one of the two out"
-    GUESS_OFFSET = "a guess, if both started together: --offset {file:file}={move:option}"
+    DRAW_SEPARATELY = "--on-ambiguous separate draws it from the start of the others on, and marks it"
     ELSE = "{advice:; }"
     WOULD_RUN_OFF = "{file}: the known relations of its clock contradict each other: its drift would be {drift:drift}"
     LEAVE_OUT_OR_PLACE = "leave a file out, or place this one with --offset"
@@ -488,8 +487,7 @@ class Text(enum.Enum):
     INDENTED = "  {line}"
     CONTRADICTS_ITS_PLACE = "aligned with {other}, its events break a rule: {check}"
     SAY_WHERE_IT_BELONGS = (
-        "place it by --anchor or --offset {name:file}=TIME (0ns: where its own times put it); --on-ambiguous best "
-        "leaves it here and marks it"
+        "place it by --anchor or --offset {name:file}=TIME; --on-ambiguous best leaves it here and marks it"
     )
 
     # -- containment --------------------------------------------------------------------------------------------------
@@ -502,6 +500,13 @@ class Text(enum.Enum):
         "with the clocks as stated, {outside} of {count} calls lie in no operator of {framework}; {empty} "
         "operators hold no call: {why}"
     )
+    LOOSE_CALLS_BELONG_ELSEWHERE = (
+        "{calls} calls lie {where}; {fitting} of them would lie in operators if placed {move:move}, {empty} of which "
+        "hold no call otherwise: a clock was set in between"
+    )
+    AMONG = "in no operator of {framework}"
+    BEFORE_ALL = "before all operators of {framework}"
+    AFTER_ALL = "after all operators of {framework}"
     CLOCK_WRONG_OR_TWO_PROCESSES = "a clock is wrong or was set in between, or the files are of two processes"
     OPERATORS_WITHOUT_CALLS = (
         "{empty} operators of {framework} in a row hold no call while the log goes on: a clock was set in between, "

@@ -49,6 +49,9 @@ _MOST_LINES = 8
 _LEAST_NOISE_NS = 0.3 * _US
 #: Lines that miss each other by no more than this where they meet are one bent line, ns.
 CONTINUOUS_NS = 10 * _US
+#: Lines that miss each other by less are not taken for a jump, ns; and a jump that is this many times greater than the
+#: scatter of pairs is seen at each of them.
+_LEAST_JUMP_NS, _TIMES_SCATTER = 1 * _US, 6.0
 #: The tightest share of the distances between starts, and between ends, that the bounds ignore.
 _TIGHT = 0.1
 #: The penalty for a further line, in logarithms of the number of medians. Not tuned: twice that of Schwarz for three
@@ -129,6 +132,8 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
 
 def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
     """Return the lines of a part without steps, each with its region; None if one of them has too little evidence."""
+    if not len(b):
+        return ()
     pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, NEAR_NS), rough)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
@@ -139,10 +144,16 @@ def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
     borders = _borders(x, apart)
     lines = [_line(x[low:high], apart[low:high]) for low, high in pairwise(borders)]
     knots = [_knot(x, at, one, other) for at, (one, other) in zip(borders[1:-1], pairwise(lines), strict=True)]
+    doubts: list[tuple[float, float] | None] = [None]
+    for at, (one, other) in enumerate(pairwise(lines)):
+        doubt = _jump(x, apart, (borders[at], borders[at + 2]), (knots[at], borders[at + 1]), one, other)
+        knots[at] = knots[at] if doubt is None else sum(doubt) / 2
+        doubts.append(doubt)
     rows = np.searchsorted(np.array(knots), x, "right")
     begins = [-np.inf, *knots]
     parts = [pairs.where(rows == number) for number in range(len(lines))]
     lines_of_parts = [_within(a, b, *one) for one in zip(parts, lines, begins, strict=True)]
+    lines_of_parts = [line and replace(line, doubt=doubt) for line, doubt in zip(lines_of_parts, doubts, strict=True)]
     sure = tuple(line for line in lines_of_parts if line is not None)
     return sure if len(sure) == len(lines_of_parts) else ()
 
@@ -177,6 +188,31 @@ def _knot(x: F64, at: int, one: Line, other: Line) -> float:
         if around[0] <= meet <= around[1]:
             return float(meet)
     return float(x[at])
+
+
+def _jump(
+    x: F64, apart: F64, rows: tuple[int, int], knot: tuple[float, int], one: Line, other: Line
+) -> tuple[float, float] | None:
+    """Return the times between which a clock was set, if two lines do not meet; None if they do.
+
+    Args:
+        x, apart: the times of the pairs, and how far the clocks are apart there, ns.
+        rows: the first row of one line, and that after the last row of the other one.
+        knot: the time where the lines meet or the second one starts, and the first row of the second one.
+        one, other: the lines.
+    """
+    at = np.array([knot[0]])
+    jump = abs(float(other.map(at)[0] - one.map(at)[0]))
+    if jump <= _LEAST_JUMP_NS:
+        return None
+    low, high = max(knot[1] - _BLOCK_EVENTS, rows[0]), min(knot[1] + _BLOCK_EVENTS, rows[1])
+    near = x[low:high]
+    off = [np.abs(line.map(near) - near - apart[low:high]) for line in (one, other)]
+    after = low + int(np.argmax(np.concatenate(([0], np.cumsum(np.where(off[0] < off[1], 1, -1))))))
+    # Pairs scatter. If they do so by less than the clock was set, each shows on which side of that it is.
+    aside = 0 if jump > _TIMES_SCATTER * spread_of(np.minimum(*off)) else _PAIRS_OF_MEDIAN
+    first, last = max(after - 1 - aside, rows[0]), min(after + aside, rows[1] - 1)
+    return float(x[first]), float(x[last])
 
 
 def _borders(x: F64, apart: F64) -> list[int]:

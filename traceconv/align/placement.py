@@ -104,7 +104,6 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
             hint=Text.LEAVE_ONE_OUT(),
             pairs=placed.pairs,
         )
-    start = min(placed.maps[its.key].at(its.span[0]) for its in inputs.of(other.index) if its.key in placed.maps)
     pairs = (pair for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index))
     tried = [
         pair.estimate for pair in pairs if pair.estimate.verdict is not Verdict.OK
@@ -116,7 +115,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         zone_option(lost.trace, lost.domain),
         Text.CLOCKS_COMMAND(files=inputs.paths),
         Text.SAY_OFFSET(file=lost.name),
-        Text.GUESS_OFFSET(file=lost.name, move=start - lost.span[0]),
+        Text.DRAW_SEPARATELY(),
     )
     events = Text.NOR_DO_EVENTS_TELL(reason=tried[0].reason) if tried else ""
     raise UnrelatedClocks(

@@ -12,6 +12,9 @@ import numpy.typing as npt
 from traceconv.align.geometry import F64
 
 Array = npt.NDArray[Any]
+#: For `hidden_step`: the fewest and the most pairs on either side, the sigmas of a step beyond chance (simulated: none
+#: is seen in 200 pairs without one), and the standard error of a median of one value, in standard deviations.
+_LEAST_OF_STEP, _MOST_OF_STEP, _SIGMAS_OF_STEP, _ERROR_OF_MEDIAN = 20, 200, 6.0, 1.2533
 #: Beyond this many spreads a value has no weight: Tukey's constant for an efficiency of 95 %.
 _TUKEY = 4.685
 #: The standard deviation of a normal distribution for each median deviation.
@@ -82,6 +85,34 @@ def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drif
         if abs(a - before[0]) + abs(b - before[1]) * longest < _ENOUGH_NS:
             break
     return a, b, scale
+
+
+def hidden_step(x: F64, early: F64, late: F64) -> float:
+    """Return the greatest step along the trace that the residuals about a line show, ns; 0 if they show none.
+
+    A clock that was set moves starts and ends in one direction. Latencies that change move only one of them, or both
+    apart.
+
+    Args:
+        x: the times of the pairs.
+        early: by how much the start of each inner event is later than usual, ns.
+        late: by how much its end is, ns.
+    """
+    order = np.argsort(x, kind="stable")
+    columns = [values[order] for values in (early, late)]
+    scatter = [max(spread_of(values - median(values)), 1.0) for values in columns] if len(x) else []
+    greatest = 0.0
+    for at in range(_LEAST_OF_STEP, len(x) - _LEAST_OF_STEP + 1, _LEAST_OF_STEP):
+        near = slice(max(at - _MOST_OF_STEP, 0), at), slice(at, at + _MOST_OF_STEP)
+        counts = [min(at, _MOST_OF_STEP), min(len(x) - at, _MOST_OF_STEP)]
+        steps = [median(values[near[1]]) - median(values[near[0]]) for values in columns]
+        sure = [
+            abs(step) > _SIGMAS_OF_STEP * _ERROR_OF_MEDIAN * one * math.sqrt(1 / counts[0] + 1 / counts[1])
+            for step, one in zip(steps, scatter, strict=True)
+        ]
+        if all(sure) and steps[0] * steps[1] > 0:
+            greatest = max(greatest, min(map(abs, steps)))
+    return greatest
 
 
 def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:

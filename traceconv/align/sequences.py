@@ -27,13 +27,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from traceconv.align.estimate import OTHER_RUN, Estimate, Events, Method, Prior, Residuals, Rival, insufficient
+from traceconv.align.estimate import OTHER_RUN, Estimate, Events, Method, Prior, Residuals, Rival, insufficient, some_of
 from traceconv.align.geometry import F64, Chain, Line, Region, everything, feasible
 from traceconv.align.iterations import correlation_of_deviations, correlation_within_iterations, period_of
 from traceconv.align.matching import (
     BIN_NS,
     FEWEST_PAIRS,
     NEAR_NS,
+    NONE,
     TRIM,
     Matcher,
     Pairs,
@@ -52,7 +53,7 @@ from traceconv.align.piecewise_linear import (
     next_block,
     step_between,
 )
-from traceconv.align.robust import robust_line, since_last, vary_together
+from traceconv.align.robust import hidden_step, robust_line, since_last, vary_together
 from traceconv.align.sequence_candidates import (
     BLOCK_EVENTS,
     DRIFT_SLACK,
@@ -121,6 +122,8 @@ _AT_ONCE_NS = 300 * _US
 _MANY_MATCHES = 24
 #: The most outer events that are compared to see whether their matches lie inside. Not tuned: limits time.
 _COMPARED_EVENTS = 2000
+#: The distance between offsets at which lines match by chance, ns. Not tuned: longer than most operators.
+_CHANCE_MOVE_NS = 777 * _US
 
 
 def align_sequences(
@@ -407,6 +410,23 @@ def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, fl
     return pairs, share, min(float(block.mean()) + more for block, more in zip(blocks, chance, strict=True))
 
 
+def _by_chance(a: Events, b: Events, line: Line, pairs: Pairs, share: float) -> float:
+    """Return the share of the pairs that are of lines of another process, and near an operator by chance.
+
+    A log of two processes has lines that lie in no operator. How many more of them lie beside or in one by chance is
+    seen at other offsets, where all lines do so by chance.
+    """
+    outside = len(pairs) / max(share, 1e-9) - len(pairs)
+    if share >= _SURE_SHARE or not len(pairs):
+        return 0.0
+    some = b.take(some_of(np.flatnonzero(could_match(a, b, line)), _COMPARED_EVENTS))
+    matcher = Matcher(a, some)
+    moves = [at * sign * _CHANCE_MOVE_NS for at in (1, 2, 3) for sign in (-1, 1)]
+    found = [matcher.holding(replace(line, offset=line.offset + move), NEAR_NS) != NONE for move in moves]
+    near = min(float(np.mean(found)), share)
+    return outside * near / (1 - near) / len(pairs)
+
+
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
     """Return the region that the pairs allow, and the number of bounds that were left out.
 
@@ -448,6 +468,7 @@ def _judged(
         narrower = possible(nest, line, both, region) if nest is not None else None
         region = narrower or region
         line = _central(a, pairs, line, region, both, prior)
+        region = region.widened(hidden_step(a.start[pairs.a], pairs.begin, -pairs.end))
     residuals = Residuals.of(pairs.begin)
     if least < _LEAST_OF_SHARE * share:
         region = None
@@ -466,7 +487,7 @@ def _judged(
         (pairs.a, pairs.b),
         a.start[pairs.a],
         pairs.begin,
-        wrong=TRIM,
+        wrong=TRIM + _by_chance(a, b, line, pairs, share),
     )
 
 
@@ -526,8 +547,7 @@ def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
     two = count >= _LEAST_CHANGES and same < _CHANCE_TOGETHER
     text = Text.LOOKS_LIKE_TWO_RUNS if two else Text.MAY_BE_OF_TWO_RUNS
     compared = Text.DURATIONS_VARY_TOGETHER(count=count, same=max(same, 0))
-    verdict = Verdict.INSUFFICIENT if two else Verdict.UNVERIFIED
-    return replace(estimate, verdict=verdict, reason=text(reason=estimate.reason, compared=compared))
+    return replace(estimate, verdict=Verdict.UNVERIFIED, reason=text(reason=estimate.reason, compared=compared))
 
 
 def _surely(same: float, count: int) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.benchmarks.alignment import host_trials, trials
+from tests.benchmarks.alignment import host_trials, one_host_trials, trials
 from tests.benchmarks.alignment.recordings import (
     ACTIVITY,
     PERF,
@@ -111,6 +111,7 @@ def all_rows(
         "steep": partial(steep, few),
         "skewed": partial(skewed, few),
         "offsets": partial(offsets, few),
+        **{name: partial(one_host, name, few) for name in one_host_trials.TRIALS},
         "coverage": lambda: coverage(pool.outcomes()),
         "activity-coverage": lambda: activity_coverage(
             [*watched[True].outcomes(), *watched[False].outcomes()], recorded
@@ -476,6 +477,15 @@ def _hosts(trial: str, count: int) -> tuple[list[host_trials.PlacedRank], int, i
     found = [host_trials.TRIALS[trial](seed) for seed in range(FIRST_SEED, FIRST_SEED + count)]
     wrong = sum(one.wrong for one in found)
     return found, sum(one.bound_ns is not None for one in found) - wrong, wrong
+
+
+def one_host(name: str, count: int) -> Row:
+    """A regime of two files of one host, none of which may be placed outside of its bound."""
+    regime, trial = one_host_trials.TRIALS[name]
+    found = trials.tried(trial, range(FIRST_SEED, FIRST_SEED + count))
+    wrong, refused = sum(one.wrong for one in found), sum(one.refused for one in found)
+    text = f"{wrong} of {count - refused} placed outside of their bounds; {refused} refused"
+    return Row(regime, "refused, or the truth within the bounds", text, not wrong)
 
 
 def two_jobs(count: int) -> Row:

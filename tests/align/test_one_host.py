@@ -1,0 +1,144 @@
+"""Files of one host, in regimes that were merged wrongly, or refused though right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.alignment.one_host_trials import TRIALS, late_step
+from traceconv.align import Alignment, Policy, align
+from traceconv.align.causality import believed, causality
+from traceconv.align.constraint_parser import Constraints
+from traceconv.align.robust import hidden_step
+from traceconv.api import read
+from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
+from traceconv.model.times import parse_duration
+from traceconv.model.trace import Trace
+
+_DATA = Path(__file__).parents[1] / "data" / "one_host"
+
+
+def inputs(name: str) -> list[Trace]:
+    """The files of a case, the trace first."""
+    return [read(path) for path in sorted((_DATA / name).iterdir())]
+
+
+def merged(traces: list[Trace], policy: Policy | None = None, constraints: Constraints | None = None) -> Alignment:
+    """The alignment, as far as its checks confirm it."""
+    policy = policy or Policy()
+    found = align(traces, policy=policy, constraints=constraints or Constraints())
+    return believed(found, causality(traces, found), policy.on_ambiguous)
+
+
+def test_no_offset_is_guessed_against_the_best_candidate() -> None:
+    with pytest.raises(UnrelatedClocks, match="look like two runs") as caught:
+        merged(inputs("guess"))
+    assert not re.search(r"--offset \S+=[-+0-9]", caught.value.hint)
+    assert "--same-run" in caught.value.hint
+
+
+def test_same_run_settles_what_looks_like_two_runs() -> None:
+    line = merged(inputs("guess"), Policy(same_run=True)).receipt[1]
+    assert line.verdict == "assumed"
+    assert line.bound_ns is not None
+    assert line.bound_ns > 1_000_000
+
+
+def test_the_bound_of_an_offset_reaches_to_where_events_fit() -> None:
+    offset = parse_duration("-3593.000777s")
+    line = merged(inputs("guess"), constraints=Constraints(offsets={1: offset})).receipt[1]
+    assert line.bound_ns is not None
+    assert line.bound_ns > 30 * 10**9
+    assert any("would fit better" in warning for warning in line.warnings)
+
+
+def test_a_log_of_two_processes_is_placed() -> None:
+    line = merged(inputs("mixed")).receipt[1]
+    assert line.verdict == "ok"
+    assert (line.bound_ns or 0) < 5_000
+
+
+def test_a_clock_set_near_the_end_is_refused() -> None:
+    with pytest.raises(UnverifiedAlignment, match=r"37 calls lie in no operator .* 11\.6 ms later"):
+        merged(inputs("st_step_late"))
+
+
+def test_the_instant_of_a_small_step_is_that_of_the_events() -> None:
+    (pair,) = merged(inputs("step_fwd_small")).pairs
+    first, last = pair.estimate.chain.lines[1].doubt or (0.0, 0.0)
+    assert 0 < last - first < 1e6
+
+
+def test_cycles_of_one_schedule_are_named_as_the_reason() -> None:
+    traces = inputs("sched")
+    with pytest.raises(AmbiguousAlignment, match=r"sched\.0\.json and .*sched\.4\.json are on one clock"):
+        merged([*traces[:-1], traces[-1]])
+
+
+def test_only_what_moves_starts_and_ends_together_is_a_step() -> None:
+    rng = np.random.default_rng(5)
+    x, early, late = np.arange(400.0), rng.normal(0, 1000, 400), rng.normal(0, 1000, 400)
+    step = np.where(x >= 200, 4000.0, 0.0)
+    assert hidden_step(x, early, late) == 0
+    assert 3000 < hidden_step(x, early + step, late + step) < 5000
+    assert hidden_step(x, early + step, late) == 0
+    assert hidden_step(x, early + step, late - step) == 0
+    assert hidden_step(x[:5], early[:5], late[:5]) == 0
+
+
+@pytest.mark.parametrize("regime", TRIALS)
+@pytest.mark.parametrize("seed", range(3))
+def test_none_is_placed_outside_of_its_bound(regime: str, seed: int) -> None:
+    assert not TRIALS[regime][1](seed).wrong
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_clock_that_was_not_set_is_believed(seed: int) -> None:
+    assert not late_step(seed, is_set=False).refused
+
+
+_PROPOSED = re.compile(r"--(offset|same-run|on-ambiguous)(?: ([^\s;,]+))?")
+
+
+_ROOT = Path(__file__).parents[2]
+_PAIRS = {
+    **{path.name: sorted(path.glob("*.*z")) for path in sorted(_DATA.iterdir()) if path.is_dir()},
+    **{f"hosts-{path.name}": sorted(path.glob("*.json*")) for path in sorted((_DATA.parent / "hosts").iterdir())},
+    "sched": sorted((_DATA / "sched").iterdir()),
+    "unrelated": [
+        _ROOT / "golden/mxnet/mxnet-dnnl-process/input.json",
+        _ROOT / "golden/onednn-verbose/mkldnn-v0/input.log",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [name for name, paths in _PAIRS.items() if len(paths) > 1])
+def test_hints_of_refusals_are_followed(name: str) -> None:
+    """Each option that a hint states in full lets the merge pass; either nothing contradicts it, or it is marked."""
+    traces = [read(path) for path in _PAIRS[name]]
+    try:
+        merged(traces)
+    except AlignmentError as error:
+        hint = error.hint
+    else:
+        return
+    for option, value in _PROPOSED.findall(hint):
+        policy, offsets = Policy(), dict[int, int]()
+        if option == "same-run":
+            policy = Policy(same_run=True)
+        elif option == "on-ambiguous":
+            policy = Policy(on_ambiguous=value)
+        else:
+            file, _, text = value.partition("=")
+            if not text or text == "TIME":
+                continue
+            offsets = {[one.sources[0].name for one in traces].index(file): parse_duration(text)}
+        found = merged(traces, policy, Constraints(offsets=offsets))
+        marked = {line.verdict for line in found.receipt} - {"ok", "assumed"}
+        unsure = any(line.bound_ns is None for line in found.receipt)
+        for line in found.receipt:
+            assert marked or unsure or not any("fit better" in text for text in line.warnings)
+        assert policy.on_ambiguous == "fail" or marked or unsure

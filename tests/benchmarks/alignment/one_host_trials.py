@@ -1,0 +1,129 @@
+"""Simulated pairs of files of one host, in regimes in which none may be placed outside of its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tests.benchmarks.alignment.simulate import MS, US, BentTruth, S, Shape, Truth, inner, network, outer, run, set_at
+from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_shape, some_truth
+from traceconv.align import align
+from traceconv.align.causality import believed, causality
+from traceconv.align.constraint_parser import Constraints
+from traceconv.align.estimate import Events, Prior
+from traceconv.align.sequences import align_sequences
+from traceconv.errors import AlignmentError
+from traceconv.model.clocks import REALTIME, Verdict
+from traceconv.model.trace import Layer, Trace
+
+_NOW = 1_790_000_000 * int(S)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What becomes of a pair.
+
+    Attributes:
+        refused: whether it is not merged.
+        wrong: whether it is merged, and a time is outside of its bound.
+    """
+
+    refused: bool
+    wrong: bool = False
+
+
+def small_step(seed: int) -> Placed:
+    """The clock of a log is set ahead by 3 to 300 µs while both record."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, Shape(iterations=100))
+    when = rng.uniform(0.03, 0.97) * float(made.start[-1])
+    line = some_truth(rng)
+    by = float(np.exp(rng.uniform(np.log(3), np.log(300)))) * US
+    truth = BentTruth(line.offset, line.drift, set_at(when, by))
+    a, (b, _) = outer(made), inner(rng, made, truth)
+    found = align_sequences(a, b, Prior())
+    if found.verdict is not Verdict.OK:
+        return Placed(refused=True)
+    x = np.sort(np.concatenate((made.start, made.start + made.dur)))
+    right = truth.map(x) - b.zero_ns - x
+    low, high = found.chain.bounds(x)
+    return Placed(refused=False, wrong=float(((low <= right) & (right <= high)).mean()) < 0.999)
+
+
+def late_step(seed: int, *, is_set: bool = True) -> Placed:
+    """Both files state the wall clock, and that of the log is set by 1 to 50 ms in its last tenth, or never."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, replace(some_shape(rng, JITTERS[seed % 3]), iterations=30))
+    when = rng.uniform(0.9, 0.97) * float(made.start[-1])
+    by = float(rng.choice([-1, 1]) * rng.uniform(1, 50)) * MS
+    truth = BentTruth(0.0, 0.0, set_at(when, by) if is_set else np.zeros_like)
+    b, _ = inner(rng, made, truth, missing=0.1 * (seed % 2), extra=0.0)
+    traces = [_on_wall(recorded(outer(made), "a.json", Layer.FRAMEWORK), 0)]
+    traces.append(_on_wall(recorded(b, "b.log", Layer.LIBRARY), 0))
+    try:
+        alignment = align(traces)
+        alignment = believed(alignment, causality(traces, alignment))
+    except AlignmentError:
+        return Placed(refused=True)
+    return Placed(refused=False, wrong=is_set)
+
+
+def _on_wall(trace: Trace, off: int) -> Trace:
+    """Return a recording as one on the wall clock."""
+    slices = replace(trace.slices, ts=trace.slices.ts + _NOW + off)
+    return trace.with_tables(slices=slices, clocks=[replace(REALTIME, machine="here", resolution_ns=1000)])
+
+
+def two_processes(seed: int) -> Placed:
+    """The log holds the calls of a second process of the program as well."""
+    rng = np.random.default_rng(seed)
+    shape = some_shape(rng, JITTERS[seed % 3])
+    net = network(rng, shape.operators)
+    made, other, truth = run(rng, shape, net), run(rng, shape, net), some_truth(rng)
+    length = float(made.start[-1])
+    apart = rng.uniform(-0.3, 0.3) * length
+    logs = [
+        inner(rng, one, replace(truth, offset=truth.offset + away), missing=0.1)[0]
+        for one, away in ((made, 0.0), (other, apart))
+    ]
+    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK)]
+    traces.append(recorded(_together(*logs), "work.log", Layer.LIBRARY))
+    found = merged(traces, "calls.json", truth)
+    return Placed(refused=not found.accepted, wrong=found.accepted and not found.held)
+
+
+def _together(one: Events, other: Events) -> Events:
+    """Return the events of two logs on one clock as one log."""
+    zero = min(one.zero_ns, other.zero_ns)
+    starts = [log.start + (log.zero_ns - zero) for log in (one, other)]
+    start = np.concatenate(starts)
+    order = np.argsort(start, kind="stable")
+    dur, kind = (np.concatenate(both)[order] for both in ((one.dur, other.dur), (one.kind, other.kind)))
+    return Events(start[order], dur, kind, zero, US)
+
+
+def wrong_option(seed: int) -> Placed:
+    """An --offset that is off by 50 µs to 30 s, though stated to the ns."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, some_shape(rng, JITTERS[seed % 3]))
+    truth = Truth(float(rng.uniform(-1e12, 1e12)), float(rng.uniform(-50, 50)) * 1e-6)
+    b, _ = inner(rng, made, truth)
+    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK), recorded(b, "work.log", Layer.LIBRARY)]
+    off = float(rng.choice([-1, 1]) * np.exp(rng.uniform(np.log(50 * US), np.log(30 * S))))
+    try:
+        alignment = align(traces, constraints=Constraints(offsets={1: round(off - truth.offset)}))
+    except AlignmentError:
+        return Placed(refused=True)
+    bound = alignment.maps[1][0].bound_ns
+    return Placed(refused=False, wrong=bound is not None and bound < 0.9 * abs(off))
+
+
+#: Each regime with its trial.
+TRIALS: dict[str, tuple[str, Callable[[int], Placed]]] = {
+    "small-step": ("the clock of a log set ahead by 3 to 300 µs, simulated", small_step),
+    "late-step": ("the stated clock of a log set by 1 to 50 ms in its last tenth, simulated", late_step),
+    "two-processes": ("a log of two processes, simulated", two_processes),
+    "wrong-option": ("an --offset that is 50 µs to 30 s off, simulated", wrong_option),
+}
