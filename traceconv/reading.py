@@ -20,6 +20,7 @@ from traceconv.families.importer import Importer, Match, extras
 from traceconv.families.index import Certainty
 from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
 from traceconv.io import progress
+from traceconv.io.limits import too_large
 from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, give_back
@@ -32,7 +33,7 @@ from traceconv.model.layout import lay_out
 from traceconv.model.shortening import shorten
 from traceconv.model.shown import as_recorded
 from traceconv.model.tables import Enough
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
 from traceconv.model.validate import validate
 from traceconv.writers.metadata import is_output
 
@@ -233,6 +234,7 @@ def _line_of(error: Exception, importer: Importer) -> str:
 
 def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memory, rows: int) -> Trace:
     builder = Builder(info, importer.clock, memory)
+    builder.tables.allow_args = source.allow_args
     if rows:
         builder.tables.stop_at(rows)
     try:
@@ -245,6 +247,7 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
         _report_long_lines(source, builder.info)
     trace = builder.finish()
     builder.info.written = is_output(trace.metadata)
+    builder.info.room = source.limits.room(source.size)
     if builder.info.marks.is_output:
         trace = as_recorded(trace)
     del builder
@@ -254,6 +257,7 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
     progress.set_stage("sorting")
     trace = lay_out(shorten(trace, source.limits.length))
     _refuse_nothing(trace, source.display)
+    _refuse_long_paths(trace, source)
     validate(trace)
     trace.forget()
     return trace
@@ -262,6 +266,19 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
 def _report_long_lines(source: Source, about: SourceInfo) -> None:
     for number in source.long_lines:
         about.diagnostics.add(LONG_LINE, f"{about.name}:line {number}", number=number, skipped=1)
+
+
+def _refuse_long_paths(trace: Trace, source: Source) -> None:
+    """Raise InputError if the paths of all tracks, which outputs and tables spell out, are far more than the input."""
+    room, total = source.limits.room(source.size), 0
+    parents = trace.tracks.column("parent").data
+    sizes: list[int] = []
+    for parent, name in zip(parents, trace.tracks.texts("name"), strict=True):
+        size = len(name) if parent == NO_TRACK else sizes[parent] + len(name)
+        sizes.append(size)
+        total += size
+    if room and total > room:
+        raise too_large(source.display, source.size, total, "have tracks whose paths take", source.limits.ratio)
 
 
 def _refuse_nothing(trace: Trace, display: str) -> None:

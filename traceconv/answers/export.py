@@ -8,39 +8,61 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from traceconv.answers.frames import Frames
 from traceconv.errors import UsageError
 from traceconv.io.output import check_folder, write_folder
 from traceconv.model.tabular import needed
+from traceconv.writers.sink import outgrown, room_of
 
 if TYPE_CHECKING:
     import pyarrow
 
 #: The row group size of DuckDB, rows.
 _ROW_GROUP = 122_880
+#: About the most bytes of texts that a batch of CSV rows repeats.
+_BATCH_BYTES = 64 << 20
 
 
-def _write_parquet(table: pyarrow.Table, path: Path) -> None:
+def _write_parquet(table: pyarrow.Table, path: Path, _: int) -> None:
     needed("pyarrow.parquet", "arrow").write_table(table, path, row_group_size=_ROW_GROUP, compression="zstd")
 
 
-def _write_csv(table: pyarrow.Table, path: Path) -> None:
-    """Write a table as CSV, texts unchanged: a spreadsheet reads one that starts with =, +, - or @ as a formula."""
+def _write_csv(table: pyarrow.Table, path: Path, room: int) -> None:
+    """Write a table as CSV, texts unchanged: a spreadsheet reads one that starts with =, +, - or @ as a formula.
+
+    Raises:
+        OutputError: the file takes more than `room` bytes, if that is not 0.
+    """
     pa = needed("pyarrow", "arrow")
     text, is_text = pa.large_string(), pa.types.is_dictionary
     schema = pa.schema([field.with_type(text) if is_text(field.type) else field for field in table.schema])
-    with needed("pyarrow.csv", "arrow").CSVWriter(path, schema) as writer:
-        # In batches, since CSV repeats texts that the table holds once.
-        for start in range(0, table.num_rows, _ROW_GROUP):
-            writer.write_table(table.slice(start, _ROW_GROUP).cast(schema))
+    # In batches, since CSV repeats texts that the table holds once.
+    rows = max(1, min(_ROW_GROUP, _BATCH_BYTES // (1 + sum(map(_longest, table.columns)))))
+    with pa.OSFile(os.fspath(path), "wb") as file, needed("pyarrow.csv", "arrow").CSVWriter(file, schema) as writer:
+        for start in range(0, table.num_rows, rows):
+            writer.write_table(table.slice(start, rows).cast(schema))
+            if room and file.tell() > room:
+                raise outgrown(room, "a .parquet holds each text once; ")
 
 
-def _write_arrow(table: pyarrow.Table, path: Path) -> None:
+def _longest(column: pyarrow.ChunkedArray) -> int:
+    """Return the bytes of the longest text of a column that holds each text once, else 0."""
+    pa = needed("pyarrow", "arrow")
+    if not pa.types.is_dictionary(column.type) or not column.num_chunks:
+        return 0
+    lengths = needed("pyarrow.compute", "arrow").binary_length
+    texts = [lengths(chunk.dictionary).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    return max(int(np.max(one, initial=0)) for one in texts)
+
+
+def _write_arrow(table: pyarrow.Table, path: Path, _: int) -> None:
     with needed("pyarrow", "arrow").ipc.new_file(path, table.schema) as sink:
         sink.write_table(table)
 
 
-_KINDS: dict[str, Callable[[pyarrow.Table, Path], None]] = {
+_KINDS: dict[str, Callable[[pyarrow.Table, Path, int], None]] = {
     ".parquet": _write_parquet,
     ".csv": _write_csv,
     ".arrow": _write_arrow,
@@ -77,8 +99,8 @@ def _ending(target: str, kind: str | None) -> str:
 
 
 def _write_all(frames: Frames, ending: str, folder: Path) -> list[str]:
-    names = []
+    names, room = [], room_of(frames.trace)
     for name, frame in frames.items():
         names.append(f"{name}{ending}")
-        _KINDS[ending](frame.to_arrow(), folder / names[-1])
+        _KINDS[ending](frame.to_arrow(), folder / names[-1], room)
     return names

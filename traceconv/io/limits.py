@@ -17,11 +17,16 @@ class Limits:
     Attributes:
         length: the most bytes of a line of a text, and of a name or an arg of an event. Longer lines and args are left
             out, longer names are cut; each is counted. JSON documents, tensors and values of databases may be longer.
-        ratio: the highest ratio of unpacked to packed size, checked beyond FREE_BYTES; 0 for no limit.
+        ratio: how many times its size an input may take unpacked, in the args of its events, and in an output; checked
+            beyond FREE_BYTES; 0 for no limit.
     """
 
     length: int = 16 << 20
     ratio: int = 200
+
+    def room(self, size: int) -> int:
+        """Return the bytes that an input of this size may take; 0 for no limit."""
+        return max(FREE_BYTES, self.ratio * size) if self.ratio else 0
 
 
 DEFAULT_LIMITS = Limits()
@@ -37,8 +42,8 @@ class Unpacked:
     """
 
     def __init__(self, display: str, packed: int, limits: Limits) -> None:
-        self._display, self._packed, self._ratio = display, packed, limits.ratio
-        self._bytes = 0
+        self._display, self._packed, self._limits = display, packed, limits
+        self._bytes = self._repeated = 0
 
     @property
     def size(self) -> int:
@@ -48,10 +53,31 @@ class Unpacked:
     def add(self, count: int) -> None:
         """Count unpacked bytes. Raises InputError if they exceed the ratio."""
         self._bytes += count
-        if self._ratio and self._bytes > max(FREE_BYTES, self._ratio * self._packed):
-            raise InputError(
-                f"its {self._packed} bytes unpack to more than {self._bytes >> 20} MB, over "
-                f"{self._ratio} times as much: is it damaged, or made to fill memory?",
-                hint="--max-ratio 0 reads it without this limit",
-                at=self._display,
-            )
+        self._check(self._packed, self._bytes, "unpack to")
+
+    def repeat(self, count: int) -> None:
+        """Count bytes of texts that stand in the file once, and are used again. Raises InputError as `add` does."""
+        self._repeated += count
+        self._check(self.size, self._repeated, "repeat texts of")
+
+    def _check(self, size: int, count: int, what: str) -> None:
+        room = self._limits.room(size)
+        if room and count > room:
+            raise too_large(self._display, size, count, f"{what} more than", self._limits.ratio)
+
+
+def too_large(display: str, size: int, count: int, what: str, ratio: int) -> InputError:
+    """Return the error that something takes far more than the input that it is of.
+
+    Args:
+        display: the input.
+        size: its bytes.
+        count: the bytes that are taken.
+        what: the verb of the sentence, such as "unpack to more than".
+        ratio: how many times the size is allowed.
+    """
+    return InputError(
+        f"its {size} bytes {what} {count >> 20} MB, over {ratio} times as much: is it damaged, or made to fill memory?",
+        hint="--max-ratio 0 reads it without this limit",
+        at=display,
+    )

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.io import progress, sqlite, sqlite_recovery
-from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
+from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked, too_large
 from traceconv.io.outline import Outline, outline
 from traceconv.io.spill import close, failures, spooled_file
 
@@ -155,6 +155,12 @@ class Source:
     def size(self) -> int:
         """The bytes of the file, or of the data unpacked so far if these are more; 0 before it is opened."""
         return max(self._largest, self.unpacked.size if hasattr(self, "unpacked") else 0)
+
+    def allow_args(self, count: int) -> None:
+        """Raise InputError if args of `count` bytes are far more than the input."""
+        room = self.limits.room(self.size)
+        if room and count > room:
+            raise too_large(self.display, self.size, count, "hold args of more than", self.limits.ratio)
 
     @property
     def is_packed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,10 @@ _TRACK_BYTES, _WAITING_BYTES = 450, 48
 _ROWS_BETWEEN_LOOKS = 1 << 14
 
 
+def _any_size(count: int) -> None:
+    """Allow args of any size: they are of no file."""
+
+
 class Enough(Exception):
     """Raised when an importer has read as many rows as `Tables.stop_at` asked for."""
 
@@ -46,6 +50,7 @@ class Tables:
         kept_columns: columns of equal length that the importer itself keeps; they are spilled as those of the tables.
         slice_count: the number of slices so far, and the id of the next one.
         string: a function that interns a string and returns its index.
+        allow_args: a function that raises InputError if args of so many bytes are too many.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -66,6 +71,7 @@ class Tables:
         self._memory = memory
         self._args_parts = memory.parts()
         self._args_before = 0  # bytes in the parts
+        self.allow_args: Callable[[int], None] = _any_size
         self._temporary: list[Parts] = []
         self._recent_args: dict[bytes, tuple[int, int]] = {}
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
@@ -174,7 +180,9 @@ class Tables:
 
         Raises:
             OutputError: memory is short, and the temporary file cannot be written.
+            InputError: the args are far more than the input.
         """
+        self.allow_args(self._args_before + len(self._args) + len(part))
         self._waiting = waiting
         self._tell_size()
         for one in (self._args, part):

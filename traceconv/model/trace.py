@@ -373,6 +373,7 @@ class SourceInfo:
         digest: a hash of the unpacked content; b"" if no other input has the same start.
         fingerprint: the size and a checksum of the file as it is stored, by which copies of it are known; "" for a
             stream.
+        room: the most bytes that an output may take for it, since none needs so many; 0 for no limit.
     """
 
     name: str
@@ -400,6 +401,7 @@ class SourceInfo:
     path: str = ""
     digest: bytes = b""
     fingerprint: str = ""
+    room: int = 0
 
     @property
     def place_in_job(self) -> str:

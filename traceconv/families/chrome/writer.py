@@ -19,7 +19,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
@@ -47,17 +47,19 @@ from traceconv.model.ordering import occurring
 from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
 from traceconv.writers import WriteCounts
-from traceconv.writers.compress import compressed
 from traceconv.writers.ids import Identities, groups_above, path_below_process, tree_order
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import Windows
+from traceconv.writers.sink import sink_of
 
 U8 = npt.NDArray[np.uint8]
 
 _BLOCK = 16 * 1024
 #: The importer leaves out a larger value, too.
 _LARGEST_METADATA = 16 << 20
-_MAX_CHUNKS = 1 << 16
+_MAX_CHUNKS, _MAX_CHUNK_BYTES = 1 << 16, 64 << 20
+#: About the most bytes of texts and args of the events that are written at once.
+_PART_BYTES = 16 << 20
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
 _LINE_BREAK = re.compile(rb"(?<!\s)\s*?[\r\n]\s*+")
 # An escaped backslash is matched first, so that \\ud83d is not changed.
@@ -101,7 +103,7 @@ class ChromeJson:
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
-        with compressed(sink, self.compress) as out:
+        with sink_of(trace, sink, self.compress, "a .pftrace holds each name once; ") as out:
             writing = _Writing(trace)
             for text in writing.head():
                 out.write(text)
@@ -120,6 +122,7 @@ class _Writing:
         span = trace.span()
         self._base = span[0] // 1000 * 1000 if span else 0
         self._chunks: dict[tuple[int, int, int, int], bytes] = {}
+        self._chunk_bytes = 0
         self._parent = trace.tracks.column("parent")
         self._positions = tree_order(self._ids)
         self._counter_heads = self._heads_of_counters()
@@ -148,12 +151,11 @@ class _Writing:
         else:
             about["origin_ns"] = self._base
         members["metadata"] = {"traceconv": about, **self._trace.metadata}
-        if self._trace.frames:
-            members["stackFrames"] = dict(self._stack_frames())
-        text = b",\n".join([json_text(key) + b":" + json_text(value) for key, value in members.items()])
-        # Perfetto refuses a raw DEL outside of events, and does not decode its escape inside of them.
-        text = text.replace(b"\x7f", b"\\u007f")
-        yield b"{" + text + b',\n"traceEvents":[\n'
+        texts = [json_text(key) + b":" + json_text(value) for key, value in members.items()]
+        for text in (b"{" + b",\n".join(texts), *self._stack_frames()):
+            # Perfetto refuses a raw DEL outside of events, and does not decode its escape inside of them.
+            yield text.replace(b"\x7f", b"\\u007f")
+        yield b',\n"traceEvents":[\n'
         naming, comma = self._naming(), b""
         while lines := b",\n".join(islice(naming, _BLOCK)):
             yield comma + lines
@@ -162,12 +164,20 @@ class _Writing:
     def tail(self) -> bytes:
         return b"\n]}\n"
 
-    def _stack_frames(self) -> Iterator[tuple[str, dict[str, str]]]:
+    def _stack_frames(self) -> Iterator[bytes]:
+        """Yield the text of the member with the stack frames, in parts; nothing without frames."""
+        before, size = b',\n"stackFrames":{', 0
+        part: dict[str, dict[str, str]] = {}
         for index, frame in enumerate(self._trace.frames):
-            members = {"name": frame.name, "category": frame.category}
+            members = part[str(index)] = {"name": frame.name, "category": frame.category}
             if frame.parent >= 0:
                 members["parent"] = str(frame.parent)
-            yield str(index), members
+            size += len(frame.name) + len(frame.category)
+            if len(part) == _BLOCK or size > _PART_BYTES or index == len(self._trace.frames) - 1:
+                yield before + json_text(part)[1:-1]
+                before, size, part = b",", 0, {}
+        if self._trace.frames:
+            yield b"}"
 
     def _naming(self) -> Iterator[bytes]:
         """Yield the metadata events."""
@@ -234,7 +244,7 @@ class _Writing:
             if module is not None
             else None
         )
-        for ts, table, row in self._order():
+        for ts, table, row in self._parts():
             events = ts - self._base, table, row
             for number, count in enumerate(np.bincount(table, minlength=len(self._written)).tolist()):
                 self._written[number] += count
@@ -270,6 +280,32 @@ class _Writing:
                 for i, line in zip(at, make(row[places], [times[i] for i in at]), strict=True):
                     lines[i] = b",\n" + line
         return lines
+
+    def _parts(self) -> Iterator[tuple[I64, U8, I64]]:
+        """Yield what `_order` does, in smaller chunks where texts or args are long."""
+        trace = self._trace
+        named = ((SLICE, trace.slices), (FLOW, trace.flows), (INSTANT, trace.instants))
+        texts = {number: [table.name, table.category] for number, table in named}
+        texts |= {SAMPLE: [trace.samples.name], LOG: [trace.logs.text, trace.logs.source]}
+        args = {SLICE: trace.slices.args_len, INSTANT: trace.instants.args_len, LOG: trace.logs.args_len}
+        length = np.fromiter(map(len, trace.strings), np.int64, len(trace.strings))
+        longest = 2 * int(np.max(length)) + max(int(np.max(sizes, initial=0)) for sizes in args.values())
+        if longest * _BLOCK <= _PART_BYTES:
+            yield from self._order()
+            return
+        for ts, table, row in self._order():
+            size = np.zeros(len(ts), np.int64)
+            for number, columns in texts.items():
+                at = np.flatnonzero(table == number)
+                rows = row[at] // 2 if number == FLOW else row[at]
+                for column in columns:
+                    size[at] += length[column[rows]]
+                if number in args:
+                    size[at] += args[number][rows]
+            part = (np.cumsum(size) - size) // _PART_BYTES
+            bounds = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(ts)]
+            for first, end in pairwise(bounds):
+                yield ts[first:end], table[first:end], row[first:end]
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
         """Yield time, table and row of all events in file order, in chunks that fit into a cache.
@@ -326,9 +362,11 @@ class _Writing:
         for key in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
             chunk = chunks.get((phase[0], *key))
             if chunk is None:
-                if len(chunks) >= _MAX_CHUNKS:
+                if len(chunks) >= _MAX_CHUNKS or self._chunk_bytes > _MAX_CHUNK_BYTES:
                     chunks.clear()
+                    self._chunk_bytes = 0
                 chunk = chunks[(phase[0], *key)] = self._head(phase, *key)
+                self._chunk_bytes += len(chunk)
             yield chunk
 
     def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:

@@ -347,7 +347,7 @@ class PacketReader:
         number = unsigned(fields.get(_SEQUENCE_ID, 0))
         sequence = self._sequences.get(number)
         if sequence is None:
-            sequence = self._sequences[number] = Sequence(number, self._out)
+            sequence = self._sequences[number] = Sequence(number, self._out, self._unpacked)
         if self._plain is not None:
             self._touched.append(sequence)
         if plain and sequence.has_packets and not unsigned(fields.get(_FLAGS, 0)) & _CLEARED:

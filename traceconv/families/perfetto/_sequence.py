@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from traceconv.families.common.wire_reader import Message, Value, as_bytes, as_double, as_text, fields, signed, unsigned
+from traceconv.io.limits import Unpacked
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, lost
 from traceconv.model.trace import StackId
@@ -78,8 +79,9 @@ class Sequence:
         version: how often the meaning of ids changed.
     """
 
-    def __init__(self, number: int, out: Builder) -> None:
+    def __init__(self, number: int, out: Builder, unpacked: Unpacked) -> None:
         self.number = number
+        self._unpacked = unpacked
         self.cleared = False
         self.has_packets = False
         self.generation = self.version = 0
@@ -136,6 +138,7 @@ class Sequence:
         if entry is None:
             self._out.problem(NOT_INTERNED, f"sequence {self.number}: id {iid}")
             return None
+        self._unpacked.repeat(len(entry))
         return Message(entry)
 
     def text(self, table: int, iid: int) -> str:

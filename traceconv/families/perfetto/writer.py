@@ -36,8 +36,8 @@ from traceconv.model.ordering import occurring
 from traceconv.model.shown import as_shown
 from traceconv.model.trace import I32, I64, Counters, Instants, Logs, Slices, Trace, take
 from traceconv.writers import WriteCounts
-from traceconv.writers.compress import compressed
 from traceconv.writers.order import FileOrder, Kind, file_order
+from traceconv.writers.sink import sink_of
 
 _FLOW_TAG_SIZE, _FLOW_SIZE = 2, 10
 _MAX_CHUNKS = 1 << 16
@@ -74,7 +74,7 @@ class PerfettoProto:
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
-        with compressed(sink, self.compress) as out:
+        with sink_of(trace, sink, self.compress) as out:
             writing = _Writing(as_shown(trace))
             size = 0
             for packets in writing.packets():
