@@ -313,6 +313,25 @@ def test_errors_are_one_line_and_a_hint() -> None:
     assert second.startswith("hint: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("convert", "https://example.org/a.json"), "download the file first"),
+        (("merge", "s3://bucket/a.json", "-o", "out.pftrace"), "download the file first"),
+        (("convert", "absent.json"), "check the spelling"),
+        (("diff", "a.json", "b.json"), "traceconv report FILE --format json"),
+        (("compare",), "traceconv report FILE --format json"),
+        (("query", "a.json"), "traceconv export FILE -o run.parquet"),
+        (("report", KINETO, "--section", "kernels"), "did you mean --section operations?"),
+        (("report", KINETO, "--section", "stepz"), "did you mean --section steps?"),
+    ],
+)
+def test_a_hint_for_what_is_not_there(arguments: tuple[str, ...], hint: str) -> None:
+    result = process(*arguments)
+    assert result.returncode in (1, 2)
+    assert hint in result.stderr.decode().splitlines()[-1]
+
+
 def test_wrong_calls_exit_with_2() -> None:
     assert process("merge").returncode == 2
     assert process("nonsense").returncode == 2

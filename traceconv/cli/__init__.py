@@ -47,6 +47,15 @@ _SECTIONS = {
 }
 _COMMANDS = [name for commands in _SECTIONS.values() for name in commands]
 
+#: What to use for commands that other tools have and this one lacks.
+_COMPARISON = "runs are not compared here: print each with traceconv report FILE --format json, and compare the tables"
+_ELSEWHERE = {
+    "diff": _COMPARISON,
+    "compare": _COMPARISON,
+    "query": "traceconv export FILE -o run.parquet writes tables for SQL engines such as DuckDB",
+    "sql": "traceconv export FILE -o run.parquet writes tables for SQL engines such as DuckDB",
+}
+
 #: The signals that ask a process to end, besides the one of the keyboard.
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -122,6 +131,7 @@ class _Commands(click.Group):
 
             similar = difflib.get_close_matches(args[0], _COMMANDS, 1)
             hint = f"did you mean {similar[0]}?" if similar else "traceconv --help lists the commands"
+            hint = _ELSEWHERE.get(args[0], hint)
             if os.path.isfile(args[0]):
                 hint = f"to convert it: traceconv convert {shlex.quote(args[0])} -o out.pftrace"
             raise UsageError(f"there is no command {args[0]!r}", hint=hint)

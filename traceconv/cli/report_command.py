@@ -39,6 +39,33 @@ _ROWS = {"text": 20, "markdown": 20, "html": 500}
 #: Forms of the report that leave out empty tables unless they were asked for by name.
 _BRIEF = ("text", "markdown")
 
+#: Other words for what a section shows.
+_SECTION_FOR = {
+    "kernels": "operations",
+    "kernel": "operations",
+    "ops": "operations",
+    "functions": "operations",
+    "gpu": "device",
+    "idle": "device",
+    "iterations": "steps",
+    "communication": "ranks",
+    "nccl": "ranks",
+    "counters": "layers",
+}
+
+
+class _Section(click.Choice[str]):
+    """The name of a section or table; for another word, the error proposes the section that is meant."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.choices:
+            import difflib  # costs some ms
+
+            similar = [_SECTION_FOR[value]] if value in _SECTION_FOR else difflib.get_close_matches(value, self.choices)
+            if similar:
+                raise UsageError(f"there is no section {value!r}", hint=f"did you mean --section {similar[0]}?")
+        return super().convert(value, param, ctx)
+
 
 def _questions(
     sections: tuple[str, ...],
@@ -94,7 +121,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "--section",
         "sections",
         multiple=True,
-        type=click.Choice((*SECTIONS, *SECTION_OF)),
+        type=_Section((*SECTIONS, *SECTION_OF)),
         metavar="SECTION",
         help=f"Print only this section: {', '.join(SECTIONS[:-1])} or {SECTIONS[-1]}; or the section of the table "
         f"{', '.join([*SECTION_OF][:-1])} or {[*SECTION_OF][-1]}. May be repeated. Default: all.",

@@ -488,8 +488,11 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
 
 def unreadable(display: str, error: OSError) -> InputError:
     """Return the error for a path that cannot be opened."""
+    absent = "check the spelling and the current folder"
+    if len(display.partition(":/")[0]) > 1 and ":/" in display:  # not a drive of Windows
+        absent = "an address is not read: download the file first, and name the copy"
     hint = {
-        FileNotFoundError: "check the spelling and the current folder",
+        FileNotFoundError: absent,
         NotADirectoryError: "a part of the path is a file; files in an archive cannot be named: name the archive",
         PermissionError: "ask for read permission, or run as the user that owns the file",
     }.get(type(error), "")
