@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         unit = _main_work(Path(folder))
         print(f"main work: {unit.byte:.2f} ns a byte, {unit.line:.0f} ns an event")
         print("ns a byte (ratio to a byte of the main work), ns a line (ratio to an event of it) of")
-        print(f"{'':34}" + "".join(f"{kind:>27}" for kind in kinds), flush=True)
+        print(f"{'':34}" + "".join(f" {kind:>26}" for kind in kinds), flush=True)
         for name in sorted((*ROWS, *OTHERS)):
             if not args.formats or any(name.startswith(one) for one in args.formats):
                 print(_row(Path(folder), name, kinds, unit), flush=True)
@@ -191,7 +191,7 @@ def _row(folder: Path, name: str, kinds: Sequence[str], main_work: _Cost) -> str
         ns = max(0.0, costs[1] - costs[0]) * 1e9
         cost = _Cost(ns / (len(many) - len(few)), ns / (many.count(b"\n") - few.count(b"\n")))
         shown.append(cost.beside(main_work))
-    return f"{name:34}" + "".join(f"{one:>27}" for one in shown)
+    return f"{name:34}" + "".join(f" {one:>26}" for one in shown)
 
 
 if __name__ == "__main__":
