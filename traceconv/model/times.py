@@ -15,7 +15,7 @@ NS, US, MS, S = 0, 3, 6, 9
 #: 1 µs: the difference of any two times fits into an int64, also where a writer moves the first one to 0 by whole µs.
 LIMIT_NS = 2**62 // 1000 * 1000
 
-_DECIMAL = re.compile(rb"\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,4}))?\s*", re.ASCII)
+_DECIMAL = re.compile(rb"\s*+([+-]?)(\d*+)(?:\.(\d*+))?(?:[eE]([+-]?\d{1,4}))?\s*+", re.ASCII)
 _MAX_DIGITS = 40
 _MAX_EXPONENT = 18  # larger units are not units of time
 _MOST_PLAIN = 18  # digits that an int64 holds in any case

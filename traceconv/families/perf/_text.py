@@ -66,7 +66,7 @@ _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _UNKNOWN = "[unknown]"  # what perf prints for a symbol that it does not know
 _TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
 
-_HEADER_FIELD = re.compile(r"# ?([a-z][a-z_ ]*?)\s*: (.*?)\s*")
+_HEADER_FIELD = re.compile(r"# ?([a-z](?:[a-z_ ]*[a-z_])?)\s*+: (.*)")
 _FIELD_NAMES = {
     "captured on": "captured_on_local_time",
     "nrcpus online": "nrcpus_online",
@@ -83,7 +83,9 @@ _SWITCH = re.compile(
     r"prev_comm=(.*) prev_pid=([0-9]{1,10}) prev_prio=(-?[0-9]{1,6}) prev_state=(\S+) ==> "
     r"next_comm=(.*) next_pid=([0-9]{1,10}) next_prio=(-?[0-9]{1,6})"
 )
-_OLD_SWITCH = re.compile(r"(.*):([0-9]{1,10}) \[(-?[0-9]{1,6})\] (\S+) ==> (.*):([0-9]{1,10}) \[(-?[0-9]{1,6})\]")
+_OLD_SWITCH = re.compile(
+    r"(.{0,64}):([0-9]{1,10}) \[(-?[0-9]{1,6})\] (\S++) ==> (.{0,64}):([0-9]{1,10}) \[(-?[0-9]{1,6})\]"
+)
 _WAKEUP = re.compile(r"(?:comm=(.*) pid=([0-9]{1,10}) prio=(-?[0-9]{1,6})|(.*):([0-9]{1,10}) \[(-?[0-9]{1,6})\])\b.*")
 _PROBE_PLACE = re.compile(r"\(([0-9a-f]{1,16}(?: <- [0-9a-f]{1,16})?)\)")
 _KEY = re.compile(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
@@ -91,7 +93,7 @@ _KEY = re.compile(r"(?:^|,? )([A-Za-z_][\w.]*)(?:=|: (?=\S))")
 _COMM = re.compile(r"(?:exec)?: (.*):(-?[0-9]{1,10})/(-?[0-9]{1,10})")
 _FORK = re.compile(r"\(([0-9]{1,10}):([0-9]{1,10})\):\(([0-9]{1,10}):([0-9]{1,10})\)")
 _MMAP = re.compile(
-    r"(-?[0-9]{1,10})/(-?[0-9]{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0)[^\]]*\]: (\S+) (.*)"
+    r"(-?[0-9]{1,10})/(-?[0-9]{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]++|0)[^\]]*+\]: (\S++) (.*)"
 )
 _SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*([0-9]+)/([0-9]+))?\s*")
 #: This many consecutive event lines without frames identify perf script.
@@ -118,7 +120,7 @@ def add_header_line(header: Header, line: bytes) -> None:
 
 
 def _add_field(header: Header, text: str) -> None:
-    field = _HEADER_FIELD.fullmatch(text)
+    field = _HEADER_FIELD.fullmatch(text.rstrip())
     if field is None or field[1] in _NOT_METADATA:
         return
     if field[1] == "captured on":

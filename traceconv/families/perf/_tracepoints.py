@@ -28,7 +28,8 @@ _MAGIC = b"\x17\x08\x44tracing"
 _NAME = re.compile(r"^name:\s*(\S+)", re.MULTILINE)
 _ID = re.compile(r"^ID:\s*([0-9]{1,9})\b", re.MULTILINE)
 _FIELD = re.compile(
-    r"^\s*field:(?P<type>[^;]+);\s*offset:(?P<at>\d+);\s*size:(?P<size>\d+);(?:\s*signed:(?P<sign>\d);)?", re.M
+    r"^[ \t]*+field:(?P<type>[^;\n]++);\s*+offset:(?P<at>\d+);\s*+size:(?P<size>\d+);(?:\s*+signed:(?P<sign>\d);)?",
+    re.M,
 )
 _DECLARED = re.compile(r"(?P<type>.*?)(?<!\w)(?P<name>\w++)(?P<array>\[[^\[\]]*\])?$", re.DOTALL)
 # { 0x0001, "S" } of __print_flags

@@ -72,7 +72,7 @@ _ELAPSED = re.compile(
     r"(?a)\s*(\d{1,9}[.,]\d+)(?: \+- (\d{1,9}[.,]\d+))? seconds time elapsed(?:\s+\( \+-\s*(\d+[.,]\d+)% \))?\s*"
 )
 _CPU_TIME = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+)(?: \+- \d+[.,]\d+)? seconds (user|sys)\b.*")
-_ONE_OF_RUNS = re.compile(r"(?a)\s*(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s+#*\s*")
+_ONE_OF_RUNS = re.compile(r"(?a)\s*+(\d{1,12}[.,]\d+) \([+-]\d+[.,]\d+\)\s++#*+\s*+")
 _HEADING = re.compile(r"#\s+time\s.*\bcounts unit events\s*")
 _COMMENTS = rb"#(?! started on )[^\n\r\x1b]{0,1000}+\r?\n"
 _A_VALUE = holds(DIGIT[:-1] + b"<]")

@@ -52,7 +52,7 @@ _STATS = re.compile(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDuratio
 _SDK_JSON = re.compile(rb'"rocprofiler-sdk-tool"\s*:')
 _V1_JSON = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
 _UNTIMED = re.compile(
-    rb'(?mi)^(?!.*(?:Timestamp|BeginNs))"?[\w-]+"?,.*"?Kernel_?Name"?,.*"?Counter_Name"?,"?Counter_Value"?\s*$'
+    rb'(?mi)^(?!.*(?:Timestamp|BeginNs))"?[\w-]+"?,(?>.*?Kernel_?Name"?,).*"?Counter_Name"?,"?Counter_Value"?[ \t\r]*$'
 )
 
 

@@ -69,10 +69,10 @@ _CELL = re.compile(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\
 #: A quote ends a field only before a separator, behind which a field begins at once; other quotes are of the text.
 _CSV_CELL = re.compile(rb'(?:"(?P<text>.*?)"(?=,(?:["\d,-]|nan|inf|$)|$)|(?P<plain>[^,"]*))(?:,|$)')
 _PLAIN_ROW = re.compile(
-    rb"(?P<name>\S(?:.*?\S)??)\s++(?P<duration>[\d.,']+)\s+(?P<percent>\d+[.,]\d+)\s+(?P<device>\w+)\s+(?P<count>\d+)"
-    rb"(?:\s+(?P<shapes>\w+\[[^\[\]]*\](?:, \w+\[[^\[\]]*\])*))?(?:\s+(?P<rest>\S.*?))?\s*"
+    rb"(?P<name>\S(?:.*?\S)??)\s++(?P<duration>[\d.,']++)\s++(?P<percent>\d++[.,]\d++)\s++(?P<device>\w++)\s++"
+    rb"(?P<count>\d++)(?:\s++(?P<shapes>\w++\[[^\[\]]*+\](?:, \w++\[[^\[\]]*+\])*+))?(?:\s++(?P<rest>\S.*+))?"
 )
-_PLAIN_TOTAL = re.compile(rb"(?P<name>Total|Sum)\s+(?P<duration>[\d.,']+)(?:\s+(?P<rest>\S.*?))?\s*")
+_PLAIN_TOTAL = re.compile(rb"(?P<name>Total|Sum)\s++(?P<duration>[\d.,']++)(?:\s++(?P<rest>\S.*+))?")
 _SETTING = re.compile(rb"(?P<key>[^:]{1,80}): (?P<value>.*)")
 #: The levels of a cell that are not made a text.
 _CELL_DEPTH = MAX_DEPTH // 2 - 3

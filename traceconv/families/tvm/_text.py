@@ -26,7 +26,7 @@ MAX_LINE = 1 << 16
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
 _DASHES = re.compile(rb"-{2,}(?:\s+-{2,})*")
 #: Dates and times in a prefix, which differ from line to line; a rank or a pid does not.
-_TIMES = re.compile(rb"\d+(?:[-:.,/TZ ]+\d+)+")
+_TIMES = re.compile(rb"(?<!\d)\d++(?:[-:.,/TZ ]++\d++)+")
 
 
 def clean(line: bytes) -> bytes:
