@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import layers, lines, memory, record, start
+from tests.benchmarks import layers, lines, many, memory, record, start
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -294,6 +294,14 @@ def test_the_memory_of_short_rows_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert [row.split()[0] for row in rows] == ["vtune/timeline", "instants"]
     assert all(len(row.split()) == 7 for row in rows)
     assert not said.err
+
+
+@pytest.mark.parametrize("shape", many.SHAPES)
+def test_what_very_many_tracks_and_clocks_cost_is_shown(shape: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command takes the file; figures of so few mean nothing."""
+    assert many.main([shape, "--count", "40"]) == 0
+    said = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert said == [[shape, command] for command in many.COMMANDS]
 
 
 def test_memory_above_its_bound_is_an_error(

@@ -715,7 +715,7 @@ def test_links_and_devices_of_an_archive_are_not_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["zip", "tar.gz"])
 def test_archives_unpack_within_the_limits(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "FREE_UNPACKED_BYTES", 1 << 20)
     content = {f"{number}.bin": bytes(1 << 20) for number in range(4)}  # none of them alone is too large
     archive = WAYS[f"runs.{ending}"](tmp_path / f"x.{ending}", content | {"a.json": KINETO.read_bytes()})
     with pytest.raises(InputError, match="unpack to more than"):

@@ -20,6 +20,7 @@ from tests.kernels import using, variants
 from traceconv.errors import TraceconvError
 from traceconv.families.outputs import writer_named
 from traceconv.families.perfetto import _plain as plain
+from traceconv.families.perfetto import _wire as wire
 from traceconv.families.perfetto.reader import Perfetto
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
@@ -135,10 +136,12 @@ def _event(draw: st.DrawFn, event: Any) -> None:
         event.track_uuid = draw(st.sampled_from([1, 2, 3, 2**64 - 1]))
     if draw(st.booleans()):
         event.name_iid = draw(_iid)
-    elif odd == 1:
+    if draw(st.integers(0, 3)) == 0:
         event.name = draw(_text)
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
         event.category_iids.append(draw(_iid))
+    if draw(st.integers(0, 3)) == 0:
+        event.categories.extend(draw(st.lists(_text, max_size=2)))
     if event.type == 4 or odd == 2:
         if draw(st.booleans()):
             event.counter_value = draw(_i64)
@@ -207,6 +210,18 @@ def _traces(draw: st.DrawFn) -> bytes:
 @given(_traces())
 def test_generated(data: bytes) -> None:
     same(data)
+
+
+def test_texts_in_packets() -> None:
+    """Names and categories that are not interned: empty, not UTF-8, twice, too long, and more than are remembered."""
+    packets = make_perfetto.Packets()
+    for number, name in enumerate(["", "a", "a", "n" * 70_000, *(f"{n:60000}" for n in range(700)), "a", "é"]):
+        packets.slice(number, 5, name, categories=["c"] if number % 2 else [])
+        packets.event(number, "INSTANT", name=name, categories=["c", "d"])
+    twice = b"\x48\x01\x58\x05" + b"\xba\x01\x01x" * 2  # type, track, name
+    bad = b"\x48\x01\x58\x05" + b"\xba\x01\x02\xff\xfe"
+    events = b"".join(wire.packet(b"\x40\x07\x50\x01\x5a" + bytes([len(one)]) + one) for one in (twice, bad, bad))
+    same(packets.bytes() + events)
 
 
 def test_full_columns(monkeypatch: pytest.MonkeyPatch) -> None:

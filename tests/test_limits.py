@@ -51,7 +51,7 @@ MB = 1 << 20
 
 @pytest.fixture
 def little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "FREE_BYTES", MB)
+    monkeypatch.setattr(limits, "FREE_UNPACKED_BYTES", MB)
 
 
 # -- unpacking --------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_compressed_records_of_perf_count_as_unpacked(monkeypatch: pytest.Monkey
             return bytes(MB)
 
     monkeypatch.setattr(_perf_zstd, "_new_stream", Bomb)
-    monkeypatch.setattr(limits, "FREE_BYTES", 4 * MB)
+    monkeypatch.setattr(limits, "FREE_UNPACKED_BYTES", 4 * MB)
     with pytest.raises(InputError, match="over 200 times"):
         _perf_zstd.Unpacker(Unpacked("x", 1000, Limits())).add(bytes(64_000), "<")
     assert len(fed) == 5  # megabytes, and not all of the body at once

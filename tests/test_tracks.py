@@ -6,10 +6,13 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.model.trace import NO_TRACK, ClockId, Track, TrackId, TrackKind
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import REALTIME
+from traceconv.model.trace import NO_TRACK, ClockId, SourceInfo, Track, TrackId, TrackKind
 from traceconv.model.tracks import BEYOND, NO_NUMBER, Tracks
 
 NUMBERS = st.none() | st.integers(-(2**70), 2**70) | st.sampled_from([0, -1, 2**63, -(2**63), 2**63 - 1])
@@ -104,4 +107,28 @@ def test_taken_tracks_refer_to_the_same_tracks(given_tracks: list[Track], random
     place = {row: TrackId(at) for at, row in enumerate(rows)} | {-1: NO_TRACK}
     assert list(Tracks(whole).taken(np.array(rows, np.int64))) == [
         replace(whole[row], parent=place[whole[row].parent], lane_of=place[whole[row].lane_of]) for row in rows
+    ]
+
+
+def test_a_new_name_leaves_all_else() -> None:
+    plain, ranked = Track(TrackKind.THREAD, "", tid=1), Track(TrackKind.THREAD, "", tid=2, rank=3)
+    tracks = Tracks([plain, ranked])
+    for number in range(2):
+        tracks.rename(number, "worker")
+    tracks.settle()
+    assert list(tracks) == [replace(plain, name="worker"), replace(ranked, name="worker")]
+
+
+@pytest.mark.parametrize("number", [None, 0, 7, -(2**63), -(2**63) + 1, -(2**63) + 2, 2**63 - 1, 2**63, 2**64])
+def test_declared_tracks_keep_their_numbers(number: int | None) -> None:
+    out = Builder(SourceInfo("a", "test"), REALTIME)
+    process = out.tracks.process("p", pid=number)
+    out.tracks.thread(process, number, "t")
+    out.tracks.add("q", process, description="d")
+    out.tracks.counter("c", process)
+    assert list(out.tables.tracks) == [
+        Track(TrackKind.PROCESS, "p", pid=number),
+        Track(TrackKind.THREAD, "t", process, tid=number),
+        Track(TrackKind.TRACK, "q", process, description="d"),
+        Track(TrackKind.COUNTER, "c", process),
     ]

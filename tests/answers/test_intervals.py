@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.answers.intervals import Intervals, gaps, intersect, shares, subtract, union
+from traceconv.answers.intervals import Intervals, gaps, intersect, length_in_groups, shares, subtract, union
 
 LENGTH = 60
 SETS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12)
@@ -58,3 +58,11 @@ def test_shares_of_equal_parts(pairs: list[tuple[int, int]], start: int, length:
     edges = [start + length * number // parts for number in range(parts + 1)]
     expected = [sum(there[low:high]) / (high - low) for low, high in itertools.pairwise(edges)]
     assert shares(made(pairs), start, start + length, parts) == expected
+
+
+@given(st.lists(SETS, max_size=4))
+def test_lengths_of_groups_are_those_of_their_unions(groups: list[list[tuple[int, int]]]) -> None:
+    group = np.array([number for number, pairs in enumerate(groups) for _ in pairs], np.int64)
+    starts = np.array([start for pairs in groups for start, _ in pairs], np.int64)
+    ends = np.array([start + length for pairs in groups for start, length in pairs], np.int64)
+    assert length_in_groups(group, starts, ends) == sum(made(pairs).length for pairs in groups)

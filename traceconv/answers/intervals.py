@@ -40,6 +40,22 @@ def union(starts: I64, ends: I64) -> Intervals:
     return Intervals(starts[opens], reach[np.append(opens[1:], True)])
 
 
+def length_in_groups(group: I64, starts: I64, ends: I64) -> int:
+    """Return the sum of the lengths of the unions of groups of intervals; `group` numbers them from 0, ascending."""
+    not_empty = ends > starts
+    group, starts, ends = group[not_empty], starts[not_empty], ends[not_empty]
+    order = np.lexsort((starts, group))
+    group, starts, ends = group[order], starts[order], ends[order]
+    by_end = np.argsort(ends)
+    rank = np.empty_like(by_end)
+    rank[by_end] = np.arange(len(ends))
+    # The furthest end so far in the group, by its rank: those of later groups are all larger.
+    before = group * len(ends)
+    reach = ends[by_end][np.maximum.accumulate(rank + before) - before]
+    opens = np.append(True, (group[1:] != group[:-1]) | (starts[1:] > reach[:-1]))[: len(ends)]
+    return int(np.sum(reach[np.append(opens[1:], True)[: len(ends)]]) - np.sum(starts[opens]))
+
+
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Return the intersection of two sets."""
     # Each interval of b overlaps a run of intervals of a: those that end behind its start and start before its end.

@@ -66,7 +66,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
         section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
     timed = table.counted[table.timed[table.counted]]
-    busy = sum(one.length for one in table.busy_by_lane(timed).values())
+    busy = table.busy_on_lanes(timed)
     outermost = _outermost(table, codes, timed)
     order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
     first = np.flatnonzero(np.append(True, ~like_next(order, codes)))

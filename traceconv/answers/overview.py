@@ -45,7 +45,9 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     by_input = by_stated_inputs(trace)
     starts, ends, slices = _of_inputs(by_input)
     stated = len(trace.sources)
-    inputs_of_tracks = [{track.source, *(source for _, source, _ in track.carries)} for track in trace.tracks]
+    tracks_of = np.bincount(trace.tracks.column("source"), minlength=stated)
+    for _, track in trace.tracks.special():
+        tracks_of[list({carried for _, carried, _ in track.carries} - {track.source})] += 1
     for number, source in enumerate(trace.sources):
         if source.stated:
             own = slice(stated, stated := stated + len(source.stated))
@@ -62,7 +64,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
             slices[number] += np.sum(slices[own])
         start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
-        tracks = sum(number in inputs for inputs in inputs_of_tracks)
+        tracks = int(tracks_of[number])
         events: tuple[int | None, ...] = (
             None if start is None or whole is None else start - whole[0],
             None if start is None or end is None else end - start,

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.intervals import NOTHING, Intervals, union
+from traceconv.answers.intervals import NOTHING, Intervals, length_in_groups, union
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
@@ -29,6 +29,8 @@ from traceconv.model.trace import I32, I64, NO_TRACK, Trace, TrackKind, processe
 Rows = npt.NDArray[np.intp]
 Some = Rows | slice
 ALL = slice(None)
+#: The rows of several lanes that are looked at together.
+_LANES_AT_ONCE = 1 << 16
 #: Larger numbers of calls are no counts.
 _MOST_CALLS = 1 << 40
 #: The most names that a hint suggests, and that are compared for it, and the longest one: more would take long.
@@ -78,16 +80,17 @@ class SliceTable:
     @cached_property
     def row_of_track(self) -> I64:
         """Return the main track of each track, since lanes count as their main track."""
-        lane_of = [
-            index if track.lane_of == NO_TRACK else track.lane_of for index, track in enumerate(self.trace.tracks)
-        ]
-        return np.array(lane_of, np.int64)
+        lane_of = self.trace.tracks.column("lane_of").astype(np.int64)
+        return np.where(lane_of == NO_TRACK, np.arange(len(lane_of)), lane_of)
 
     @cached_property
     def drawn_in_time(self) -> npt.NDArray[np.bool_]:
         """Return whether the times of each track are real; others are synthetic."""
-        clocks = self.trace.clocks
-        return np.array([not (one.synthetic or clocks[one.clock].synthetic) for one in self.trace.tracks], bool)
+        tracks = self.trace.tracks
+        in_time = ~np.array([clock.synthetic for clock in self.trace.clocks], bool)[tracks.column("clock")]
+        for number, track in tracks.special():
+            in_time[number] &= not track.synthetic
+        return in_time
 
     @cached_property
     def counted(self) -> Rows:
@@ -183,16 +186,22 @@ class SliceTable:
         """Return the first row and the row after the last of each part of the slices that is of one input, by input."""
         slices, tracks = self.trace.slices, self.trace.tracks
         starts = np.searchsorted(slices.track, np.arange(len(tracks) + 1))
+        shared = [number for number, track in tracks.special() if track.carries]
+        of_track, is_shared = tracks.column("source"), np.zeros(len(tracks), bool)
+        is_shared[shared] = True
+        changes = (np.diff(of_track, prepend=-1) != 0) | is_shared
+        changes[1:] |= is_shared[:-1]
+        first = np.flatnonzero(changes)  # the first track of each run of one input; those with several are runs
         parts: dict[int, list[tuple[int, int]]] = {}
-        for number in np.flatnonzero(np.diff(starts)).tolist():
-            start, end = starts[number : number + 2].tolist()
+        starts_of, ends_of = starts[first], starts[np.append(first[1:], len(tracks))[: len(first)]]
+        for number, start, end in zip(first.tolist(), starts_of.tolist(), ends_of.tolist(), strict=True):
             inputs = tracks[number].inputs_over_time("slices")
             later = (
                 np.searchsorted(slices.ts[start:end], np.array([since for since, _ in inputs[1:]], np.int64)) + start
             )
-            for (_, source), (first, stop) in zip(inputs, pairwise([start, *later.tolist(), end]), strict=True):
-                if first < stop:
-                    parts.setdefault(source, []).append((first, stop))
+            for (_, source), (begin, stop) in zip(inputs, pairwise([start, *later.tolist(), end]), strict=True):
+                if begin < stop:
+                    parts.setdefault(source, []).append((begin, stop))
         return parts
 
     def of_source(self, number: int) -> npt.NDArray[np.bool_]:
@@ -208,13 +217,23 @@ class SliceTable:
         of_parts = [union(ts[some], self.ends(some)) for some in (rows[part] for part in chunks(len(rows)))]
         return union(*(np.concatenate(edges) for edges in zip(NOTHING, *of_parts, strict=True)))
 
-    def busy_by_lane(self, rows: Rows) -> dict[int, Intervals]:
-        """Return the times at which at least one of the slices runs, by track; a lane is a track of its own."""
+    def busy_on_lanes(self, rows: Rows) -> int:
+        """Return the sum over all tracks, each lane for itself, of the time in which a slice runs, ns."""
         tracks = gathered(self.trace.slices.track, rows)
         order = stable_order([tracks], self.trace.forget)
         first = np.flatnonzero(np.append(True, ~like_next(order, tracks))) if len(rows) else np.empty(0, np.intp)
-        groups = zip(first.tolist(), [*first[1:].tolist(), len(rows)], strict=True) if len(rows) else ()
-        return {int(tracks[order[start]]): self.busy(rows[order[start:end]]) for start, end in groups}
+        bounds, lane, total, ts = np.append(first, len(rows)), 0, 0, self.trace.slices.ts
+        while lane < len(first):
+            # As many lanes as are in a chunk together, at least one.
+            end = max(int(np.searchsorted(bounds, bounds[lane] + _LANES_AT_ONCE, "right")) - 1, lane + 1)
+            some = rows[order[bounds[lane] : bounds[end]]]
+            if end == lane + 1:
+                total += self.busy(some).length
+            else:
+                group = np.repeat(np.arange(end - lane), np.diff(bounds[lane : end + 1]))
+                total += length_in_groups(group, ts[some], self.ends(some))
+            lane = end
+        return total
 
     @cached_property
     def processes(self) -> I64:
@@ -292,9 +311,8 @@ class SliceTable:
 
 def interval_counters(trace: Trace) -> list[int]:
     """Return the tracks of counters whose values are counts of intervals."""
-    patterns = [trace.sources[track.source].marks.interval_counts for track in trace.tracks]
-    return [
-        at
-        for at, (track, pattern) in enumerate(zip(trace.tracks, patterns, strict=True))
-        if track.kind is TrackKind.COUNTER and pattern and re.fullmatch(pattern, track.name)
-    ]
+    tracks, patterns = trace.tracks, [source.marks.interval_counts for source in trace.sources]
+    if not any(patterns):
+        return []
+    counters = np.flatnonzero(tracks.column("kind") == TrackKind.COUNTER).tolist()
+    return [at for at in counters if (one := patterns[tracks[at].source]) and re.fullmatch(one, tracks[at].name)]

@@ -27,8 +27,8 @@ LIMITS = (
         type=click.IntRange(0),
         default=DEFAULT_LIMITS.ratio,
         show_default=True,
-        help="Refuse an input that grows to more than 256 MB and to more than this many times its size: unpacked, in "
-        "the args of its events, or in the output. 0: no limit.",
+        help="Refuse an input that grows to more than this many times its size: beyond 32 MB unpacked, beyond 256 MB "
+        "in the args of its events or in the output. 0: no limit.",
     ),
 )
 #: The command gets them as `limits`.

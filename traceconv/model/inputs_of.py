@@ -20,9 +20,9 @@ class Inputs:
     def __init__(self, trace: Trace, name: str) -> None:
         self._trace, self._name = trace, name
         table = "slices" if name == "flows" else name
-        self._of_track = np.array([track.source for track in trace.tracks], np.int32)
+        self._of_track = trace.tracks.column("source")
         self._shared: dict[int, tuple[I64, Numbers]] = {}
-        for number, track in enumerate(trace.tracks):
+        for number, track in trace.tracks.special():
             inputs = track.inputs_over_time(table) if track.carries else ()
             if len(inputs) > 1:
                 since, sources = zip(*inputs, strict=True)

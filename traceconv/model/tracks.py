@@ -56,6 +56,24 @@ class Tracks(Sequence[Track]):
         if self._of_columns(index) != track:
             self._objects[index] = track
 
+    def add(self, kind: TrackKind, name: str, parent: TrackId, number: int, description: str, clock: ClockId) -> None:
+        """Add a track with nothing but columns; `number` is a pid or tid of at most 64 bits, or NO_NUMBER."""
+        self._kinds.append(kind)
+        self._names.append(name)
+        self._descriptions.append(description)
+        self._parents.append(parent)
+        self._clocks.append(clock)
+        self._sources.append(0)
+        self._numbers.append(number)
+
+    def rename(self, index: int, name: str) -> None:
+        """Change the name of a track."""
+        track = self._objects.get(index)
+        if track is None:
+            self._names[index] = name
+        else:
+            track.name = name
+
     def put(self, index: int, track: Track) -> None:
         """Replace a track."""
         self._objects[index] = track

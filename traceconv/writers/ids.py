@@ -60,6 +60,7 @@ class Identities(Sequence[Identity]):
     def __init__(self, trace: Trace) -> None:
         tracks = self._tracks = trace.tracks
         kind, parent, lane_of = tracks.column("kind"), tracks.column("parent"), tracks.column("lane_of")
+        self._parent_of, self._lane_of = parent.data, lane_of.data
         is_lane = lane_of != NO_TRACK
         above = np.where(is_lane, lane_of, parent)
         is_top = ~is_lane & ((parent == NO_TRACK) | (kind == TrackKind.PROCESS))
@@ -104,6 +105,26 @@ class Identities(Sequence[Identity]):
         if track is not None and track.lane_of != NO_TRACK:
             track = self._tracks.special_of(track.lane_of)
         return self.names[index] if track is None else with_doubts(self.names[index], track, track.doubts)
+
+    def groups_above(self, process: int) -> list[str]:
+        """Return the names of the tracks around a process, outermost first, which viewers cannot show."""
+        names = []
+        at = self._parent_of[process]
+        while at != NO_TRACK:
+            names.append(self._tracks[at].name)
+            at = self._parent_of[at]
+        return names[::-1]
+
+    def path_below_process(self, index: int) -> str:
+        """Return the names of the tracks from below the process of a track down to it, joined by " / "."""
+        names: list[str] = []
+        at, process = index, self.process[index]
+        if self._lane_of[index] != NO_TRACK:
+            at = self._lane_of[index]
+        while at != process:
+            names.append(self.title(at) or f"tid {self.tid[at]}")
+            at = self._parent_of[at]
+        return " / ".join(reversed(names)) or self.title(index)
 
     def _number_processes(
         self, tracks: Tracks, kind: I32, is_top: npt.NDArray[np.bool_], numbers: I64, invented: Iterator[int]
@@ -237,28 +258,3 @@ def _numbered(track: Track) -> str:
     """Return "process 7" or "thread 8"; "" for a track without a number."""
     number = track.tid if track.kind is TrackKind.THREAD else track.pid
     return "" if number is None else f"{track.kind.name.lower()} {number}"
-
-
-def groups_above(trace: Trace, process: int) -> list[str]:
-    """Return the names of the tracks around a process, outermost first, which viewers cannot show."""
-    names = []
-    at = trace.tracks[process].parent
-    while at != NO_TRACK:
-        names.append(trace.tracks[at].name)
-        at = trace.tracks[at].parent
-    return names[::-1]
-
-
-def path_below_process(trace: Trace, identities: Identities, index: int) -> str:
-    """Return the names of the tracks from below the process of a track down to it, joined by " / "."""
-    names: list[str] = []
-    track = trace.tracks[index]
-    at, process = index, identities.process[index]
-    if track.lane_of != NO_TRACK:
-        at = int(track.lane_of)
-        track = trace.tracks[at]
-    while at != process:
-        names.append(identities.title(at) or f"tid {identities.tid[at]}")
-        at = int(track.parent)
-        track = trace.tracks[at]
-    return " / ".join(reversed(names)) or identities.title(index)

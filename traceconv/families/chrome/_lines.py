@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ def _own_time(slices: Slices, row: int) -> int:
 
 def json_text(value: Any) -> bytes:
     """Return a value as JSON on one line that all viewers can read."""
+    if type(value) is str:  # there may be millions
+        return loadable(utf8(encode_basestring(value)))
     return loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
 
 

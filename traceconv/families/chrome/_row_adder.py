@@ -117,6 +117,8 @@ class RowAdder:
             self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))
         if rows.phase[row] not in _FLOW_PHASES:
             for number in (name,) if rows.phase[row] == _END else (name, category):
+                if self._text_strings[number] != _UNKNOWN:
+                    continue
                 self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
 
     def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:

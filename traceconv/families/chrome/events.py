@@ -373,9 +373,9 @@ class ChromeEvents:
         args = members_of(event)
         self.out.balance.merged[METADATA] += 1
         if event.name == "process_name":
-            self.out.tracks[self.process(bytes(event.pid))].name = _label(args.get("name"))
+            self.out.tracks.rename(self.process(bytes(event.pid)), _label(args.get("name")))
         elif event.name == "thread_name":
-            self.out.tracks[self.place(event)].name = _label(args.get("name"))
+            self.out.tracks.rename(self.place(event), _label(args.get("name")))
         elif event.name == "process_labels":
             labels = _label(args.get("labels"))
             self.out.tracks[self.process(bytes(event.pid))].labels = (labels,) if labels else ()
@@ -388,6 +388,10 @@ class ChromeEvents:
             if event.tid is not ABSENT:
                 place += f", tid {_number_or_text(bytes(event.tid))}"
             self.out.metadata[f"{event.name} ({place})"] = args
+
+
+#: So many digits fit into 64 bits.
+_PLAIN_DIGITS = 18
 
 
 def thread_key(pid: bytes, tid: bytes) -> bytes:
@@ -408,8 +412,7 @@ def _spelled(raw: bytes) -> bytes:
 
 def _number_or_text(raw: bytes) -> int | str:
     """Return a pid or tid as an integer if it is one, also inside a string; else as text."""
-    text = text_of(raw)
-    return whole_or_text(text)
+    return int(raw) if len(raw) <= _PLAIN_DIGITS and raw.isdigit() else whole_or_text(text_of(raw))
 
 
 def _rank(value: object) -> int | None:

@@ -97,6 +97,7 @@ class RowScanner:
         self._space = np.empty(0, np.uint8)
         self._pids: dict[int, bytes] = {}
         self._last_pid = -1, b""
+        self._last_category = -1, ""
 
     def scan(self, data: bytes, start: int) -> Rows:
         """Return the complete, valid events from a position of the data on, as many as fit."""
@@ -146,4 +147,6 @@ class RowScanner:
         pid, tid, category, is_flow_end = self._scanner.stand(number)
         if pid != self._last_pid[0]:  # consecutive stands often share the pid: one text is enough for them
             self._last_pid = pid, self.text(pid)
-        return self._last_pid[1], self.text(tid), self.name(category), bool(is_flow_end)
+        if category != self._last_category[0]:
+            self._last_category = category, self.name(category)
+        return self._last_pid[1], self.text(tid), self._last_category[1], bool(is_flow_end)

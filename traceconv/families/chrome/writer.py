@@ -47,7 +47,7 @@ from traceconv.model.ordering import occurring
 from traceconv.model.times import format_us
 from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
 from traceconv.writers import WriteCounts
-from traceconv.writers.ids import Identities, groups_above, path_below_process, tree_order
+from traceconv.writers.ids import Identities, tree_order
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import Windows
 from traceconv.writers.sink import sink_of
@@ -124,7 +124,7 @@ class _Writing:
         self._chunks: dict[tuple[int, int, int, int], bytes] = {}
         self._chunk_bytes = 0
         self._parent = trace.tracks.column("parent")
-        self._positions = tree_order(self._ids)
+        self._numbers = self._ids.pid.data, self._ids.tid.data, tree_order(self._ids).data
         self._counter_heads = self._heads_of_counters()
         self._flow_ends = flow_ends(trace)
         self._written = [0] * 6
@@ -192,22 +192,22 @@ class _Writing:
                 yield from self._thread_naming(index)
 
     def _process_naming(self, index: int) -> Iterator[bytes]:
-        identity, track = self._ids[index], self._trace.tracks[index]
-        labels = [*groups_above(self._trace, index), *track.labels]
-        if identity.title:
-            yield _metadata("process_name", identity.pid, 0, {"name": identity.title})
+        ids, track = self._ids, self._trace.tracks.special_of(index)
+        pid, title = self._numbers[0][index], ids.title(index)
+        labels = [*ids.groups_above(index), *(track.labels if track else ())]
+        if title:
+            yield _naming(b"process_name", pid, 0, b"name", title)
         if labels:
-            yield _metadata("process_labels", identity.pid, 0, {"labels": ", ".join(labels)})
-        yield _sort_index("process_sort_index", identity.pid, 0, identity.position)
+            yield _naming(b"process_labels", pid, 0, b"labels", ", ".join(labels))
+        yield _sort_index(b"process_sort_index", pid, 0, int(ids.position[index]))
 
     def _thread_naming(self, index: int) -> Iterator[bytes]:
-        ids, parent = self._ids, self._parent
-        pid, tid = int(ids.pid[index]), int(ids.tid[index])
-        plain = self._kind[index] == TrackKind.THREAD and parent[index] == ids.process[index]
-        name = ids.title(index) if plain else path_below_process(self._trace, ids, index)
-        if name:
-            yield _metadata("thread_name", pid, tid, {"name": name})
-        yield _sort_index("thread_sort_index", pid, tid, int(self._positions[index]))
+        (pids, tids, positions), ids = self._numbers, self._ids
+        pid, tid = pids[index], tids[index]
+        plain = self._kind[index] == TrackKind.THREAD and self._parent[index] == ids.process[index]
+        if name := ids.title(index) if plain else ids.path_below_process(index):
+            yield _naming(b"thread_name", pid, tid, b"name", name)
+        yield _sort_index(b"thread_sort_index", pid, tid, positions[index])
 
     def _tracks_with_lines(self) -> npt.NDArray[np.bool_]:
         """Return which tracks are written as threads."""
@@ -226,7 +226,7 @@ class _Writing:
         seen: dict[tuple[int, str], int] = defaultdict(int)
         for index in np.flatnonzero(self._kind == TrackKind.COUNTER).tolist():
             track = self._trace.tracks[index]
-            pid, name = int(self._ids.pid[index]), path_below_process(self._trace, self._ids, index)
+            pid, name = int(self._ids.pid[index]), self._ids.path_below_process(index)
             seen[pid, name] += 1
             if seen[pid, name] > 1:  # viewers join counters of equal name in a process
                 name = f"{name} ({seen[pid, name]})"
@@ -439,12 +439,12 @@ def _micros(ns: int) -> bytes:
     return b"%d%s" % (whole, _FRACTIONS[rest])
 
 
-def _metadata(name: str, pid: int, tid: int, args: dict[str, Any]) -> bytes:
-    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":%s}' % (name.encode(), pid, tid, json_text(args))
+def _naming(name: bytes, pid: int, tid: int, key: bytes, text: str) -> bytes:
+    return b'{"ph":"M","name":"%b","pid":%d,"tid":%d,"args":{"%b":%b}}' % (name, pid, tid, key, json_text(text))
 
 
-def _sort_index(name: str, pid: int, tid: int, position: int) -> bytes:
-    return b'{"ph":"M","name":"%s","pid":%d,"tid":%d,"args":{"sort_index":%d}}' % (name.encode(), pid, tid, position)
+def _sort_index(name: bytes, pid: int, tid: int, position: int) -> bytes:
+    return b'{"ph":"M","name":"%b","pid":%d,"tid":%d,"args":{"sort_index":%d}}' % (name, pid, tid, position)
 
 
 def _spliced(args: bytes) -> bytes:

@@ -117,9 +117,10 @@ class Arrangement:
         """Return the help text of a track, with those of left-out groups around it."""
         return self._descriptions.get(index) or self._own_descriptions[index]
 
-    def position(self, index: int) -> int:
-        """Return the position of a track among its siblings, which Perfetto uses below plain groups."""
-        return int(self._positions[index])
+    @property
+    def positions(self) -> I32:
+        """The position of each track among its siblings, which Perfetto uses below plain groups."""
+        return self._positions
 
     def group_position(self, index: int) -> int:
         """Return the position of the group of counters of a track: the last one."""

@@ -11,12 +11,15 @@ the file are used, also those after the event, so that no event is lost for its 
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
-from traceconv.families.common.wire_reader import Message, Value
+from traceconv.families.common.wire_reader import Value, as_bytes, fields, unsigned
 from traceconv.model.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64
@@ -54,8 +57,9 @@ class Clocks:
         self._clocks: list[_Clock] = [(0, 0)]
         self._multipliers: dict[int, int] = {}
         self._running: dict[int, int] = {}
-        self._snapshots: list[dict[int, int]] = []  # readings of two or more clocks, ns
-        self._with: dict[int, list[int]] = defaultdict(list)  # the snapshots of a clock
+        # Snapshots of two or more clocks, in columns, since there may be a million: where each ends, and its readings.
+        self._ends, self._read_clocks, self._read_times = array("q", [0]), array("i"), array("q")
+        self._with: dict[int, array[int]] = defaultdict(partial(array, "q"))  # the snapshots of a clock
         self._next: dict[int, int] | None = None  # the paths of clocks to the clock of the trace
         self._pairs: dict[tuple[int, int], I64] = {}
         self._primary = 0  # a clock id
@@ -80,22 +84,42 @@ class Clocks:
         self._running[number] += step
         return self._running[number]
 
-    def snapshot(self, data: Value, sequence: int) -> None:
-        """Note a ClockSnapshot: clocks 1* {id 1, timestamp 2, is_incremental 3, multiplier 4}, primary clock 2."""
-        message = Message(data)
-        if not self._primary:
-            self._primary = message.unsigned(2)
+    def snapshot(self, data: Value, sequence: int) -> bool:
+        """Note a ClockSnapshot: clocks 1* {id 1, timestamp 2, is_incremental 3, multiplier 4}, primary clock 2.
+
+        Return whether a clock became incremental.
+        """
+        running, primary = len(self._running), 0
         readings: dict[int, int] = {}
-        for entry in map(Message, message.all(1)):
-            number = self.number(entry.unsigned(1), sequence)
-            multiplier = self._multipliers[number] = entry.unsigned(4) or 1
-            if entry.unsigned(3):
-                self._running[number] = entry.unsigned(2)
-            readings[number] = min(entry.unsigned(2) * multiplier, LIMIT_NS)
+        for field, value in fields(as_bytes(data)):
+            if field == 2:
+                primary = unsigned(value)
+            if field != 1:
+                continue
+            entry = dict(fields(as_bytes(value)))
+            number = self.number(unsigned(entry.get(1, 0)), sequence)
+            multiplier = self._multipliers[number] = unsigned(entry.get(4, 0)) or 1
+            time = unsigned(entry.get(2, 0))
+            if unsigned(entry.get(3, 0)):
+                self._running[number] = time
+            readings[number] = min(time * multiplier, LIMIT_NS)
+        self._primary = self._primary or primary
         if len(readings) > 1:
             for number in readings:
-                self._with[number].append(len(self._snapshots))
-            self._snapshots.append(readings)
+                self._with[number].append(len(self._ends) - 1)
+            self._read_clocks.extend(readings)
+            self._read_times.extend(readings.values())
+            self._ends.append(len(self._read_clocks))
+        return len(self._running) > running
+
+    def _clocks_of(self, snapshot: int) -> Sequence[int]:
+        """Return the clocks of a snapshot."""
+        return self._read_clocks[self._ends[snapshot] : self._ends[snapshot + 1]]
+
+    def _times(self, clock: int) -> tuple[I64, I64]:
+        """Return the snapshots of a clock, in order, and its readings in them."""
+        places = np.flatnonzero(np.asarray(self._read_clocks) == clock)
+        return np.searchsorted(np.asarray(self._ends), places, side="right") - 1, np.asarray(self._read_times)[places]
 
     # -- the end ----------------------------------------------------------------------------------------------
 
@@ -103,7 +127,7 @@ class Clocks:
         """Choose the clock of the trace, given the clocks of all events."""
         if not self._primary:
             only = {self._clocks[number][0] for number in used}
-            alone = len(only) == 1 and not self._snapshots
+            alone = len(only) == 1 and len(self._ends) == 1
             self._primary = (only.pop() if alone else 0) or _BOOTTIME
 
     @property
@@ -147,12 +171,12 @@ class Clocks:
         reached = [goal]
         for far in range(1, _MAX_HOPS + 1):
             met = dict.fromkeys(one for number in reached for one in self._with[number])
-            neighbours = dict.fromkeys(number for one in met.keys() - seen for number in self._snapshots[one])
+            neighbours = dict.fromkeys(number for one in met.keys() - seen for number in self._clocks_of(one))
             seen.update(met)
             reached = [number for number in neighbours if number not in hops]
             hops.update(dict.fromkeys(reached, far))
         ways: dict[int, int] = {}
-        for snapshot in self._snapshots:
+        for snapshot in map(self._clocks_of, range(len(self._ends) - 1)):
             first = min(snapshot, key=lambda number: hops.get(number, _MAX_HOPS + 1))
             for number in snapshot:
                 if hops.get(number) == hops.get(first, _MAX_HOPS) + 1:
@@ -162,9 +186,14 @@ class Clocks:
     def _readings(self, one: int, other: int) -> I64:
         """Return all readings of two clocks, in order of the first one's."""
         if (one, other) not in self._pairs:
-            both = [self._snapshots[place] for place in self._with[one] if other in self._snapshots[place]]
-            self._pairs[one, other] = np.array(sorted((here[one], here[other]) for here in both), np.int64)
+            here, there = self._in_file_order(one, other)
+            self._pairs[one, other] = np.column_stack((here, there))[np.lexsort((there, here))]
         return self._pairs[one, other]
+
+    def _in_file_order(self, one: int, other: int) -> tuple[I64, I64]:
+        """Return the readings of two clocks in the snapshots that have both."""
+        (places, here), (other_places, there) = self._times(one), self._times(other)
+        return here[np.isin(places, other_places)], there[np.isin(other_places, places)]
 
     def describe(self, number: int) -> str:
         """Return a clock for messages."""
@@ -178,18 +207,16 @@ class Clocks:
             domain: the domain of the clock of the trace.
         """
         goal = self.number(self._primary, 0)
-        pairs: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for place in self._with[goal]:
-            snapshot = self._snapshots[place]
-            for other, ts in snapshot.items():
-                if other != goal and self._clocks[other][0] in _DOMAINS:
-                    pairs[other].append((snapshot[goal], ts))
+        others = dict.fromkeys(other for place in self._with[goal] for other in self._clocks_of(place))
         snapshots = []
-        for other, readings in pairs.items():
+        for other in others:
+            if other == goal or self._clocks[other][0] not in _DOMAINS:
+                continue
+            here, there = self._in_file_order(goal, other)
+            offsets = there - here
+            bound = int(np.max(offsets) - np.min(offsets)) if len(offsets) > 1 else None
             other_domain = _DOMAINS[self._clocks[other][0]]
-            offsets = [there - here for here, there in readings]
-            bound = max(offsets) - min(offsets) if len(offsets) > 1 else None
-            snapshots.append(ClockSnapshot(domain, readings[0][0], other_domain, readings[0][1], bound, _METHOD))
+            snapshots.append(ClockSnapshot(domain, int(here[0]), other_domain, int(there[0]), bound, _METHOD))
         return snapshots
 
 

@@ -2,7 +2,7 @@
 """Packets of a Perfetto trace, from the bytes of the file to columns.
 
 One pass cuts packets and reads those that hold nothing but a plain track event: begin, end, instant, state or counter,
-with interned name, at most one interned category, flow ids and debug annotations of the usual types. Every other packet
+with one name and at most one category, interned or not, flow ids and debug annotations of the usual types. Every other packet
 is left to the caller, in its place, and so is what ids stand for: an id that is met first is asked for, and the packet
 is read again when it is known.
 """
@@ -16,8 +16,9 @@ include "traceconv/families/perfetto/_wire.pxi"
 #: full; an id is asked for.
 MORE, ODD, FULL, NEED = range(4)
 #: What is asked for: the number of the name or category of an id, the JSON of the key or text of an id, the number of
-#: the track of a uuid, of the default track or of the series of counter values of a sequence.
-NAME, CATEGORY, KEY, TEXT, TRACK, DEFAULT_TRACK, SERIES = range(7)
+#: the track of a uuid, of the default track or of the series of counter values of a sequence, the number of a text
+#: that stands in the packet.
+NAME, CATEGORY, KEY, TEXT, TRACK, DEFAULT_TRACK, SERIES, STRING = range(8)
 #: The rows of `Packets.fields`: kind as in the file (SLICE_KIND for an instant with flow ids), track, ts, clock, name
 #: (of a counter the place of its value), category (of a counter its series), number of the packet, end of the args.
 FIELDS = 8
@@ -37,6 +38,12 @@ cdef enum:
     _TRACK
     _DEFAULT_TRACK
     _SERIES
+    _STRING
+
+cdef enum:
+    #: More bytes of texts that stand in packets than this are forgotten; a longer one is left to the caller.
+    _MAX_STRINGS = 1 << 25
+    _MAX_STRING = 1 << 16
 
 cdef uint64_t _HALF = 2**63
 cdef uint64_t _MAX_ID = 2**32 - 1
@@ -51,6 +58,8 @@ cdef enum:
     _HAS_CATEGORY = 16
     _HAS_INTEGER = 32
     _HAS_DOUBLE = 64
+    _HAS_NAME_TEXT = 128
+    _HAS_CATEGORY_TEXT = 256
     #: The values of TrackEvent.type.
     _BEGIN = 1
     _END = 2
@@ -85,11 +94,12 @@ cdef class _Ids:
     """The meanings of ids: a number, or JSON.
 
     Attributes:
-        need, slot, key: what is asked for, of which sequence, by which id.
+        need, slot, key: what is asked for, of which sequence, by which id; of a text its place and length.
+        strings: the texts that stood in packets, each with its number plus 1.
     """
 
     cdef _Numbers known
-    cdef _Table texts
+    cdef _Table texts, strings
     cdef int need, slot
     cdef uint64_t key
 
@@ -97,7 +107,18 @@ cdef class _Ids:
         self.forget()
 
     cdef int forget(self) except -1:
-        self.known, self.texts = _Numbers(), _Table()
+        self.known, self.texts, self.strings = _Numbers(), _Table(), _Table()
+        return 0
+
+    cdef int string(self, const uint8_t *p, Py_ssize_t at, Py_ssize_t size) except -2:
+        """Return the number of a text that stands in a packet; -1 if the caller has to give it first."""
+        if self.strings.pool.used > _MAX_STRINGS:
+            self.strings = _Table()
+        cdef int64_t number = self.strings.entries[self.strings.number(p + at, size)].value
+        return number - 1 if number else self.ask(size, _STRING, at)
+
+    cdef int answer_string(self, const uint8_t *p, Py_ssize_t size, int number) except -1:
+        self.strings.entries[self.strings.number(p, size)].value = number + 1
         return 0
 
     cdef inline int get(self, int slot, int need, uint64_t key) noexcept:
@@ -293,7 +314,7 @@ cdef class Packets:
         at: where reading goes on.
         begin, end: the packet for which `run` ended.
         number: how many packets were read, which the caller counts, too.
-        need, slot, key: what is asked for, of which sequence, by which id.
+        need, slot, key: what is asked for, of which sequence, by which id; of a text its length and its place in `data`.
     """
 
     cdef readonly object fields, flows, values, kinds
@@ -311,6 +332,7 @@ cdef class Packets:
     cdef int _has
     cdef uint64_t _type, _uuid, _name_iid, _category_iid, _counted
     cdef Py_ssize_t _flow_end
+    cdef _Field _name, _category  # texts
 
     def __init__(self, Py_ssize_t rows, Py_ssize_t room, json_of_double) -> None:
         self.fields, self.flows = np.zeros((FIELDS, rows), np.int64), np.zeros((3, rows), np.int64)
@@ -369,6 +391,10 @@ cdef class Packets:
     def answer_text(self, text: bytes) -> None:
         """Tell the JSON that was asked for."""
         self._ids.answer(self._ids.texts.number(text, len(text)))
+
+    def answer_string(self, text: bytes, int number) -> None:
+        """Tell the number of a text that was asked for."""
+        self._ids.answer_string(text, len(text), number)
 
     def run(self, data: bytes, Py_ssize_t at) -> int:
         """Read packets from a position on, up to one that is incomplete or not plain.
@@ -446,7 +472,7 @@ cdef class Packets:
             return status
         if not self._is_plain_event():
             return _ODD
-        if not self._names(row, slot):
+        if not self._names(p, row, slot):
             return _NEED
         if self._has & _HAS_ARGS:
             status = self._args.write(p, begin, end, slot)
@@ -487,6 +513,12 @@ cdef class Packets:
             elif field.tag == 24:  # category_iids
                 bit = _HAS_CATEGORY
                 self._category_iid = field.value
+            elif field.tag == 186:  # name
+                bit = _HAS_NAME_TEXT
+                self._name = field
+            elif field.tag == 178:  # categories
+                bit = _HAS_CATEGORY_TEXT
+                self._category = field
             elif field.tag == 240:  # counter_value
                 bit = _HAS_INTEGER
                 self._counted = field.value
@@ -521,6 +553,10 @@ cdef class Packets:
             return False
         if self._has & _HAS_CATEGORY and self._category_iid > _MAX_ID:
             return False
+        if self._has & _HAS_NAME_TEXT and (self._name_iid or self._name.value > _MAX_STRING):
+            return False
+        if self._has & _HAS_CATEGORY_TEXT and (self._has & _HAS_CATEGORY or self._category.value > _MAX_STRING):
+            return False
         if self._type == _COUNTER:
             if values != _HAS_INTEGER and values != _HAS_DOUBLE:
                 return False
@@ -529,13 +565,17 @@ cdef class Packets:
             return False
         return _BEGIN <= self._type <= _STATE and not values
 
-    cdef bint _names(self, Py_ssize_t row, int slot) noexcept:
+    cdef bint _names(self, const uint8_t *p, Py_ssize_t row, int slot) except -1:
         """Put name, category and track into the columns, or value and series; return whether all are known."""
         cdef int name = 0, category = 0, track
         if self._name_iid:
             name = self._ids.get(slot, _NAME, self._name_iid)
+        elif self._has & _HAS_NAME_TEXT:
+            name = self._ids.string(p, self._name.at, self._name.value)
         if name >= 0 and self._has & _HAS_CATEGORY:
             category = self._ids.get(slot, _CATEGORY, self._category_iid)
+        elif name >= 0 and self._has & _HAS_CATEGORY_TEXT:
+            category = self._ids.string(p, self._category.at, self._category.value)
         if name < 0 or category < 0:
             return False
         if self._has & _HAS_TRACK:

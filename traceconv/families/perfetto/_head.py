@@ -18,6 +18,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.families.perfetto import _fields as proto
 from traceconv.families.perfetto import _wire as wire
@@ -30,7 +31,7 @@ from traceconv.io.source import Source
 from traceconv.model.ordering import chunks
 from traceconv.model.trace import NO_TRACK, Trace, TrackKind
 from traceconv.model.tracks import NO_NUMBER
-from traceconv.writers.ids import Identities, groups_above
+from traceconv.writers.ids import Identities
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.view import window
 
@@ -66,8 +67,7 @@ class Head:
 
     def _all_uuids(self, field: int) -> Iterator[bytes]:
         """Yield a field with the uuid of each track."""
-        uuids = np.asarray(self._uuids, np.int64)
-        return (one for rows in chunks(len(uuids)) for one in wire.integers(field, uuids[rows]))
+        return _integers(field, np.asarray(self._uuids, np.int64))
 
     def task(self, index: int) -> bytes:
         """Return the fields of process and thread for samples on a track."""
@@ -113,14 +113,23 @@ class Head:
         merging = wire.integer(proto.MERGE_BEHAVIOR, proto.MERGE_BY_KEY)
         rows, natives = self._trace.tracks.column("lane_of"), self.ids.native.data
         rows = np.where(rows == NO_TRACK, np.arange(len(rows)), rows)
-        for index, uuid in enumerate(self._all_uuids(proto.UUID)):
-            if index in shown.left_out:
+        is_thread = (self.ids.native & (self._kind != TrackKind.PROCESS) & (self._kind != TrackKind.COUNTER)).data
+        is_left_out = np.zeros(len(rows), bool)
+        is_left_out[list(shown.left_out)] = True
+        columns = (
+            self._all_uuids(proto.UUID),
+            _integers(1, self.ids.pid),
+            _integers(2, self.ids.tid),
+            _integers(proto.ORDER_RANK, shown.positions),
+        )
+        for index, (uuid, pid, tid, rank) in enumerate(zip(*columns, strict=True)):
+            if is_left_out[index]:
                 continue
             is_native = bool(natives[index])
             if is_native and self.ids.process[index] == index and self._kind[index] != TrackKind.PROCESS:
                 yield self._process_without_track(index)
-            fields = [uuid, self._kind_fields(index, is_native), ordering]
-            fields.append(wire.integer(proto.ORDER_RANK, shown.position(index)))
+            kind = self._thread_field(index, pid + tid) if is_thread[index] else self._kind_fields(index, is_native)
+            fields = [uuid, kind, ordering, rank]
             if description := shown.description(index):
                 fields.append(wire.text(proto.DESCRIPTION, description))
             if not is_native:  # Perfetto draws siblings with equal keys in one row, whatever their names: lanes
@@ -154,22 +163,22 @@ class Head:
         return wire.integer(proto.UUID, uuid) + self._process_field(index)
 
     def _process_field(self, index: int) -> bytes:
-        track, name = self._trace.tracks[index], self.ids.title(index)
+        track, name = self._trace.tracks.special_of(index), self.ids.title(index)
         process = wire.integer(1, int(self.ids.pid[index]))
         if name:
             process += wire.text(6, name)
-        for label in [*groups_above(self._trace, index), *track.labels]:
+        for label in [*self.ids.groups_above(index), *(track.labels if track else ())]:
             process += wire.text(8, label)
         return wire.blob(proto.PROCESS, process)
+
+    def _thread_field(self, index: int, numbers: bytes) -> bytes:
+        name = self.ids.title(index)
+        return wire.blob(proto.THREAD, numbers + wire.text(5, name) if name else numbers)
 
     def _kind_fields(self, index: int, is_native: bool) -> bytes:
         kind = self._kind[index]
         if is_native and kind == TrackKind.PROCESS:
             return self._process_field(index)
-        if is_native and kind != TrackKind.COUNTER:
-            name = self.ids.title(index)
-            numbers = wire.integer(1, int(self.ids.pid[index])) + wire.integer(2, int(self.ids.tid[index]))
-            return wire.blob(proto.THREAD, numbers + (wire.text(5, name) if name else b""))
         fields = wire.text(proto.NAME, self._shown.name(index))
         parent = self._shown.parent(index)
         if parent != NO_TRACK:
@@ -180,6 +189,11 @@ class Head:
         if kind == TrackKind.COUNTER:
             fields += wire.blob(proto.COUNTER, _unit(self._trace.tracks[index].unit))
         return fields
+
+
+def _integers(field: int, values: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield an integer field for each value, which must not be negative."""
+    return (one for rows in chunks(len(values)) for one in wire.integers(field, values[rows].astype(np.int64)))
 
 
 def ending(size: int) -> bytes:
@@ -300,7 +314,15 @@ class _Paths:
 
     def hash_of(self, index: int, repeat: int) -> int:
         """Return the hash of the path of a track and a number; those of its parents must have been requested before."""
-        return _hash_of(f'{self._of(index).members}, "{repeat}"')
+        parent = self._parents[index]
+        if self._has_children[index]:
+            members = self._of(index).members
+        else:
+            above = self._above(parent) if parent != NO_TRACK else self._origins[self._sources[index]]
+            pid, tid = self._pid_and_tid(index)
+            name = encode_basestring_ascii(self._names[index])
+            members = f'{above.members}, "{_KINDS[self._kinds[index]]}", {name}, "{pid}", "{tid}"'
+        return _hash_of(f'{members}, "{repeat}"')
 
     def _of(self, index: int) -> _Path:
         parent, source = self._parents[index], self._sources[index]

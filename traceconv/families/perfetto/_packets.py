@@ -257,6 +257,8 @@ class PacketReader:
         if not sequence.cleared and unsigned(members.get(_FLAGS, 0)) & _NEEDS_STATE:
             self._out.skip(NO_STATE, self._number, f"sequence {sequence.number}")
             return
+        if self._plain is not None and (_EVENT in members or _SAMPLE in members):
+            self._plain.flush()
         if _EVENT in members:
             again = data[known_from:] if known_from and plain else b""
             self._event(as_bytes(members[_EVENT]), members, sequence, again)
@@ -272,8 +274,7 @@ class PacketReader:
         if _TRACK in fields:
             self.tracks.declare(fields[_TRACK], machine)
         elif _CLOCKS in fields:
-            self.clocks.snapshot(fields[_CLOCKS], sequence.number)
-            if self._plain is not None:
+            if self.clocks.snapshot(fields[_CLOCKS], sequence.number) and self._plain is not None:
                 self._touched += self._sequences.values()
         elif _TREE in fields:
             self.tracks.process_tree(fields[_TREE])

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv.families.common.wire_reader import BadWire
+from traceconv.families.common.wire_reader import BadWire, as_text
 from traceconv.families.perfetto._clocks import Clocks
 from traceconv.families.perfetto._rows import Kind, Rows
 from traceconv.families.perfetto._sequence import Sequence
@@ -63,33 +63,35 @@ class PlainPackets:
         return count
 
     def read(self, buffer: PacketBuffer) -> bytes | Damage | None:
-        """Read packets up to one that is not plain, and return it; or the damage; or None at the end."""
+        """Read packets up to one that is not plain, and return it; or the damage; or None at the end.
+
+        The events before it are in the rows after `flush`.
+        """
         packets = self._packets
         while True:
             ended = packets.run(buffer.data, buffer.at)
             buffer.at = packets.at
             if ended == self._kernel.FULL:
-                self._flush()
+                self.flush()
                 continue
-            if ended == self._kernel.NEED and self._answer():
+            if ended == self._kernel.NEED and self._answer(buffer.data):
                 continue
             begin, end = packets.begin, packets.end
             if ended == self._kernel.MORE:
                 before = buffer.data
                 frame = buffer.frame()
                 if frame is None or isinstance(frame, Damage):
-                    self._flush()
+                    self.flush()
                     return frame
                 if buffer.data is not before:
                     continue
                 begin, end = frame
-            self._flush()
             buffer.at = end
             packets.number += 1
             return buffer.data[begin:end]
 
-    def _answer(self) -> bool:
-        """Answer a request of the kernel; return whether the answer is known."""
+    def _answer(self, data: bytes) -> bool:
+        """Answer a request of the kernel, which reads `data`; return whether the answer is known."""
         packets = self._packets
         need, iid = packets.need, packets.key
         if packets.ids() > _MAX_IDS:
@@ -97,6 +99,10 @@ class PlainPackets:
         try:
             if need == self._kernel.TRACK:
                 packets.answer(self._tracks.number(iid))
+                return True
+            if need == self._kernel.STRING:
+                text = data[iid : iid + packets.slot]
+                packets.answer_string(text, self._rows.string(as_text(text)))
                 return True
             sequence = self._by_slot[packets.slot]
             if need in (self._kernel.KEY, self._kernel.TEXT):
@@ -132,7 +138,7 @@ class PlainPackets:
             self._by_slot.append(sequence)
             packets.set_sequence(sequence.number, packets.add_slot(sequence.clock, sequence.cleared))
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Move the events that the kernel read into the rows."""
         rows, packets = self._rows, self._packets
         if not packets.count:

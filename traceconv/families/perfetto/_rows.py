@@ -105,6 +105,7 @@ class Rows:
 
     Attributes:
         args_end: the end of the args of each row in those of the builder.
+        string: a function that interns a string and returns its index.
         counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
         durations, entries, samples: fields of rows of some kinds, by row.
         values: the values of counters, and whether they are integers; counter rows hold the position here as their
@@ -115,6 +116,7 @@ class Rows:
 
     def __init__(self, out: Builder) -> None:
         self._out = out
+        self.string = out.tables.string
         self.kind = array("B")
         self.track = array("i")
         self.ts = array("q")

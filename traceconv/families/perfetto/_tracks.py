@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from traceconv.families.common.wire_reader import Message, Value
+from traceconv.families.common.wire_reader import Message, Value, as_bytes, as_text, fields, signed, unsigned
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent
 from traceconv.model.trace import NO_TRACK, Track, TrackId, TrackKind
@@ -86,30 +86,33 @@ class Tracks:
 
     def declare(self, data: Value, machine: int) -> None:
         """Declare a TrackDescriptor."""
-        message = Message(data)
-        track = self._known[self.number(message.unsigned(_UUID))]
+        message = dict(fields(as_bytes(data)))  # there may be millions, and of these fields the last one counts
+        track = self._known[self.number(unsigned(message.pop(_UUID, 0)))]
         track.declared, track.machine = True, machine
-        if message.unsigned(_PARENT):
-            track.parent = message.unsigned(_PARENT)
-        track.name = message.text(_NAME) or message.text(_STATIC_NAME) or message.text(_ATRACE_NAME) or track.name
-        track.description = message.text(_DESCRIPTION) or track.description
-        track.ordering = message.unsigned(_CHILD_ORDERING, track.ordering)
-        if _RANK in message:
-            track.rank = message.signed(_RANK)
-        self._set_merging(track, message)
-        if _PROCESS in message:
-            self._process(track, message.message(_PROCESS))
-        elif _THREAD in message:
-            self._thread(track, message.message(_THREAD))
-        elif _COUNTER in message:
-            _set_counter(track, message.message(_COUNTER))
+        if parent := unsigned(message.pop(_PARENT, 0)):
+            track.parent = parent
+        for field in (_ATRACE_NAME, _STATIC_NAME, _NAME):
+            track.name = as_text(message.pop(field, b"")) or track.name
+        if message:
+            self._rare(track, message)
 
-    def _set_merging(self, track: Descriptor, message: Message) -> None:
-        behavior = message.unsigned(_MERGE_BEHAVIOR)
+    def _rare(self, track: Descriptor, message: dict[int, Value]) -> None:
+        """Read the fields of a descriptor that few tracks have."""
+        track.description = as_text(message.get(_DESCRIPTION, b"")) or track.description
+        track.ordering = unsigned(message.get(_CHILD_ORDERING, track.ordering))
+        if _RANK in message:
+            track.rank = signed(message[_RANK])
+        behavior = unsigned(message.get(_MERGE_BEHAVIOR, 0))
         if behavior == _MERGE_NONE:
             track.merge = track.key
         elif behavior == _MERGE_BY_KEY:
-            track.merge = message.text(_MERGE_KEY) or str(message.unsigned(_MERGE_KEY_INT))
+            track.merge = as_text(message.get(_MERGE_KEY, b"")) or str(unsigned(message.get(_MERGE_KEY_INT, 0)))
+        if _PROCESS in message:
+            self._process(track, Message(message[_PROCESS]))
+        elif _THREAD in message:
+            self._thread(track, Message(message[_THREAD]))
+        elif _COUNTER in message:
+            _set_counter(track, Message(message[_COUNTER]))
 
     def _process(self, track: Descriptor, process: Message) -> None:
         """Read ProcessDescriptor: pid 1, cmdline 2*, process_name 6, process_labels 8*."""
@@ -259,9 +262,9 @@ class _Building(msgspec.Struct):
         track = self.known[number]
         if not track.declared and track.key != DEFAULT_TRACK:
             self.out.problem(UNDECLARED, f"uuid {track.key}")
-        self.made[number] = self.out.tracks.append(self._new(number, track))
+        self.made[number] = self._new(number, track)
 
-    def _new(self, number: int, track: Descriptor) -> Track:
+    def _new(self, number: int, track: Descriptor) -> TrackId:
         rank = track.rank if self._ordering(track) == _EXPLICIT else None
         name = self._name(track)
         if track.kind is TrackKind.PROCESS:
@@ -269,10 +272,12 @@ class _Building(msgspec.Struct):
             new = Track(track.kind, name, pid=track.pid, labels=labels, rank=rank)
         elif track.kind is TrackKind.THREAD:
             new = Track(track.kind, name, self._process_of(track), tid=track.tid, rank=rank)
+        elif track.kind is TrackKind.TRACK and rank is None and not track.shares_lanes:
+            return self.out.tracks.add(name, self._parent(number, track), description=track.description)
         else:
             new = Track(track.kind, name, self._parent(number, track), unit=track.unit, rank=rank)
         new.description, new.shares_lanes = track.description, track.shares_lanes
-        return new
+        return self.out.tracks.append(new)
 
     def _name(self, track: Descriptor) -> str:
         if track.key == DEFAULT_TRACK:
@@ -332,24 +337,25 @@ class _Building(msgspec.Struct):
         """
         with_children = {self.numbers[track.parent] for track in self.known if track.parent in self.numbers}
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
+        tracks = self.out.tables.tracks
         for number in sorted(self.made):
             track, made = self.known[number], self.made[number]
-            info = self.out.tracks[made]
+            info = tracks[made]
             if info.kind is not TrackKind.TRACK or not track.declared or info.shares_lanes:
                 continue
             if not info.name and track.merge is None:
                 continue
             around = info.parent
-            above = self.out.tracks[around] if around != NO_TRACK else None
+            above = tracks[around] if around != NO_TRACK else None
             if (
                 above is not None
                 and above.kind in (TrackKind.PROCESS, TrackKind.THREAD)
                 and (above.name == info.name if track.merge is None else track.merge == str(track.parent))
             ):
-                info.lane_of = around
+                self.out.tracks[made].lane_of = around
                 continue
             key = around, info.name, track.merge
             if key not in mains and number in self.used:
                 mains[key] = made
             elif key in mains and number not in with_children:
-                info.lane_of = mains[key]
+                self.out.tracks[made].lane_of = mains[key]

@@ -27,6 +27,10 @@ _SMALL: list[bytes] = (_LOW | 0x80 | _HIGH << 8).astype("<u2").view("S2").tolist
 _SMALL[:128] = [bytes([value]) for value in range(128)]
 
 
+#: More runs of values of equal size than this are not read one after the other.
+_MANY_RUNS = 64
+
+
 def varint(value: int) -> bytes:
     """Return a varint; a negative number as 64-bit two's complement, like protobuf's int32 and int64."""
     if 0 <= value < _STEP:
@@ -104,6 +108,11 @@ def integers(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.uint64])
     for place in range(_MAX_VARINT):
         digits[:, len(head) + place] = (rest & np.uint64(0x7F)) | np.uint64(0x80)
         rest >>= np.uint64(7)
+    if np.count_nonzero(np.diff(sizes)) > _MANY_RUNS:
+        fields = np.empty(len(values), object)
+        for size in np.flatnonzero(np.bincount(sizes)).tolist():
+            fields[sizes == size] = _rows(digits[sizes == size], len(head) + size)
+        return fields.tolist()
     out: list[bytes] = []
     # Runs of equal size: values in order of time have one run, seldom two.
     bounds = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(values)]
