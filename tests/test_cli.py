@@ -915,3 +915,40 @@ def test_wrong_options_have_the_form_of_all_errors(arguments: list[str], what: s
     error, hint = ended.stderr.splitlines()
     assert error.startswith(f"error: {what}")
     assert hint == f"hint: {command} --help lists arguments and options"
+
+
+def _as_of_users() -> dict[str, str]:
+    """The environment without the variable by which tests see tracebacks."""
+    return {name: value for name, value in os.environ.items() if name != "TRACECONV_DEBUG"}
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [
+        ("ImportError('numpy.so: failed to map segment\\nand advice')", "numpy.so: failed to map segment"),
+        ("MemoryError()", "not enough memory"),
+    ],
+)
+def test_a_library_that_cannot_be_loaded_is_one_line(failure: str, reason: str) -> None:
+    code = (
+        "import sys\nfrom traceconv.__main__ import main\nclass Finder:\n  def find_spec(self, name, *_):\n"
+        f"    if name == 'numpy': raise {failure}\nsys.meta_path.insert(0, Finder())\nmain()"
+    )
+    command = [sys.executable, "-c", code, "convert", str(ONEDNN), "-o", os.devnull, "--to", "perfetto"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=_as_of_users())
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    assert lines[0] in (f"error: a library cannot be loaded: {reason}", f"error: {reason}")
+    assert len(lines) <= 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
+@pytest.mark.parametrize("limit_mb", [20, 40, 100])
+def test_little_memory_is_no_traceback(limit_mb: int) -> None:
+    script = f"ulimit -v {limit_mb << 10}; exec {sys.executable} -m traceconv report {ONEDNN}"
+    result = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False, env=_as_of_users()
+    )
+    said = result.stderr
+    assert "Traceback" not in said
+    assert result.returncode == 0 or f"limited to {limit_mb} MB" in said or len(said.splitlines()) == 1

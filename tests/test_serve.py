@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import queue
 import socket
@@ -215,6 +216,39 @@ def test_an_idle_connection_does_not_block(start: Start) -> None:
     with socket.create_connection(("127.0.0.1", session.port)):
         assert session.fetch() == CONTENT
         assert session.result() is True
+
+
+def test_many_slow_clients_take_few_threads_and_do_not_block(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
+    session, before = start(), threading.active_count()
+    until = time.monotonic() + JOIN_S
+    clients = [socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) for _ in range(40)]
+    for client in clients:
+        client.sendall(b"GET")
+    for client in clients[:-4]:
+        with contextlib.suppress(ConnectionError):
+            assert client.recv(1) == b""  # closed for a later one
+    while threading.active_count() > before + 4 and time.monotonic() < until:
+        time.sleep(0.01)
+    assert threading.active_count() <= before + 4
+    assert session.fetch() == CONTENT
+    assert session.result()
+    for client in clients:
+        client.close()
+
+
+def test_a_fetch_is_not_given_up_for_others(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 1)
+    session = start(content=bytes(50_000_000))
+    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as fetching:
+        fetching.sendall(session.get_request())
+        received = len(fetching.recv(1000))
+        with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as other:
+            assert other.recv(1) == b""
+        while data := fetching.recv(1 << 20):
+            received += len(data)
+    assert received > 50_000_000
+    assert session.result()
 
 
 def test_a_slow_fetch_outlives_the_timeout(start: Start) -> None:

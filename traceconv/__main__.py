@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 
 from traceconv.io import interrupts
+from traceconv.io.memory_limit import memory_hint
 
 
 def main() -> None:
     """Run the command line; see `traceconv.cli.main` for the exit codes."""
     interrupts.end_at_once()
     gc.disable()  # importing leaves no garbage that matters; `cli` enables it for the command
-    from traceconv.cli import main as run
-
     try:
+        from traceconv.cli import main as run
+
         run()
+    except (ImportError, MemoryError) as error:
+        if os.environ.get("TRACECONV_DEBUG") or (getattr(error, "name", "") or "").startswith("traceconv"):
+            raise
+        sys.stderr.write(_why_not_loaded(error))
+        sys.exit(1)
     finally:
         interrupts.end_silently()
+
+
+def _why_not_loaded(error: ImportError | MemoryError) -> str:
+    """Return the lines that say why a library cannot be loaded: mostly there is too little memory for it."""
+    first: BaseException = error  # libraries wrap the reason into pages of advice
+    while isinstance(cause := first.__cause__ or first.__context__, ImportError | MemoryError):
+        first = cause
+    reason = (str(first) or "not enough memory").strip().splitlines()[0]
+    hint = memory_hint()
+    return f"error: a library cannot be loaded: {reason}\n" + (f"hint: {hint}\n" if hint else "")
 
 
 if __name__ == "__main__":

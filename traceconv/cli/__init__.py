@@ -19,6 +19,7 @@ from traceconv import __version__
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError, UnrecognizedInput, UsageError
 from traceconv.io import interrupts
+from traceconv.io.memory_limit import memory_hint
 
 #: The commands, under the headings of the help.
 _SECTIONS = {
@@ -191,7 +192,7 @@ def main() -> None:
         os.kill(os.getpid(), ended.number)
     except MemoryError:
         say("error: not enough memory")
-        say("hint: convert and merge take less with --memory SIZE, such as 500M")
+        say(f"hint: {memory_hint() or 'convert and merge take less with --memory SIZE, such as 500M'}")
         sys.exit(1)
     except (click.exceptions.Abort, KeyboardInterrupt):
         say("interrupted")

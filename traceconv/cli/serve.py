@@ -48,6 +48,8 @@ METHODS = "GET, HEAD, OPTIONS"
 
 #: How long the user has to open the link and to allow the fetch, unless told otherwise.
 TIMEOUT_S = 120.0
+# A browser opens at most six connections to a host; each takes a thread here.
+MAX_CONNECTIONS = 32
 # How long a client may neither read nor write before its connection is given up.
 STALL_S = 60.0
 # How long to wait for the client to confirm the end of the file by closing its side.
@@ -118,7 +120,10 @@ def _listen(file: Path, ui: Ui, port: int) -> _Server:
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Listens on 127.0.0.1. A thread for each connection: browsers open some that they do not use."""
+    """Listens on 127.0.0.1. A thread for each connection: browsers open some that they do not use.
+
+    Of too many connections the one that has waited longest without a valid request is closed for a new one.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -138,6 +143,8 @@ class _Server(socketserver.ThreadingTCPServer):
             self.files["ui/"] = ui.files["index.html"]
         self.fetched = threading.Event()
         self.sending: set[_Handler] = set()
+        self._open: dict[socket.socket, None] = {}  # the oldest one first
+        self._changing = threading.Lock()
         self.last_answer = time.monotonic()
 
     @property
@@ -155,6 +162,29 @@ class _Server(socketserver.ThreadingTCPServer):
         while self.ui.files and (self.sending or time.monotonic() - self.last_answer < IDLE_S):
             time.sleep(0.1)
         return True
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start the thread of a connection, in place of another one if there are too many."""
+        with self._changing:
+            used = {handler.connection for handler in list(self.sending)}
+            idle = next((one for one in self._open if one not in used), None)
+            if len(self._open) >= MAX_CONNECTIONS and idle is not None:
+                del self._open[idle]
+                with contextlib.suppress(OSError):
+                    idle.shutdown(socket.SHUT_RDWR)  # its thread, which waits for a request, ends
+            is_taken = len(self._open) < MAX_CONNECTIONS
+            if is_taken:
+                self._open[request] = None
+        if is_taken:
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        with self._changing:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore a client or a file that went away."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from traceconv.errors import OutputError, UsageError
 from traceconv.io import progress
+from traceconv.io.parts import KEPT, part_of
 
 Result = TypeVar("Result")
 
@@ -139,31 +138,25 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
     Raises:
         UsageError: without force, a file of that name has appeared; it is not changed.
     """
-    temporary: str | None = None
     final = os.path.realpath(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".traceconv-", suffix=".part", dir=os.path.dirname(final))
-        with os.fdopen(handle, "wb") as sink:
-            progress.note(str(path), sink)
-            result = write(sink)
-            sink.flush()
-            os.fsync(sink.fileno())
-        os.chmod(temporary, mode)
-        if force:
-            os.replace(temporary, final)
-            temporary = None
-        else:
-            temporary = _take_free_name(temporary, final)
+        with part_of(final) as temporary:
+            with open(temporary, "wb") as sink:
+                progress.note(str(path), sink)
+                result = write(sink)
+                sink.flush()
+                os.fsync(sink.fileno())
+            os.chmod(temporary, mode)
+            if force:
+                os.replace(temporary, final)
+            else:
+                _take_free_name(temporary, final)
     except FileExistsError:
         raise UsageError(
             f"{path}: the file exists: it appeared while the trace was written", hint="--force replaces it"
         ) from None
     except OSError as error:
         raise _failure(path, error) from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
     return result
 
 
@@ -190,46 +183,40 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
     """
     check_folder(target, force=force)
     final = os.path.realpath(target)
-    temporary = ""
     try:
-        temporary = tempfile.mkdtemp(prefix=".traceconv-", suffix=".part", dir=os.path.dirname(final))
-        new, old = Path(temporary, "new"), Path(temporary, "old")
-        new.mkdir()
-        names = set(write(new))
-        if os.path.isdir(final):
-            others = sorted(set(os.listdir(final)) - names)
-            if others:
-                raise OutputError(f"{target}: holds other files, such as {others[0]}", hint="name another folder")
-            os.rename(final, old)
-        try:
-            os.rename(new, final)
-        except BaseException:  # also after an interrupt, or the old tables would be removed with the temporary folder
-            if old.exists() and not os.path.exists(final):
-                os.rename(old, final)
-            raise
+        with part_of(final, folder=True) as temporary:
+            new, old = Path(temporary, "new"), Path(temporary, KEPT)
+            new.mkdir()
+            names = set(write(new))
+            if os.path.isdir(final):
+                others = sorted(set(os.listdir(final)) - names)
+                if others:
+                    raise OutputError(f"{target}: holds other files, such as {others[0]}", hint="name another folder")
+                os.rename(final, old)
+            try:
+                os.rename(new, final)
+            except BaseException:  # also after an interrupt, or the old tables would be removed with the part
+                if old.exists() and not os.path.exists(final):
+                    os.rename(old, final)
+                raise
     except OSError as error:
         raise _failure(Path(target), error) from None
-    finally:
-        if temporary:
-            shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _take_free_name(temporary: str, final: str) -> str | None:
-    """Rename a file to a name that must be free; return the path of a file that is left to be removed, if any.
+def _take_free_name(temporary: str, final: str) -> None:
+    """Give a file a name that must be free; its other name may stay.
 
     Raises:
         FileExistsError: the name is not free.
     """
     try:
         os.link(temporary, final)
-        return temporary
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
         # Reserve the name with an empty file.
         os.close(os.open(final, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(temporary, final)
-        return None
 
 
 def _usual_mode() -> int:
