@@ -15,11 +15,12 @@ import numpy as np
 import pytest
 
 from tests.align.pairs import TRUTH, private, recordings, trace_of
-from tests.benchmarks.alignment.simulate import Shape, outer, run
+from tests.benchmarks.alignment.simulate import BentTruth, S, Shape, inner, outer, run, slewed
 from tests.golden import ROOT
 from traceconv.align import Alignment, Policy, align, report_html
 from traceconv.align.causality import causality
 from traceconv.align.estimate import Method
+from traceconv.align.geometry import Chain
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import Axis, page, time_axis
 from traceconv.api import read
@@ -129,6 +130,34 @@ def test_the_evidence_of_a_pair(good: Json, alignment: Alignment) -> None:
     assert pair["residuals"]["median_ns"] == round(estimate.residuals.median)
     assert len(pair["residuals_over_time"]["time_ns"]) == len(pair["residuals_over_time"]["residual_ns"])
     assert [rival["offset_ns"] for rival in pair["rivals"]] == found.rival_offsets()
+
+
+@pytest.mark.parametrize(("slices", "verdict"), [(5, "insufficient"), (20, "ok")])
+def test_one_recording_that_is_given_twice(slices: int, verdict: str, tmp_path: Path) -> None:
+    """Nothing but its equal events says where it is: the best line has no region."""
+    events = [{"ph": "X", "name": f"n{n}", "pid": 1, "tid": 1, "ts": 10 * n, "dur": 5} for n in range(slices)]
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for indent, path in enumerate(paths):
+        path.write_text(json.dumps({"traceEvents": events}, indent=indent or None))
+    report = reported([read(path) for path in paths])
+    jsonschema.validate(report, load_schema(SCHEMA))
+    assert report["verdict"] == verdict
+    assert "b.json" in page(report)
+
+
+def test_lines_whose_bounds_are_not_known() -> None:
+    rng = np.random.default_rng(701)
+    work, truth = run(rng, Shape(iterations=600)), BentTruth(300 * S, 10e-6, slewed(300e-6, 1.6 * S, 3.1 * S))
+    traces = [trace_of(outer(work), "framework.json"), trace_of(inner(rng, work, truth)[0], "library.log")]
+    found = align(traces)
+    (pair,) = found.pairs
+    lines = tuple(replace(line, region=None) for line in pair.estimate.chain.lines)
+    assert len(lines) == 3
+    unbounded = replace(pair, estimate=replace(pair.estimate, chain=Chain(lines)))
+    report = document(traces, replace(found, pairs=[unbounded]), causality(traces, found))
+    jsonschema.validate(report, load_schema(SCHEMA))
+    assert [line["bound_ns"] for line in report["pairs"][0]["lines"]] == [None] * 3
+    assert "library.log" in page(json.loads(rendered(report, "align.json")))
 
 
 def test_a_picture_keeps_the_highest_peak(good: Json, alignment: Alignment) -> None:

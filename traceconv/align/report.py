@@ -212,7 +212,9 @@ def _bound_at(
         if side.key not in (pair.a.key, pair.b.key) or line.bound_ns is None or clock_map.bound_ns is None:
             continue
         bound = pair.clock_map.bound_ns if side.key == pair.a.key else pair.back_bound_ns
-        if bound is not None and clock_map.bound_ns >= bound and pair.carries(clock_map):
+        if bound is None or not pair.estimate.chain.bounded:  # it rests on no region
+            continue
+        if clock_map.bound_ns >= bound and pair.carries(clock_map):
             low, high = _interval(pair, _on_x(pair, side, time))
             return min(line.bound_ns, line.bound_ns - bound + int(np.ceil(max(-low, high))) + 1)
     return line.bound_ns
@@ -296,7 +298,7 @@ def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]
                 "begin_ns": round(begin) + zero_x,
                 "offset_ns": round(float(moved[0])) + zero_y - zero_x,
                 "drift_ppm": round(line.drift * 1e6, 6),
-                "bound_ns": int(np.ceil(max(np.max(high - moved), np.max(moved - low)))),
+                "bound_ns": int(np.ceil(max(np.max(high - moved), np.max(moved - low)))) if chain.bounded else None,
                 "matches": line.matches,
             }
         )
