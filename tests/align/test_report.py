@@ -436,6 +436,33 @@ def test_there_are_words_for_each_verdict_and_method(verdict: Verdict, method: M
     assert "was used because of" in text or not verdict.refused
 
 
+@pytest.mark.parametrize("verdict", ["ambiguous", "insufficient", "unverified"])
+def test_a_check_that_found_nothing_is_no_verdict(verdict: str, good: Json) -> None:
+    """Both files were placed without the comparison, so the page must not contradict its own headline."""
+    pair = {**good["pairs"][0], "used": False, "verdict": verdict, "rivals": []}
+    text = page({**good, "pairs": [pair]})
+    above = text.partition("<h2>What the verdicts mean")[0]
+    assert "no result" in above
+    assert f"pill {verdict}" not in above
+    assert "came close" not in above
+    assert "<figure>" not in above.partition("no result")[2].partition("</section>")[0]
+
+
+def test_a_comparison_of_files_that_are_apart_is_a_verdict(good: Json) -> None:
+    inputs = json.loads(json.dumps(good["inputs"]))
+    inputs[1]["clocks"][0]["map"]["verdict"] = "separate"
+    pair = {**good["pairs"][0], "used": False, "verdict": "ambiguous"}
+    text = page({**good, "verdict": "separate", "inputs": inputs, "pairs": [pair]})
+    assert "pill ambiguous" in text.partition("<h2>What the verdicts mean")[0]
+    assert "no result" not in text
+
+
+@pytest.mark.parametrize("verdict", ["ok", "ambiguous"])
+def test_nothing_came_close_only_where_an_offset_was_found(verdict: str, good: Json) -> None:
+    pair = {**good["pairs"][0], "verdict": verdict, "rivals": []}
+    assert ("came close" in page({**good, "pairs": [pair]})) is (verdict == "ok")
+
+
 def test_the_same_report_gives_the_same_page(traces: list[Trace], alignment: Alignment, good: Json) -> None:
     found = document(traces, alignment, causality(traces, alignment))
     assert rendered(good, "a.html") == rendered(reported(traces), "b.HTML") == rendered(found, "c.htm")

@@ -24,6 +24,8 @@ from traceconv.model.times import format_drift, format_long, format_short, forma
 Json = dict[str, Any]
 Point = tuple[float, float]
 
+#: The verdicts on a comparison that say nothing against another relation of the clocks.
+_NOTHING_FOUND = (Verdict.AMBIGUOUS, Verdict.INSUFFICIENT, Verdict.UNVERIFIED)
 _WIDTH, _HEIGHT, _LOW_HEIGHT = 860, 300, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 18, 34, 46
 _ROW = 34
@@ -46,6 +48,7 @@ def page(report: Json) -> str:
     environment.tests["refused"] = lambda verdict: Verdict(verdict).refused
     pictures = {"timeline": timeline, "residuals": residuals, "landscape": landscape, "region": region}
     environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of, Text=Text)
+    environment.globals["found_nothing"] = _found_nothing
     return environment.get_template("report.html.j2").render(report=report)
 
 
@@ -83,6 +86,20 @@ def _verdict_of(file: str, clock: str, report: Json) -> str | None:
         if (file, clock) in ((pair[side]["file"], pair[side]["clock"]) for side in "xy"):
             return str(pair["verdict"] if Verdict(pair["verdict"]).refused else report["verdict"])
     return None
+
+
+def _found_nothing(pair: Json, report: Json) -> bool:
+    """Return whether a comparison only checked clocks that were placed without it, and tells nothing about them."""
+    if report["refusal"] or pair["used"] or Verdict(pair["verdict"]) not in _NOTHING_FOUND:
+        return False
+    placed = {
+        (one["file"], clock["name"]): clock["map"]["verdict"]
+        for one in report["inputs"]
+        for clock in one["clocks"]
+        if clock["map"]
+    }
+    verdicts = [placed.get((pair[side]["file"], pair[side]["clock"])) for side in "xy"]
+    return all(verdict is not None and not Verdict(verdict).refused for verdict in verdicts)
 
 
 # -- charts -----------------------------------------------------------------------------------------------------------
