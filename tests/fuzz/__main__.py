@@ -18,6 +18,7 @@ import argparse
 import json
 import multiprocessing
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -183,6 +184,7 @@ def main(args: list[str] | None = None) -> int:
     (folder / "failures").mkdir(parents=True, exist_ok=True)
     if given.only is not None:
         return _only(given.only, given.seed, folder)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the processes of the pool end with it
     state = State.load(folder, given.seed)
     if given.again:
         again(state, folder)

@@ -21,7 +21,7 @@ from typing import Any
 
 import traceconv
 from tests import kernels
-from traceconv import cli
+from traceconv import cli, kernel
 from traceconv.errors import ImporterFailed
 
 #: A run that takes as much CPU time is ended, s, and one that waits for as long.
@@ -61,6 +61,8 @@ def import_everything() -> None:
             importlib.import_module(module.name)
     for name in ("pyarrow", "pyarrow.parquet", "pyarrow.csv", "zstandard"):
         importlib.import_module(name)
+    for name in kernel.MODULES:
+        kernel.module(name)
     gc.collect()
     gc.freeze()
 
