@@ -89,7 +89,17 @@ JSON_INPUTS: dict[str, list[Any]] = {
     },
     **{
         f"counter value {text}": [f'{{"ph":"C","name":"c","pid":1,"ts":1,"args":{{"v":{text}}}}}']
-        for text in [str(2**63 - 1), str(2**63), str(2**64), str(-(2**63)), str(-(2**63) - 1), "1e19", "1.5", '"2.5"']
+        for text in [
+            str(2**63 - 1),
+            str(2**63),
+            str(2**64),
+            str(-(2**63)),
+            str(-(2**63) - 1),
+            "9" * 25,
+            "1e19",
+            "1.5",
+            '"2.5"',
+        ]
     },
     **{f"tids {one!r} {other!r}": [complete(1, 5, tid=one), complete(3, 5, tid=other)] for one, other in TASKS},
     **{f"tids apart {one!r} {other!r}": [complete(1, 1, tid=one), complete(3, 5, tid=other)] for one, other in TASKS},

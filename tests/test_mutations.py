@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -77,6 +78,22 @@ def test_damage_is_an_error_of_ours_or_counted(case: Case, mutations: list[Mutat
 @given(mutations=st.lists(EDITS | EDITS | IN_PLACE | MUTATIONS, min_size=1, max_size=4))
 def test_a_changed_database_is_read_or_refused(case: Case, mutations: list[Mutation | Edit]) -> None:
     check(case, mutations)
+
+
+@pytest.mark.parametrize("format", sorted({case.format for case in OTHERS if case.input.suffix == ".json"}))
+def test_members_of_another_type(format: str) -> None:
+    """A list or an object cannot be looked up in a set, and a number has no length."""
+    case = next(case for case in OTHERS if case.format == format and case.input.suffix == ".json")
+    data = case.input.read_bytes()
+    for key in sorted(set(re.findall(rb'"([^"\\\n]{1,40})"\s*:', data))):
+        member = re.compile(rb'("%b"\s*:\s*)("[^"\\\n]*"|-?[0-9.]+|true|false|null)' % re.escape(key))
+        for value in (b"[]", b'{"a":1}', b"1.5", b'"x"', b"null"):
+            changed = member.sub(lambda match, value=value: match[1] + value, data)
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / case.about.get("file_name", case.input.name)
+                path.write_bytes(changed)
+                identify_or_refuse(path)
+                outcome(path, case)
 
 
 @pytest.mark.parametrize("case", MERGES, ids=[case.name for case in MERGES])

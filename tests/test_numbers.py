@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import csv
+import importlib
+import pkgutil
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -12,11 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import traceconv
 from tests.test_imports import FOLDER
 from traceconv.api import read, report
 from traceconv.families.common.report_csv import fields_of
 from traceconv.model.json_values import decode_json
-from traceconv.model.numbers import decimal_of, double_of, hex_of, is_digits, number_of, whole, whole_of
+from traceconv.model.numbers import decimal_of, double_of, fits_int64, hex_of, is_digits, number_of, whole, whole_of
 
 DATA = Path(__file__).parent / "data" / "numbers"
 #: What has its own reason to convert text: a loop over all events, names of functions in our own package, CSV.
@@ -130,3 +133,17 @@ def test_text_becomes_a_number_in_one_place(folder: str) -> None:
 )
 def test_the_guard_sees_conversions(code: str) -> None:
     assert len(list(conversions(ast.parse(code)))) == 1
+
+
+def test_the_range_of_64_bits() -> None:
+    assert [fits_int64(one) for one in (0, -(2**63), 2**63 - 1)] == [True] * 3
+    assert [fits_int64(one) for one in (None, 2**63, -(2**63) - 1, 10**400)] == [False] * 4
+
+
+def test_no_range_is_long() -> None:
+    """`None in range(2**63)` counts up to the end."""
+    for module in pkgutil.walk_packages(traceconv.__path__, "traceconv."):
+        if not module.name.endswith("__main__"):
+            members = vars(importlib.import_module(module.name)).items()
+            long = [name for name, value in members if isinstance(value, range) and value.stop - value.start > 1000]
+            assert not long, module.name

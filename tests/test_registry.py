@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from traceconv.errors import AmbiguousFormat, UnrecognizedFormat, UsageError
+from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.families import registry
 from traceconv.families.importer import Extras, Match, extras
 from traceconv.families.index import FORMATS
-from traceconv.families.registry import Certainty, configure, identify, importer_class, importers
+from traceconv.families.registry import Certainty, answers, configure, identify, importer_class, importers
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
@@ -242,3 +243,10 @@ def test_a_family_is_meant() -> None:
         registry.formats_called("perff")
     assert error.value.hint.startswith("did you mean perf")
     assert "perf," in error.value.hint
+
+
+def test_an_archive_that_is_damaged_is_no_fault_of_an_importer(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b"")[:10] + b"damaged" * 9)
+    with pytest.raises(InputError, match="nothing of it can be unpacked"):
+        answers(Source(path))

@@ -233,6 +233,15 @@ def test_calls_that_fit_nowhere_are_not_believed() -> None:
     assert str(check.contradictions[0].text) in left.receipt[1].warnings
 
 
+@pytest.mark.parametrize("name", [CHAIN, STEADY])
+def test_operators_without_lengths_hold_nothing_and_tell_nothing(name: str) -> None:
+    outer, inner = recorded(name)
+    slices = replace(outer.slices, dur=np.zeros_like(outer.slices.dur))
+    checks, _ = checked([outer.with_tables(slices=slices), inner])
+    assert [check.checked for check in checks] == [0]
+    assert not checks[0].contradictions
+
+
 def test_kinds_that_lie_in_no_operators_of_their_name_tell_nothing() -> None:
     """A library reorders in any operator; and a kind of a single call tells nothing, wherever that lies."""
     starts = run(1)
@@ -304,7 +313,7 @@ def test_few_calls_are_said_to_be_too_few() -> None:
     found = causality(traces, align(traces))
     words = " and ".join(trace.sources[0].name for trace in traces)
     assert found.describe()[0] == "causality: nothing was checked"
-    assert re.fullmatch(rf"  \d calls in {words} are too few to check", found.describe()[1])
+    assert re.fullmatch(rf"  \d calls in {words}: too few that operators could hold to check", found.describe()[1])
 
 
 @pytest.mark.parametrize(("by_ns", "from_share"), [(0, 0.0), (3 * MS, 0.0), (-7 * MS, 0.5), (2 * MS, 0.75)])

@@ -280,6 +280,15 @@ def test_files_side_by_side_are_not_called_aligned() -> None:
     assert "<strong>But not aligned: do not compare its times with those of other files" in text
 
 
+def test_one_recording_given_twice() -> None:
+    path = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+    report = reported([read(path), read(path)])
+    jsonschema.validate(report, load_schema(SCHEMA))
+    maps = [clock["map"] for one in report["inputs"] for clock in one["clocks"]]
+    assert [one["begin"]["bound_ns"] for one in maps] == [one["bound_ns"] for one in maps]
+    assert len(maps) == 2
+
+
 def test_a_refusal_without_any_comparison() -> None:
     report = reported(recordings(3), Policy(estimate=False))
     assert report["verdict"] == "insufficient"

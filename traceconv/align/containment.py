@@ -175,7 +175,8 @@ def _check(calls: _Calls) -> Check:
     """Return the check of some calls; with too few of them it has no pairs."""
     files = calls.outer.name, calls.inner.name
     out = sticking_out(calls.nest, calls.calls)
-    some = np.flatnonzero(_of_telling_kinds(calls, out > calls.within))
+    # Operators without a length hold nothing: where a kind has no others, its calls tell nothing.
+    some = np.flatnonzero(_of_telling_kinds(calls, out > calls.within) & np.isfinite(out))
     if len(some) < _FEWEST_CALLS:
         operators = _operators(calls)
         alone = _belong_elsewhere(calls, *operators) or _empty_at_an_end(calls, *operators)
@@ -203,10 +204,10 @@ def _breaches(calls: _Calls, out: F64, beyond: Array) -> Breaches:
 
     Args:
         calls: the calls.
-        out: how far each sticks out of the nearest operator of its kind, ns; infinite if there is none nearby.
+        out: how far each sticks out of the nearest operator of its kind, ns.
         beyond: whether each sticks out by more than is allowed.
     """
-    worst = int(np.argmax(np.where(np.isinf(out), -1.0, out)))
+    worst = int(np.argmax(out))
     return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(calls, worst))
 
 

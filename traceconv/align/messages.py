@@ -470,7 +470,7 @@ class Text(enum.Enum):
     SAID_OF_FILE = "{file}: {text}"
     SLICE_AT = "{place} {name:repr}"
     EFFECT_AND_CAUSE = "{effect}, {cause}"
-    CALLS_TOO_FEW = "{count} calls in {files:and} are too few to check"
+    CALLS_TOO_FEW = "{count} calls in {files:and}: too few that operators could hold to check"
     CALLS_BESIDE = ", and {count} more where no operator was recorded"
     CHECKED = "{rule}: {count} of {pairs} of {files:and}{outside}{worst}{rest}"
     BY_UP_TO = ", by up to {time:time}"

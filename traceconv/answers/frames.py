@@ -20,6 +20,7 @@ from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.inputs_of import inputs_of
+from traceconv.model.numbers import fits_int64
 from traceconv.model.ordering import chunks, occurring
 from traceconv.model.tabular import Tabular, needed
 from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 #: The version of the columns and their meaning.
 SCHEMA_VERSION = "1"
 UNKNOWN = -1
-_INT64 = range(-(1 << 63), 1 << 63)
 Columns = dict[str, Any]
 _NOT_ALIGNED = Aligned()
 
@@ -218,7 +218,7 @@ class _Builder:
             return "" if track == NO_TRACK else tracks[track].name
 
         def numbers(values: Iterable[int | None]) -> I64:
-            return np.array([value if value is not None and value in _INT64 else UNKNOWN for value in values], np.int64)
+            return np.array([value if fits_int64(value) else UNKNOWN for value in values], np.int64)
 
         each = np.arange(len(tracks))
         return {
@@ -273,7 +273,7 @@ def _typed(pa: Any, values: Sequence[Any]) -> Any:
     present = [value for value in values if value is not ABSENT]
     kinds = {type(value) for value in present}
     known = [None if value is ABSENT else value for value in values]
-    if kinds == {int} and all(value in _INT64 for value in present):
+    if kinds == {int} and all(map(fits_int64, present)):
         return pa.array(known, pa.int64())
     if kinds and kinds <= {int, float} and all(map(_is_double, present)):
         return pa.array([None if value is None else float(value) for value in known], pa.float64())

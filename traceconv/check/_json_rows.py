@@ -12,7 +12,7 @@ import numpy as np
 from traceconv.check._report import declare
 from traceconv.check._rows import Rows
 from traceconv.model.diagnostics import Code, Severity
-from traceconv.model.numbers import number_of, whole_of
+from traceconv.model.numbers import fits_int64, number_of, whole_of
 
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")
@@ -21,7 +21,6 @@ FLOW_TWICE = declare(
 )
 MAX_EXACT_INT = 2**53
 _MAX_TASK = 2**32 - 1
-_INT64 = range(-(2**63), 2**63)
 INTEGER = re.compile(rb"-?\d{1,30}")
 _SOME_ROWS = 1 << 14
 _MOST_THREADS = 1 << 17
@@ -127,7 +126,7 @@ def is_task(text: bytes) -> bool:
 
 
 def is_int64(text: bytes) -> bool:
-    return INTEGER.fullmatch(text) is not None and whole_of(text) in _INT64
+    return INTEGER.fullmatch(text) is not None and fits_int64(whole_of(text))
 
 
 def is_big(id: bytes) -> bool:

@@ -222,6 +222,7 @@ def _is_event(event: dict[str, Any]) -> bool:
     return (
         event.keys() == _FIELDS
         and event["ph"] == "X"
+        and isinstance(event["cat"], str)
         and event["cat"] in _CATEGORIES
         and all(type(event[key]) is int for key in ("pid", "tid", "dur", "ts"))
         and isinstance(args, dict)

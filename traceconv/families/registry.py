@@ -146,8 +146,9 @@ def answer_of(cls: type[Importer], source: Source) -> Match:
     Warns:
         SniffWarning: the importer raised an error; the answer is NO.
     """
+    head = source.head()  # an archive that is damaged is no fault of the importer
     try:
-        return cls().sniff(source.head())
+        return cls().sniff(head)
     except Exception as error:
         what = f"{type(error).__name__}: {str(error)[:80]!r}"
         warnings.warn(

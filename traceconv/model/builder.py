@@ -19,6 +19,7 @@ from traceconv.model.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, ProblemKind, declare
 from traceconv.model.drawable import possible_slice, possible_ts
+from traceconv.model.numbers import fits_int64
 from traceconv.model.paired_slices import PairedSlices
 from traceconv.model.tables import Tables
 from traceconv.model.times import LIMIT_NS
@@ -43,7 +44,7 @@ _TOTALS_STEP_NS = 1000
 #: The end of the name of a track with rows of a table without times.
 TOTALS_ENDING = " (no timeline)"
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
-_INT64 = range(-(2**63), 2**63)
+_LEAST, _MOST = -(2**63), 2**63 - 1
 _MAX_CPU = 2**31 - 1
 
 IMPOSSIBLE_CPU = declare(
@@ -261,7 +262,7 @@ class Builder:
         if not _is_finite(value):
             self.problem(NOT_A_NUMBER, at, f"{value!s:.40}" if isinstance(value, float) else "more than 1.8e308")
             return False
-        exact = isinstance(value, int) and value in _INT64
+        exact = isinstance(value, int) and fits_int64(value)
         columns = self.tables.columns["counters"]
         columns["ts"].append(ts if -LIMIT_NS <= ts <= LIMIT_NS else possible_ts(self.info, ts, at))
         columns["track"].append(track)
@@ -352,7 +353,7 @@ class Builder:
 
     def _possible_weight(self, weight: int, at: int) -> int:
         """Return the weight of a sample, clamped to 64 bits; a change is counted."""
-        possible = max(_INT64[0], min(index(weight), _INT64[-1]))
+        possible = max(_LEAST, min(index(weight), _MOST))
         if possible != weight:
             self.problem(IMPOSSIBLE_WEIGHT, at, str(weight))
         return possible

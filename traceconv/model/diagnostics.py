@@ -172,8 +172,14 @@ class Diagnostic(msgspec.Struct):
         return f"{self.code.label}: {times}{self.code.help} ({self.code.name}){places}"
 
 
+def _first_place(entry: Diagnostic) -> tuple[float, str]:
+    """Return what diagnostics are sorted by; those without numbers come last and stay in the order they were found."""
+    number = entry.numbers[0] if entry.numbers else math.inf
+    return number, entry.code.name if number < math.inf else ""
+
+
 class Diagnostics:
-    """The diagnostics of one input, in the order of first occurrence."""
+    """The diagnostics of one input, in the order of their first places, whatever order they were found in."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Diagnostic] = {}
@@ -218,7 +224,7 @@ class Diagnostics:
                 self._by_name[entry.code.name].keep(place, number)
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(self._by_name.values())
+        return iter(sorted(self._by_name.values(), key=_first_place))
 
     def __len__(self) -> int:
         return len(self._by_name)

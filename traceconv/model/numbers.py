@@ -37,6 +37,14 @@ def whole_of(text: str | bytes) -> int | None:
     return number if len(digits) <= _PLAIN_DIGITS or -(1 << 63) <= number < 1 << 64 else None
 
 
+def fits_int64(number: int | None) -> bool:
+    """Return whether there is a number, and 64 bits with a sign hold it.
+
+    It is not looked for in a `range`: that counts up to what is no int, such as None or a number of numpy.
+    """
+    return number is not None and -(1 << 63) <= number < 1 << 63
+
+
 def whole(text: str | bytes) -> int:
     """Return the whole number in a text.
 

@@ -34,7 +34,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.counted import DUMPS_AND_MARKS, METADATA
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.json_values import MAX_DEPTH, flatten, may_be_deep
-from traceconv.model.numbers import whole_or_text
+from traceconv.model.numbers import whole_of, whole_or_text
 from traceconv.model.times import US
 from traceconv.model.trace import I64, NO_TRACK, TrackId
 
@@ -64,7 +64,6 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
 _SHALLOW = 2 * MAX_DEPTH  # values with fewer bytes cannot be nested deeper
-_INT32 = range(-(2**31), 2**31)
 
 
 class _Columns(NamedTuple):
@@ -390,10 +389,6 @@ class ChromeEvents:
             self.out.metadata[f"{event.name} ({place})"] = args
 
 
-#: So many digits fit into 64 bits.
-_PLAIN_DIGITS = 18
-
-
 def thread_key(pid: bytes, tid: bytes) -> bytes:
     """Return an undecoded pid and tid as one key: there may be millions, and a tuple of both takes twice the memory."""
     return b"%b\0%b" % (pid, tid)
@@ -412,11 +407,12 @@ def _spelled(raw: bytes) -> bytes:
 
 def _number_or_text(raw: bytes) -> int | str:
     """Return a pid or tid as an integer if it is one, also inside a string; else as text."""
-    return int(raw) if len(raw) <= _PLAIN_DIGITS and raw.isdigit() else whole_or_text(text_of(raw))
+    number = whole_of(raw)
+    return whole_or_text(text_of(raw)) if number is None else number
 
 
 def _rank(value: object) -> int | None:
-    return value if isinstance(value, int) and value in _INT32 else None
+    return value if isinstance(value, int) and -(2**31) <= value < 2**31 else None
 
 
 def _label(value: object) -> str:

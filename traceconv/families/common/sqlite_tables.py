@@ -25,8 +25,8 @@ from traceconv.model.trace import I64
 Row = tuple[Any, ...]
 #: The rows of a batch: enough to amortise the cost of a call, few enough for the caches of the processor.
 PORTION = 1 << 11
-#: Correlation ids are unsigned 32-bit numbers; 0 is not an id.
-IDS = range(1, 1 << 32)
+#: Correlation ids are unsigned 32-bit numbers below this; 0 is not an id.
+IDS_END = 1 << 32
 _MOST_KNOWN = 1 << 16
 _Entry = TypeVar("_Entry")
 

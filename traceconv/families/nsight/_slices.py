@@ -14,7 +14,7 @@ import numpy as np
 
 from traceconv.families.common import sqlite_tables
 from traceconv.families.common.cupti import LAUNCH_FLOW, THROUGHPUT, throughput_gb_per_s
-from traceconv.families.common.sqlite_tables import IDS, Known, Launches, Row, Spans, whole
+from traceconv.families.common.sqlite_tables import IDS_END, Known, Launches, Row, Spans, whole
 from traceconv.families.nsight import _schema as schema
 from traceconv.families.nsight._export import Export
 from traceconv.model.builder import Builder
@@ -192,7 +192,7 @@ class Timeline:
         """Register slices as calls or work, to be linked."""
         correlations = whole(ids)
         numbers = np.array([number or 0 for number in ids], np.int64) if correlations is None else correlations
-        joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS.stop)
+        joinable = (processes != _NO_PROCESS) & (numbers > 0) & (numbers < IDS_END)
         add = self._launches.add_calls if role == "call" else self._launches.add_work
         add(processes[joinable], numbers[joinable], slices[joinable])
 

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.sqlite_tables import IDS, Described, Known, Launches, Row, whole
+from traceconv.families.common.sqlite_tables import IDS_END, Described, Known, Launches, Row, whole
 from traceconv.families.nvprof._cbids import DRIVER, RUNTIME
 from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import Tracks
@@ -52,14 +52,14 @@ def correlation(number: Any) -> int:
     """Return a stored correlation id, 0 for other values."""
     if not isinstance(number, int):
         return 0
-    return number if number in IDS else number & 0xFFFFFFFF if number < 0 else 0
+    return number if 0 < number < IDS_END else number & 0xFFFFFFFF if number < 0 else 0
 
 
 def correlations(numbers: Sequence[Any]) -> I64:
     """Return stored correlation ids, 0 for other values."""
     ids = whole(numbers)
     ids = np.array([number or 0 for number in numbers], np.int64) if ids is None else ids
-    return np.where(ids < IDS.stop, np.where(ids < 0, ids & 0xFFFFFFFF, ids), 0)
+    return np.where(ids < IDS_END, np.where(ids < 0, ids & 0xFFFFFFFF, ids), 0)
 
 
 class Extras:

@@ -21,13 +21,12 @@ import msgspec
 
 from traceconv.families.perfetto import _wire as wire
 from traceconv.model.json_values import number_or_text
-from traceconv.model.numbers import double_of, whole_of
+from traceconv.model.numbers import double_of, fits_int64, whole_of
 
 _MEMO_PER_KEY = 4096
 _MEMO_BYTES = 32 << 20
 _MAX_DEPTH = 64
 
-_INT64 = range(-(2**63), 2**63)
 
 # TrackEvent.debug_annotations = 4; the fields of DebugAnnotation; InternedData.
 _ANNOTATION = 4
@@ -228,7 +227,7 @@ class Annotations:
 def _number(raw: bytes) -> bytes:
     if raw.lstrip(b"-").isdigit():
         whole = whole_of(raw)
-        return wire.integer(_INT, whole) if whole is not None and whole in _INT64 else wire.blob(_TEXT, raw)
+        return wire.integer(_INT, whole) if whole is not None and fits_int64(whole) else wire.blob(_TEXT, raw)
     number = double_of(raw.decode("latin-1"))
     return wire.blob(_TEXT, raw) if number is None else wire.double(_DOUBLE, number)
 

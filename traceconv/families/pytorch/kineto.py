@@ -490,4 +490,4 @@ class KinetoEvents(ChromeEvents):
 
 def _device_pid(pid: bytes) -> bytes:
     """Return the placeholder pid of a device, as JSON; pids of processes are never texts."""
-    return pid if pid[:1] == b'"' else b'"' + _DEVICE_PID.encode() + pid + b'"'
+    return pid if pid[:1] == b'"' else msgspec.json.encode(f"{_DEVICE_PID}{pid.decode('utf-8', 'replace')}")
