@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
+from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.messages import Message, Text
@@ -90,7 +91,9 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
 
     inputs = gathered(traces, constraints)
     inputs = with_hosts_related(replace(inputs, skews=skews_of(inputs)), leave_contradictions=True)
-    maps = _RelatedMaps(inputs, {one.index: one.offset for one in inputs.clocks if one.offset is not None})
+    # Hosts may have refined the offsets of inputs with events.
+    offsets = moved_by_user(constraints) | {one.index: one.offset for one in inputs.clocks}
+    maps = _RelatedMaps(inputs, {index: offset for index, offset in offsets.items() if offset is not None})
     used = {one.key: one for one in inputs.clocks}
     clocks = [
         ClockLine(

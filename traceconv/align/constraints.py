@@ -101,9 +101,13 @@ def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[Clo
     return Stated(anchored_traces, relations, corrections, instants, warnings, walls=list(walls))
 
 
-def moved_by_user(offset_ns: int, within_ns: int) -> ClockMap:
-    """Return the map of an --offset, with its bound (ns)."""
-    return ClockMap(offset_ns, within_ns, (Step("--offset", Provenance.USER),), Verdict.ASSUMED)
+def moved_by_user(constraints: Constraints) -> dict[int, ClockMap]:
+    """Return for each input with an --offset its map; the bound is that of the digits."""
+    step = Step("--offset", Provenance.USER)
+    return {
+        index: ClockMap(ns, constraints.offsets_within.get(index, 0), (step,), Verdict.ASSUMED)
+        for index, ns in constraints.offsets.items()
+    }
 
 
 # -- what importers are told ------------------------------------------------------------------------------------------

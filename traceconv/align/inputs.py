@@ -275,9 +275,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
     stated = replace(stated, traces=with_lines, relations=relations, warnings=warnings, machines=machines, notes=notes)
     graph = _graph(stated, same_machine=constraints.same_machine)
     of_files = _graph(Stated(*lines_of_readings(sure)))
-    moved = {
-        index: moved_by_user(ns, constraints.offsets_within.get(index, 0)) for index, ns in constraints.offsets.items()
-    }
+    moved = moved_by_user(constraints)
     clocks = [
         ClockInput(
             index,

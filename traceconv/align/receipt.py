@@ -17,7 +17,7 @@ from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
     from traceconv.align.duration_layout import Placement
-    from traceconv.align.inputs import ClockInput, HostsApart, Skews
+    from traceconv.align.inputs import ClockInput, HostsApart
     from traceconv.align.pairs import PairEstimate
 
 #: If a warning is about several inputs, the most names of them that are listed after the first one.
@@ -138,7 +138,7 @@ class Alignment:
     together: Together = field(default_factory=Together)
     hosts_apart: Sequence[HostsApart] = ()
     repeats: Mapping[int, int] = field(default_factory=dict)
-    skews: Skews = ()
+    skews: Sequence[Mapping[int, Mapping[int, Any]]] = ()
 
     @property
     def apart(self) -> list[str]:
