@@ -7,7 +7,9 @@ import random
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from traceconv import cli
 from traceconv.api import read
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
@@ -83,3 +85,19 @@ def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert dump(read_recognised(recognise(Source(path)), {}, memory=Memory(1))) == expected
     assert 7 in spilled
     assert 294 in spilled
+
+
+V1_COLUMNS = "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,vgpr,sgpr,fbar"
+
+
+@pytest.mark.parametrize(("columns", "cells"), [(",sig,obj", ",0x0,0x7f00"), (",sig", ",0x0"), ("", "")])
+def test_counters_of_the_old_rocprof_without_times_are_summed_up(tmp_path: Path, columns: str, cells: str) -> None:
+    """Made by hand: `rocprof -i` without --timestamp on; the columns behind fbar differ by version."""
+    rows = [f'{n},"add(int, int)",0,0,0,51,52,64,64,0,0,8,16,0{cells},{n + 1}.0000,7.5000' for n in range(3)]
+    path = tmp_path / "metrics.csv"
+    path.write_text("\n".join([f"{V1_COLUMNS}{columns},TCC_EA_WRREQ_sum,VALUBusy", *rows]) + "\n")
+    assert not len(read(path).slices.ts)
+    said = CliRunner().invoke(cli.cli, ["report", str(path), "--section", "layers", "--format", "json"])
+    row, _ = json.loads(said.stdout)["layers"]
+    assert (row["name"], row["calls"], row["TCC_EA_WRREQ_sum"]) == ("add(int, int)", 3, 6)
+    assert "VALUBusy" not in row  # an average

@@ -137,6 +137,7 @@ FORMATS = {
             ),
             *(b"end_timestamp", b"beginns", b'"name","calls"', b'"name","totaldurationns"', b"counter_value"),
         ),
+        rb'kernelname"?,"?gpu-id',
     ),
     "tensorflow-profiler": Format(
         "tensorflow.profiler:TensorflowProfiler", (b'"highres-ticks"', b'"/host:', b'"/device:')

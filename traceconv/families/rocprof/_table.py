@@ -38,9 +38,10 @@ _HEADINGS = (
     {"begin_ns", "end_ns"},
     {"name", "calls"},
     {"kernel_name", "counter_name", "counter_value"},
+    {"index", "kernel_name", "gpu_id"},
 )
 #: The kind of each of them.
-_OF_HEADINGS = b"(?i:timestamp|ns|calls|counter)"
+_OF_HEADINGS = b"(?i:timestamp|ns|calls|counter|gpu.id)"
 _MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
 _ARGS = {

@@ -14,7 +14,7 @@ Sources: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SD
 other use is an arg. Times are ns of CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record:
 kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a start of 0 where the
 kernel was not timed. rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, with a column
-for each counter, and Chrome JSON for traces.
+for each counter (with `-i`, times only with `--timestamp on`), and Chrome JSON for traces.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ _STATS = re.compile(rb'(?m)^"Name","(?:Calls|TotalDurationNs)".*"(?:TotalDuratio
 _SDK_JSON = re.compile(rb'"rocprofiler-sdk-tool"\s*:')
 _V1_JSON = re.compile(rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:CPU HIP API|CPU HSA API|GPU\d+|COPY|Markers and Ranges)"')
 _UNTIMED = re.compile(
-    rb'(?mi)^(?!.*(?:Timestamp|BeginNs))"?[\w-]+"?,(?>.*?Kernel_?Name"?,).*"?Counter_Name"?,"?Counter_Value"?[ \t\r]*$'
+    rb'(?mi)^(?!.*(?:Timestamp|BeginNs))(?:"?Index"?,"?KernelName"?,"?gpu-id"?,.*$'
+    rb'|"?[\w-]+"?,(?>.*?Kernel_?Name"?,).*"?Counter_Name"?,"?Counter_Value"?[ \t\r]*$)'
 )
 
 
@@ -105,6 +106,7 @@ class Rocprof:
     skips = (EMPTY_EVENT, FOREIGN_LINE)
     lost: ClassVar[tuple[str, ...]] = (
         "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
+        "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
         "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
         "Addresses, code objects and samples of the program counter in the JSON are not read.",
     )
