@@ -6,7 +6,7 @@ user are used as they are: events that contradict them make warnings only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -364,17 +364,27 @@ def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
     return one_tool and not same_recording(one.trace, other.trace)
 
 
-def of_other_events(one: ClockInput, other: ClockInput, pairs: Iterable[PairEstimate]) -> bool:
+def of_other_events(
+    one: ClockInput,
+    other: ClockInput,
+    pairs: Iterable[PairEstimate],
+    are_of_one_tool: Callable[[ClockInput, ClockInput], bool] = of_one_tool,
+) -> bool:
     """Return whether the certain estimates of other pairs show that two recordings are of different events.
 
     They do if one of the two has the events of a third recording, which is of the tool of the other one. So with many
     recordings of similar work most pairs need not be compared.
+
+    Args:
+        one, other: the two recordings.
+        pairs: the estimates.
+        are_of_one_tool: `of_one_tool`, or the same with a memory: with many inputs it is asked many times for each two.
     """
     for pair in pairs:
         if pair.estimate.verdict is Verdict.OK:
             for mine, theirs in ((one, other), (other, one)):
                 if mine.key in pair.keys:
                     third = pair.b if mine.key == pair.a.key else pair.a
-                    if third.index != theirs.index and of_one_tool(third, theirs):
+                    if third.index != theirs.index and are_of_one_tool(third, theirs):
                         return True
     return False

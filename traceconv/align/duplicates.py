@@ -16,7 +16,7 @@ import numpy as np
 
 from traceconv.align.messages import Message, Text
 from traceconv.model.forms import other_forms
-from traceconv.model.ordering import distinct_values, occurring
+from traceconv.model.ordering import chunks, distinct_values, occurring
 from traceconv.model.trace import I32, I64, TABLES, Trace, Track
 
 #: Fewer events than this may be equal by chance.
@@ -78,11 +78,12 @@ def _same_args(one: Trace, other: Trace, table: Any, other_table: Any) -> bool:
     """Return whether the args of two equal tables have the same bytes."""
     if not hasattr(table, "args_at"):
         return True
-    rows = np.flatnonzero(table.args_len)
-    places = (column[rows].tolist() for column in (table.args_at, other_table.args_at, table.args_len))
     return all(
-        one.args.get(position, n) == other.args.get(other_position, n)
-        for position, other_position, n in zip(*places, strict=True)
+        np.array_equal(
+            one.args.joined(table.args_at[rows], table.args_len[rows]),
+            other.args.joined(other_table.args_at[rows], other_table.args_len[rows]),
+        )
+        for rows in chunks(len(table.args_len))
     )
 
 
@@ -185,7 +186,7 @@ def _copies(traces: Sequence[Trace]) -> dict[int, int]:
 def warnings_of_duplicates(
     traces: Sequence[Trace], hosts: Sequence[str], repeats: Mapping[int, int]
 ) -> Iterator[tuple[int, Message]]:
-    """Yield a warning for each input that repeats another one, or has its samples: both are drawn.
+    """Yield a warning for each input that repeats another one, or has the samples of another one: both are drawn.
 
     Args:
         traces: the inputs.
@@ -196,7 +197,8 @@ def warnings_of_duplicates(
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
         name = one.sources[0].name
         if repeats.get(index, index) == repeats.get(first, first):
-            yield index, Text.SAME_RECORDING(other=name)
+            if first == repeats.get(index, min(index, first)):
+                yield index, Text.SAME_RECORDING(other=name)
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared, samples = samples_of.count(first, index), len(other.samples.ts)
             if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):

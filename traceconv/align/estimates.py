@@ -5,8 +5,9 @@ Nothing is decided here: `decide` makes one time axis of the estimates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations, product
 
 from traceconv.align.contradictions import (
@@ -18,6 +19,7 @@ from traceconv.align.contradictions import (
     refuse_early_work,
 )
 from traceconv.align.domains import Key, Warnings
+from traceconv.align.duplicates import same_recording
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
@@ -65,6 +67,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
 
     With a few inputs all pairs are compared. Fewer would connect them, but pairs that form a loop check each other.
     With many inputs, a clock is compared with those that are related already, until no more of them become related.
+    A copy of an input is compared with that input only, unless the events of that one contradict the files.
 
     Raises:
         InconsistentClocks: with the clocks that files state, work starts before the calls that launched it.
@@ -84,6 +87,8 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
     warnings: list[tuple[Key, Message]] = []
     compared: set[tuple[ClockInput, ClockInput]] = set()
     certain: list[PairEstimate] = []
+    known_tools, firsts = cache(of_one_tool), _first_copies(clocks, inputs.repeats, stated)
+    contradicted: set[frozenset[ClockInput]] = set()
     progress = True
     while progress:
         progress = False
@@ -92,7 +97,12 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             neither = a.domain not in related.maps and b.domain not in related.maps
             if a.index == b.index or (a, b) in compared or (neither and not all_pairs):
                 continue
-            if not all_pairs and of_other_events(a, b, certain):
+            first_a, first_b = firsts.get(a, a), firsts.get(b, b)
+            if first_a is first_b and first_a not in (a, b):
+                continue
+            if first_a is not first_b and {first_a, first_b} != {a, b} and {first_a, first_b} not in contradicted:
+                continue
+            if not all_pairs and of_other_events(a, b, certain, known_tools):
                 continue
             compared.add((a, b))
             # If all pairs are compared, estimates of other pairs do not count as known: loops are to check them.
@@ -100,12 +110,45 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             warnings += more
             if finding is not None:
                 findings.append(finding)
+                if finding.known is not None:
+                    contradicted.add(frozenset({a, b}))
                 if finding.pair.taken and finding.known is None:
                     pair = without_drifts(finding.pair)
                     graph.relate(a.domain, b.domain, pair.clock_map, pair.back)
                     certain.append(pair)
                     progress = True
     return Findings(clocks, findings, warnings)
+
+
+def _first_copies(
+    clocks: Sequence[ClockInput], repeats: Mapping[int, int], stated: _Relations
+) -> dict[ClockInput, ClockInput]:
+    """Return for the clocks of inputs with the content of an earlier one the same clock there.
+
+    What the events of the first one say holds for its copies, which are compared with it alone: with many copies of a
+    few files nearly all pairs would be compared again.
+
+    Args:
+        clocks: the clocks that are compared.
+        repeats: the inputs that repeat another one, as in `repeated`.
+        stated: what files and user state; copies that they put at different times are compared as any two inputs.
+    """
+    by_key = {one.key: one for one in clocks}
+    firsts: dict[ClockInput, ClockInput] = {}
+    for one in clocks:
+        first = by_key.get((repeats.get(one.index, one.index), one.clock))
+        if first is None or first is one or one.correction.steps or first.correction.steps:
+            continue
+        content, its_content = (side.trace.sources[0].digest for side in (one, first))
+        between = stated.between(one, first)
+        is_placed_equally = between is not None and not between.by_user and all(between.at(ts) == ts for ts in one.span)
+        if (
+            content
+            and content == its_content
+            and (is_placed_equally or (between is None and same_recording(one.trace, first.trace)))
+        ):
+            firsts[one] = first
+    return firsts
 
 
 def _compared(

@@ -230,10 +230,11 @@ def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
                 given.append(both)
             if line.file not in files_of[str(message)]:
                 files_of[str(message)].append(line.file)
-    return [(f"warning: {first}: {text}", _likewise(others)) for text, (first, *others) in files_of.items()]
+    return [(f"warning: {first}: {text}", likewise(others)) for text, (first, *others) in files_of.items()]
 
 
-def _likewise(files: Sequence[str]) -> str:
+def likewise(files: Sequence[str]) -> str:
+    """Return a line that names a few of the other files that a line holds for; "" without others."""
     rest = len(files) - _MOST_OTHERS
     more = f" and {rest} more" if rest > 0 else ""
     return f"likewise {', '.join(files[:_MOST_OTHERS])}{more}" if files else ""

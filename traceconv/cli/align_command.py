@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from traceconv import api
+from traceconv.align.receipt import likewise
 from traceconv.cli import _common as common
 from traceconv.cli._inputs import Verbosity
 from traceconv.cli._progress import working
@@ -45,12 +46,15 @@ def command(named: Named, reports: tuple[str, ...], force: bool, settings: Setti
     common.print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=verbosity.verbose)
     for apart in alignment.hosts_apart:
         say(apart.describe())
+    others_of: dict[tuple[str, str], list[str]] = {}
     for pair in alignment.pairs:
-        say(_what_events_say(pair))
+        others_of.setdefault((pair.a.name, _what_events_say(pair)), []).append(pair.b.name)
+    for (name, text), (first, *others) in others_of.items():
+        say(f"{name} and {first}: {text}", *[f"  {more}" for more in [likewise(others)] if more])
 
 
 def _what_events_say(pair: PairEstimate) -> str:
     """Return the estimate for two files, and whether it placed them."""
-    names, estimate = (pair.a.name, pair.b.name), pair.estimate
+    estimate = pair.estimate
     verdict = f"not used ({estimate.verdict})" if estimate.verdict.refused and not pair.taken else estimate.verdict
-    return f"{' and '.join(names)}: {pair.clock_map.method}: {verdict}: {estimate.reason}"
+    return f"{pair.clock_map.method}: {verdict}: {estimate.reason}"
