@@ -99,15 +99,6 @@ def test_merge_refuses_unrelated_clocks_and_writes_nothing(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_hint_of_a_refusal_works(tmp_path: Path) -> None:
-    hint = refusal(run("merge", KINETO, UNTIMED, "-o", tmp_path / "out.json")).hint
-    offset = re.search(r"together: --offset (input\.log=[+-][\d.]+s)", hint)
-    assert offset is not None
-    result = run("merge", KINETO, UNTIMED, "--offset", offset[1], "-o", tmp_path / "out.json")
-    assert result.exit_code == 0, result.output
-    assert "assumed" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("offset", "message"),
     [
@@ -546,9 +537,9 @@ def test_inputs_of_one_name_are_told_apart(tmp_path: Path) -> None:
         paths[-1].write_bytes((ONEDNN if name == "one" else UNTIMED).read_bytes())
     error = refusal(run("merge", *paths, "-o", tmp_path / "out.json"))
     assert str(paths[0]) in error.message
-    offset = re.search(r"together: --offset (\S+/two/log.txt=[+-][\d.]+m?s)", error.hint)
+    offset = re.search(r"--offset (\S+/two/log.txt=)TIME", error.hint)
     assert offset is not None
-    result = run("merge", *paths, "--offset", offset[1], "-o", tmp_path / "out.json")
+    result = run("merge", *paths, "--offset", f"{offset[1]}+5ms", "-o", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
     assert str(paths[1]) in result.stderr
 
@@ -832,7 +823,7 @@ def test_clocks_takes_what_merge_takes(tmp_path: Path) -> None:
     assert "--offset other.json=TIME" in shown
     shown = run("clocks", KINETO, other, "--offset", "other.json=+1795242185s").stdout
     assert re.search(
-        r"^input\.json and other\.json: related by .*, then --offset \(assumed\), within ±20 µs$", shown, re.M
+        r"^input\.json and other\.json: related by .*, then --offset \(assumed\), within ±1\.00002 s$", shown, re.M
     )
     assert run("clocks", KINETO, other, "--same-machine").exit_code == 0
 
