@@ -640,3 +640,40 @@ def test_source_lines_of_inlined_frames(tmp_path: Path) -> None:
     frames = {frame.name for frame in trace.frames}
     assert frames == {"main (app.c:12)", "helper (app.c:45)"}
     assert not list(trace.sources[0].diagnostics)
+
+
+BRANCHES = "0x401136/0x401140/P/-/-/0  0x401150(/usr/bin/app)/0x401120(/usr/bin/app)/M/-/-/7/ "
+
+
+@pytest.mark.parametrize(
+    ("rest", "frame"),
+    [
+        (f"401136 main+0x10 (/usr/bin/app) {BRANCHES}", ("main", "/usr/bin/app")),
+        (f"401136 f(int)+0x10 (/a (deleted)) {BRANCHES}", ("f(int)", "/a (deleted)")),
+        (f"401136 main+0x10 {BRANCHES}", ("main", "")),
+        ("401136 f(int) (/bin/app)f(int)+0x1(/bin/app)/g+0x2(/bin/app)/P/-/-/0/COND/- ", ("f(int)", "/bin/app")),
+        ("401136 main (/bin/app) ABI:2    AX:0x1    BX:0x2 ", ("main", "/bin/app")),
+        ("401136 [unknown] ([vdso]) ilen: 3 insn: 48 89 e5", ("[unknown]", "[vdso]")),
+        (BRANCHES, ("[unknown]", "[unknown]")),
+        ("ABI:2    AX:0x1 ", ("[unknown]", "[unknown]")),
+    ],
+)
+def test_columns_behind_a_frame_are_no_part_of_it(rest: str, frame: tuple[str, str], tmp_path: Path) -> None:
+    """As perf 6.1 prints branches, registers and instructions: behind the frame on a line, or below the frames."""
+    lines = f"app  7 [000]  8120.114205: 1001 cycles:u:  {rest}\n" * 2
+    path = written(tmp_path, lines)
+    assert identify(path)[0] == "perf-script"
+    trace = read(path)
+    assert [stack_of(trace, stack) for stack in trace.samples.stack.tolist()] == [[frame]] * 2
+    assert [one.code.name for one in trace.sources[0].diagnostics] == ["perf-script.more_columns"]
+
+
+def test_tracepoints_of_old_perf_have_no_system(tmp_path: Path) -> None:
+    lines = [f"app  4021 [000]  8120.11430{n}: sys_enter: NR {n} (1, 55dd01f0, 2)\n" for n in range(8)]
+    path = written(tmp_path, "".join(lines))
+    assert identify(path)[0] == "perf-script"
+    trace = read(path)
+    assert (len(trace.instants.ts), len(trace.samples.ts)) == (8, 0)
+    path = written(tmp_path, "".join(lines[:7]) + "worker 7 [000] 8120.114309: 12 bytes: sent\n", "log.txt")
+    with pytest.raises(UnrecognizedFormat):
+        read(path)

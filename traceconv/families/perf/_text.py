@@ -60,11 +60,22 @@ _MESSAGE = re.compile(MESSAGE)
 #: As above, after columns that are not part of it (data address, weight, kind of branch).
 _LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _MAX_REST = 4096
+#: The first of the columns that perf prints behind the frames: registers, instructions, branches by address.
+_BEHIND = re.compile(
+    rb"\s?(?:ABI:\d|ilen: \d|insn: [0-9a-f]{2}\b|0x[0-9a-f]+(?:\([^()]*\))?/0x[0-9a-f]+(?:\([^()]*\))?/[PMN-]/)"
+)
+#: The end of a branch by address or symbol (-F brstack, brstacksym), and a frame that such branches may follow.
+_BRANCH = re.compile(rb"/[PMN-]/[X-]/[A-]/\d{1,10}")
+_FRAME_BEFORE = re.compile(rb"\s*[0-9a-f]{1,16} (?:.*? )?\([/\[][^()]*(?:\(deleted\))?\)")
+_INDENTED_FRAME = re.compile(rb" +[0-9a-f]{5,16} \S.*\)\s*")
 _SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?(?: \(inlined\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
 _TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _UNKNOWN = "[unknown]"  # what perf prints for a symbol that it does not know
 _TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
+#: The name of a tracepoint without its system; a column with a number.
+_NAME = re.compile(rb"[A-Za-z_]\w*")
+_NUMBER_FIRST = re.compile(rb"(?:0x)?[0-9a-f]+(?:\s|$)")
 
 _HEADER_FIELD = re.compile(r"# ?([a-z](?:[a-z_ ]*[a-z_])?)\s*+: (.*)")
 _FIELD_NAMES = {
@@ -96,6 +107,8 @@ _MMAP = re.compile(
     r"(-?[0-9]{1,10})/(-?[0-9]{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]++|0)[^\]]*+\]: (\S++) (.*)"
 )
 _SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*([0-9]+)/([0-9]+))?\s*")
+#: The tracepoints that make states of threads, without their system.
+_SCHEDULED = (b"sched_switch", b"sched_wakeup", b"sched_wakeup_new")
 #: This many consecutive event lines without frames identify perf script.
 _BARE_LINES = 8
 
@@ -182,6 +195,10 @@ def frame_of(line: bytes) -> Place | None:
 
 def frame_on_event_line(rest: bytes) -> tuple[Place | None, bool]:
     """Return the frame on the line of an event, and whether there are columns besides it."""
+    behind, branch = _BEHIND.search(rest), _BRANCH.search(rest)
+    if behind is not None or branch is not None:
+        before = _FRAME_BEFORE.match(rest) if behind is None else FRAME.fullmatch(rest, 0, behind.start())
+        return None if before is None else frame_of(before[0]), True
     match = FRAME.fullmatch(rest)
     if match is not None and not (match[2] and _TWO_ADDRESSES.match(match[2])):
         return frame_of(rest), False
@@ -208,6 +225,11 @@ def _symbol_and_file(text: str) -> Place:
     return Place(symbol, _OFFSET.sub("", file), named=symbol != _UNKNOWN)
 
 
+def has_columns_only(line: bytes) -> bool:
+    """Return whether a line has columns that perf prints behind the frames of an event."""
+    return _BEHIND.match(line) is not None or _BRANCH.search(line) is not None
+
+
 def is_source_line(line: bytes) -> bool:
     """Return whether the line is the place in the source of the frame before it."""
     return _SOURCE_LINE.fullmatch(line) is not None
@@ -219,6 +241,11 @@ def is_source_line(line: bytes) -> bool:
 def is_tracepoint(event: str) -> bool:
     """Return whether an event is "system:name", and not a name with modifiers such as cycles:ppp."""
     return _TRACEPOINT.fullmatch(event) is not None
+
+
+def may_be_fields(name: bytes, rest: bytes) -> bool:
+    """Return whether the fields of a tracepoint may follow; versions until about 3.3 do not print its system."""
+    return _NAME.fullmatch(name) is not None and not has_columns_only(rest) and _NUMBER_FIRST.match(rest) is None
 
 
 def switch_of(text: str) -> tuple[Task, str, Task] | None:
@@ -301,19 +328,31 @@ def is_certain(match: re.Match[bytes], after: bytes) -> bool:
     record, name, rest = match[8], match[10], match[11]
     if record is not None:
         return True
+    if name in _SCHEDULED and match[2] is not None:
+        fields = rest.decode("utf-8", "replace")
+        return switch_of(fields) is not None or woken_task(fields) is not None
     if name is not None and match[2] is not None and is_tracepoint(name.decode("utf-8", "replace")):
         return True
     if name is not None and match[9] is not None and not rest:
         return True
     if after[:1] == b"\t":
         return FRAME.fullmatch(after) is not None
+    if name is not None and match[2] is not None and _INDENTED_FRAME.fullmatch(after):
+        return True
+    if _BEHIND.search(rest) or _BRANCH.search(rest):
+        return match[2] is not None and (frame_on_event_line(rest)[0] is not None or _BEHIND.match(rest) is not None)
     return rest.endswith(b")") and FRAME.fullmatch(rest) is not None
 
 
-def are_bare_events(lines: Sequence[bytes]) -> bool:
-    """Return whether the first lines consist only of times with names of events."""
+def are_bare_events(lines: Sequence[bytes], with_fields: bool = False) -> bool:
+    """Return whether the first lines are times with names of events alone, or of tracepoints with thread and fields."""
     first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
     matches = [EVENT.fullmatch(line) for line in first]
+    if with_fields:
+        return len(first) == _BARE_LINES and all(
+            match is not None and match[2] and match[9] is None and match[10] and may_be_fields(match[10], match[11])
+            for match in matches
+        )
     return len(first) == _BARE_LINES and all(match is not None and match[10] and not match[11] for match in matches)
 
 

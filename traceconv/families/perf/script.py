@@ -247,7 +247,8 @@ class _Reader:
         self._out.balance.written += count
 
     def _end(self, source: Source, number: int, line: bytes) -> None:
-        in_stack = text.may_be_frame(line) and text.EVENT.fullmatch(line.rstrip()) is None
+        stripped = line.rstrip()
+        in_stack = text.may_be_frame(line) and not (text.EVENT.fullmatch(stripped) or text.has_columns_only(stripped))
         if self._event is not None and (in_stack or not line.endswith(b"\n")):
             self._out.problem(CUT_STACK, number)
         self._flush()
@@ -305,6 +306,8 @@ class _Reader:
         frame = text.frame_of(stripped) if text.may_be_frame(line) else None
         if frame is None:
             code = MESSAGE if text.is_message(stripped) else OTHER_LINE
+            if event is not None and text.has_columns_only(stripped):
+                code = MORE_COLUMNS
             like = _OTHERS if code is OTHER_LINE else b""
             self._lines.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")), like)
         elif event is None:
@@ -350,11 +353,11 @@ class _Reader:
             rest = period + b" " + rest
         elif period is not None:
             event.period = self._period(number, period)
-        elif not is_tracepoint:
-            self.without_periods[shown] = None
         if rest:
-            self._rest(number, event, rest)
-        if self._repeated is not None and not is_tracepoint:
+            self._rest(number, event, rest, name if period is None else None)
+        if period is None and not event.is_tracepoint:
+            self.without_periods[shown] = None
+        if self._repeated is not None and not event.is_tracepoint:
             frame = event.frames[0] if event.frames and rest in self._frames else None
             self._repeated.learn(line, match, event.thread, on_cpu, shown, frame)
 
@@ -376,19 +379,20 @@ class _Reader:
         self._out.problem(BAD_PERIOD, number, digits.decode())
         return 1
 
-    def _rest(self, number: int, event: _Event, rest: bytes) -> None:
-        """Read the text behind the name of the event: the fields of a tracepoint, or a frame."""
-        if event.is_tracepoint:
-            event.rest = rest.decode("utf-8", "replace")
-            return
-        frame = self._frames.get(rest)
-        if frame is None:
+    def _rest(self, number: int, event: _Event, rest: bytes, name: bytes | None) -> None:
+        """Read the text behind the name of an event, None behind a period: the fields of a tracepoint, or a frame."""
+        frame = None if event.is_tracepoint else self._frames.get(rest)
+        if frame is None and not event.is_tracepoint:
             frame, more = text.frame_on_event_line(rest)
-            if more:
+            if more and frame is None and name is not None and text.may_be_fields(name, rest):
+                event.is_tracepoint = True
+            elif more:
                 self._out.problem(MORE_COLUMNS, number, repr(rest[:40].decode("utf-8", "replace")))
             elif frame is not None:
                 self._know(rest, frame)
-        if frame is not None:
+        if event.is_tracepoint:
+            event.rest = rest.decode("utf-8", "replace")
+        elif frame is not None:
             event.frames.append(frame)
 
     def _know(self, line: bytes, frame: Place) -> None:
@@ -413,7 +417,8 @@ class _Reader:
 
     def _tracepoint(self, event: _Event, stack: StackId) -> None:
         tracks, name = self._tracks, event.name
-        if name == "sched:sched_switch":
+        action = name.removeprefix("sched:")
+        if action == "sched_switch":
             switch = text.switch_of(event.rest)
             if switch is not None:
                 tracks.switch(event.ts, event.cpu, *switch, event.at, stack)
@@ -423,7 +428,7 @@ class _Reader:
         if event.cpu is not None:
             args["cpu"] = event.cpu
         tracks.tracepoint(event.thread, event.ts, name, args, stack, event.at, event.cpu)
-        if name in ("sched:sched_wakeup", "sched:sched_wakeup_new"):
+        if action in ("sched_wakeup", "sched_wakeup_new"):
             task = text.woken_task(event.rest)
             if task is not None:
                 tracks.wakeup(event.ts, task, event.at)
@@ -570,6 +575,8 @@ class PerfScript:
                 return Match.yes("an event line of perf script")
         if text.are_bare_events(lines):
             return Match.yes("event lines of perf script without frames")
+        if text.are_bare_events(lines, with_fields=True):
+            return Match.maybe("event lines of perf script with fields, without the systems of tracepoints")
         if text.are_untimed(lines):
             return Match.fallback("event lines of perf script without times")
         return Match.no("no event line of perf script")
