@@ -335,6 +335,22 @@ def test_compressed_records_are_counted_where_nothing_reads_them(
     monkeypatch.setattr(_perf_zstd, "_new_stream", nothing)
     with pytest.raises(NothingRead, match=r"3 x .* zstandard .*\(perf-data.packed\)"):
         trace_of(tmp_path, packed(3))
+    with_clocks = (ROOT / "perf-data" / "compressed2" / "input.data").read_bytes()
+    with pytest.raises(NothingRead, match=r"6 x .* zstandard .*\(perf-data.packed\)"):
+        trace_of(tmp_path, with_clocks)
+
+
+def test_records_that_cannot_be_unpacked_are_no_empty_recording(tmp_path: Path) -> None:
+    """The clocks in the header are no data read."""
+    stream = (ROOT / "perf-data" / "compressed2" / "input.data").read_bytes()
+    with pytest.raises(NothingRead, match=r"6 x .*\(perf-data.bad_packed\)"):
+        trace_of(tmp_path, stream.replace(b"\x28\xb5\x2f\xfd", bytes(4), 1))
+
+
+def test_compressed_records_hold_what_the_recording_held(tmp_path: Path) -> None:
+    pytest.importorskip("zstandard")
+    plain, packed_ = ((ROOT / "perf-data" / case / "input.data") for case in ("group_and_switches", "compressed2"))
+    assert samples(trace_of(tmp_path, packed_.read_bytes())) == samples(trace_of(tmp_path, plain.read_bytes()))
 
 
 def test_compressed_records_of_perf(tmp_path: Path) -> None:

@@ -284,14 +284,15 @@ def _refuse_long_paths(trace: Trace, source: Source) -> None:
 def _refuse_nothing(trace: Trace, display: str) -> None:
     """Raise NothingRead if an input has data of which nothing was read; note if it has no data.
 
-    Metadata that was kept, such as the head of a log, does not count as data read if other data was lost.
+    Metadata that was kept, such as the head of a log or its reading of two clocks, does not count as data read if other
+    data was lost.
     """
     source = trace.sources[0]
-    if any(trace.counts().values()) or source.balance.written or trace.snapshots:
+    if any(trace.counts().values()) or source.balance.written:
         return
     reason = source.diagnostics.data_left_out
     if reason is None:
-        if not source.balance.kept:
+        if not source.balance.kept and not trace.snapshots:
             source.diagnostics.add(NO_DATA)
         return
     where = f" [{reason.places[0]}]" if reason.places else ""

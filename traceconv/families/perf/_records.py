@@ -63,7 +63,7 @@ MESSAGE = skipped("perf-data.message", "messages of perf itself behind the strea
 PACKED = lost(
     "perf-data.packed",
     "records are compressed (perf record -z), and zstd is not available: left out; install zstandard "
-    "(pip install zstandard; Python 3.14 has its own), or: perf inject -i perf.data -o plain.data",
+    "(pip install zstandard; Python 3.14 has its own), or print them: perf script -F +period > perf.script.txt",
 )
 BAD_PACKED = lost(
     "perf-data.bad_packed", "compressed records cannot be unpacked: these and all later ones were left out"
