@@ -677,3 +677,20 @@ def test_tracepoints_of_old_perf_have_no_system(tmp_path: Path) -> None:
     path = written(tmp_path, "".join(lines[:7]) + "worker 7 [000] 8120.114309: 12 bytes: sent\n", "log.txt")
     with pytest.raises(UnrecognizedFormat):
         read(path)
+
+
+def test_decimal_commas_in_json(tmp_path: Path) -> None:
+    """Made by hand after what perf 6.1 prints where the locale has decimal commas."""
+    line = (
+        b'{"counter-value" : "2,250000", "unit" : "msec", "event" : "cpu/event=1,umask=0x2/", "variance" : 5,64, '
+        b'"event-runtime" : 2250000, "pcnt-running" : 50,00, '
+        b'"metric-value" : 0,002250, "metric-unit" : "CPUs utilized"}'
+    )
+    row, more = stat.json_row(line) or (None, True)
+    assert row is not None
+    assert not more
+    assert (row.value, row.variance, row.run_time_ns, row.running) == (2.25, 5.64, 2250000, 50.0)
+    assert (row.event, row.metrics) == ("cpu/event=1,umask=0x2/", {"CPUs utilized": 0.00225})
+    grouped = stat.json_row(b'{"counter-value" : "1,800", "event" : "cycles"}')
+    assert grouped is not None
+    assert not grouped[0].counted

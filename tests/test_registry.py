@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from traceconv import cli
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.families import registry
 from traceconv.families.importer import Extras, Match, extras
@@ -20,6 +22,17 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.testing import check_description, unknown_attributes
+
+#: Made after wprof's JSON_SCHEMA.md: a header, a stack, events whose `ts` is their end.
+WPROF = (
+    b'{"version": "3.1","dur": 1.000000000,"timer_freq_hz": 997,"stacks": ["timer"],"stack_cnt": 1,"pmus": []}\n'
+    b'{"id": 0,"frames": ["[U] main+0x1a"]}\n'
+    + b"".join(
+        b'{"ts": 0.5001234%02d,"t": "hardirq","task": {"tid": 7,"pid": 7,"comm": "app"},"dur": 0.000011568,'
+        b'"start_ts": 0.500111888,"cpu": 3,"irq": 193,"action": "nvme1q30"}\n' % n
+        for n in range(20)
+    )
+)
 
 YES, MAYBE, NO = Certainty.YES, Certainty.MAYBE, Certainty.NO
 
@@ -140,15 +153,53 @@ def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
             "trtexec of TensorRT printed for people",
             "--exportProfile=profile.json",
         ),
+        (b"PERFFILE" + bytes(96), "before 2010", "how perf-data"),
+        (
+            b"# started on Sat Nov 21 11:18:18 2026\n\n#           time \n     0.050133990 \n",
+            "--metric-only",
+            "without",
+        ),
+        (b" time,GHz,insn per cycle,\n     0.020118745,1.25,0.75,\n", "--metric-only", "how perf-stat"),
+        (b'{}\n{"interval" : 0.023954230}\n', "--metric-only", "how perf-stat"),
+        (b'{"interval" : 0.023954230, "GHz" : "1.25", "insn per cycle" : "0.75"}\n', "--metric-only", "how perf-stat"),
+        (
+            b"Performance counter statistics:\n\n#      count  event_name   # count / runtime\n"
+            b"  1,234,567  cpu-cycles   # 0.930426 GHz\nTotal test time: 0.022808 seconds.\n",
+            "simpleperf stat",
+            "formats perf-script",
+        ),
+        (b'"Sample_Timestamp","Exec_Mask","Dispatch_Id"\n5861,15,1\n', "rocprofv3", "how rocprof"),
+        (
+            b"ROCPROFV3 KERNEL_DISPATCH SUMMARY:\n\n| NAME | DOMAIN | CALLS | DURATION (nsec) |\n|---|---|---|---|\n",
+            "printed for people",
+            "how rocprof",
+        ),
+        (WPROF, "wprof", "Perfetto"),
     ],
 )
-def test_a_file_that_its_tool_must_export_first(tmp_path: Path, head: bytes, what: str, hint: str) -> None:
+def test_a_file_that_no_importer_reads(tmp_path: Path, head: bytes, what: str, hint: str) -> None:
     path = tmp_path / "input"
     path.write_bytes(head)
     with pytest.raises(UnrecognizedFormat) as error:
         identify(Source(path))
     assert what in error.value.reason
     assert hint in error.value.hint
+    command = error.value.hint.partition(": traceconv ")[2]
+    assert not command or CliRunner().invoke(cli.cli, command.split()).exit_code == 0
+
+
+def test_a_session_of_the_visual_profiler_is_known_by_its_ending(tmp_path: Path) -> None:
+    for name, reason in (("run.nvvp", "cannot read a session"), ("run.xml", "no known format")):
+        path = tmp_path / name
+        path.write_text('<?xml version="1.0" encoding="UTF-8"?>\n<session/>\n')
+        with pytest.raises(UnrecognizedFormat, match=reason):
+            identify(Source(path))
+
+
+def test_a_known_file_that_none_reads_is_read_as_a_log_only_if_named(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(WPROF)
+    assert identify(Source(path), ("timed-log",))[0].name == "timed-log"
 
 
 def test_an_empty_file(only: Callable[..., None], tmp_path: Path) -> None:

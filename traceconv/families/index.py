@@ -105,7 +105,7 @@ FORMATS = {
             *(b"layername", b"layertype:", b"[step 1/", b"command line parameters"),
         ),
     ),
-    "perf-data": Format("perf.data:PerfData", (b"perfile2", b"2elifrep", b"perffile")),
+    "perf-data": Format("perf.data:PerfData", (b"perfile2", b"2elifrep")),
     "perf-header": Format("perf.header:PerfHeader", (b"# captured on",)),
     "perf-json": Format("perf.json_export:PerfJson", (b'"linux-perf-json-version"',)),
     "perf-report": Format("perf.report:PerfReport", (b"# samples: ",)),
@@ -210,23 +210,29 @@ _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
 
 
 class Closed(NamedTuple):
-    """A file of a profiler that no importer reads, since its tool must first write it in another form.
+    """A file of a profiler that no importer reads, such as one that its tool must first write in another form.
+
+    It is not read as a log either.
 
     Attributes:
         pattern: the first bytes of such a file match it.
         what: what the file is.
-        hint: how to write it in a form that an importer reads.
+        hint: what is read instead.
+        ending: the end of its name.
     """
 
     pattern: bytes
     what: str
     hint: str
+    ending: str = ""
 
 
+#: A few lines before those that tell the format.
+_BEHIND_LINES = rb"(?:[^\n]*\n){0,9}?"
 _NSYS_EXPORT = "export it: nsys export --type=sqlite --output=report.sqlite FILE"
 _NCU_CSV = "print its kernels as CSV: ncu --import FILE --csv --page raw > kernels.csv"
 
-#: Seen in files of nsys 2023.4 and 2025.3 and of ncu 2025.3.
+#: Seen in files of nsys 2023.4 and 2025.3, of ncu 2025.3 and of perf 6.1; else after the documents of the tools.
 CLOSED = (
     Closed(rb"NVIDIA Tegra Profiler Report", "a report of Nsight Systems (.nsys-rep, .qdrep)", _NSYS_EXPORT),
     Closed(
@@ -245,12 +251,45 @@ CLOSED = (
         "a table that trtexec of TensorRT printed for people",
         "record it as JSON: trtexec --loadEngine=FILE --dumpProfile --separateProfileRun --exportProfile=profile.json",
     ),
+    Closed(rb"PERFFILE", "a perf.data of before 2010 (PERFFILE)", "record with a newer perf: traceconv how perf-data"),
+    Closed(
+        _BEHIND_LINES + rb'(?:# +time [^\n]*\n +\d+\.\d{9}\s| time,[^\n]*\n +\d+\.\d{9},|\{"interval" : \d+\.\d{9}\b)',
+        "metrics of perf stat --metric-only, which has no counts",
+        "record without --metric-only: traceconv how perf-stat",
+    ),
+    Closed(
+        _BEHIND_LINES + rb"Performance counter statistics[:,]\r?\n",
+        "counts of simpleperf stat",
+        "samples of simpleperf are read, as its report_sample.py prints them: traceconv formats perf-script",
+    ),
+    Closed(
+        rb'"?Sample_Timestamp"?,"?Exec_Mask\b',
+        "samples of the program counter of rocprofv3",
+        "its kernels, copies, calls and counters are read: traceconv how rocprof",
+    ),
+    Closed(
+        _BEHIND_LINES + rb"\s*ROCPROFV3 (?:[A-Z_]+ )?SUMMARY:",
+        "the summary that rocprofv3 printed for people",
+        "its records, and the files *_stats.csv, are read: traceconv how rocprof",
+    ),
+    Closed(
+        rb'\{"version": ?"[\d.]+", ?"dur": ?[\d.]+, ?"timer_freq_hz":',
+        "JSON of wprof (-J)",
+        "wprof writes traces for Perfetto, too, which are read",
+    ),
+    Closed(
+        rb"\s*<\?xml\s",
+        "a session of NVIDIA's Visual Profiler as XML",
+        "databases of nvprof are read: traceconv how nvprof",
+        ending=".nvvp",
+    ),
 )
 
 
 def closed(head: Head) -> Closed | None:
-    """Return what an input is, if no importer reads it because its tool must first export it."""
-    return next((one for one in CLOSED if re.match(one.pattern, head.data)), None)
+    """Return what an input is, if it is a known file that no importer reads."""
+    known = (one for one in CLOSED if re.match(one.pattern, head.data) and head.name.endswith(one.ending))
+    return next(known, None)
 
 
 def may_end_with_marks(head: Head) -> bool:

@@ -1,7 +1,8 @@
 """Find the importers, and the one that reads an input.
 
 Each importer looks at the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES wins,
-else a single MAYBE, else a single FALLBACK. There are no other priorities. Importers whose marks in `index` are missing
+else a single MAYBE, else a single FALLBACK, unless the input is a known one that none reads. There are no other
+priorities. Importers whose marks in `index` are missing
 are not loaded. The last bytes of an input are searched for marks only if no importer is sure by the first ones, since
 an archive is unpacked to its end for them.
 """
@@ -99,6 +100,9 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
             hint="without --from, the format is detected",
             at=source.display,
         )
+    known = None if among or surest > Certainty.FALLBACK else closed(source.head())
+    if known is not None:
+        raise UnrecognizedFormat(f"cannot read {known.what}", at=source.display, hint=known.hint)
     if surest is Certainty.NO:
         raise _unrecognized(source)
     claims = [(cls, match) for _, (cls, match) in sorted(answers.items()) if match.certainty is surest]
@@ -171,8 +175,6 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
                 pass
         except InputError as error:  # the tables identify the format, but cannot be read
             return UnrecognizedFormat(error.reason, hint=error.hint, at=source.display)
-    if known := closed(head):
-        return UnrecognizedFormat(f"cannot read {known.what}", at=source.display, hint=known.hint)
     shown = head.text[:40].splitlines()[0].decode("utf-8", "replace") if head.text else ""
     return UnrecognizedFormat(
         f"no known format; it begins with {shown!r}",

@@ -25,7 +25,7 @@ from traceconv.families.perf._tracepoints import Tracepoint, read_tracepoints
 from traceconv.families.perf._tracks import latest_ns
 
 Buffer = bytes | mmap
-MAGIC, SWAPPED, ANCIENT = b"PERFILE2", b"2ELIFREP", b"PERFFILE"
+MAGIC, SWAPPED = b"PERFILE2", b"2ELIFREP"
 _HEADER_BYTES, _PIPE_HEADER_BYTES = 104, 16
 #: The position of the bitmap of features in the header, and its number of bits.
 _BITMAP_AT, _FEATURES = 72, 256

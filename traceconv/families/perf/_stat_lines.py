@@ -7,8 +7,8 @@
 Fields in order: seconds since the start (with -I), what was aggregated (CPU, core, thread, ...) and of how many CPUs,
 value, unit, event, cgroup, variance (-r), for how many ns and percent of the time the event was on a counter, a metric
 and its unit. Nothing is quoted in the -x form: names of events may hold the separator. A line without a value is a
-further metric of the line before. Text follows the locale: separators of thousands, decimal comma. A value has two
-decimals or none. Checked against perf 6.1.
+further metric of the line before. Text and JSON follow the locale: separators of thousands (text only), decimal comma.
+A value has two decimals or none in text. Checked against perf 6.1.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ _NUMBER = re.compile(r"(?a)-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 _COMMA_NUMBER = re.compile(r"(?a)-?\d+(?:[.,]\d+)?")
 _SPREAD = re.compile(r"(?a)\d+[.,]\d+%")
 _SHARE = re.compile(r"(?a)\d{1,3}(?:[.,]\d+)?")
+
+#: Numbers with a decimal comma, which perf prints by the locale: bare ones, which are no JSON, and counts in quotes.
+_BARE_COMMA = re.compile(rb'(" ?: ?-?\d+),(\d+)(?= ?[,}])')
+_COMMA_COUNT = re.compile(r"(?a)-?\d+,\d{6}")
 
 _PLACES = ("cpu", "core", "die", "cluster", "cache", "socket", "node", "thread")
 _PLACE_COUNTS = ("aggregate-number", "counters")
@@ -274,7 +278,7 @@ def json_row(line: bytes) -> tuple[Row, bool] | None:
     Return None for another line.
     """
     try:
-        members = _decode(line)
+        members = _decode(_BARE_COMMA.sub(rb"\1.\2", line))
     except msgspec.DecodeError:
         return None
     row = Row()
@@ -290,6 +294,8 @@ def json_row(line: bytes) -> tuple[Row, bool] | None:
     row.event, row.unit, row.cgroup = (_text(members.get(name)) for name in ("event", "unit", "cgroup"))
     if "counter-value" in members:
         value = _text(members["counter-value"])
+        if _COMMA_COUNT.fullmatch(value):
+            value = value.replace(",", ".")
         number = _whole(value) if _NUMBER.fullmatch(value) else None
         row.value = value if number is None else number
     row.variance, row.running = (_number(members.get(name)) for name in ("variance", "pcnt-running"))

@@ -22,7 +22,7 @@ from mmap import ACCESS_READ, mmap
 from typing import Any, ClassVar
 
 from traceconv.families.importer import Match, option
-from traceconv.families.perf._file import ANCIENT, MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
+from traceconv.families.perf._file import MAGIC, SWAPPED, Buffer, Damage, PerfFile, read_header
 from traceconv.families.perf._records import MESSAGE, UNREAD_HEADER, RecordReader
 from traceconv.families.perf._tracks import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
 from traceconv.families.perf._tracks import Header as TextHeader
@@ -102,8 +102,6 @@ class PerfData:
         """Recognise the magic number."""
         if head.data.startswith((MAGIC, SWAPPED)):
             return Match.yes("the magic of perf.data")
-        if head.data.startswith(ANCIENT):
-            return Match.maybe("the magic of perf.data before 2010")
         return Match.no("no magic of perf.data")
 
     def read(self, source: Source, out: Builder) -> None:
@@ -114,9 +112,8 @@ class PerfData:
             try:
                 file = read_header(data)
             except Damage as damage:
-                raise source.malformed(
-                    damage.reason, hint="is the file whole? perf script reads it, too", where=f"byte {damage.at}"
-                ) from None
+                hint = "is the file whole?" if damage.at else "without --from, the format is detected"
+                raise source.malformed(damage.reason, hint=hint, where=f"byte {damage.at}") from None
             RecordReader(out, file, data, self.symbols, Unpacked(source.display, len(data), source.limits)).read()
         _tell(out, file)
 

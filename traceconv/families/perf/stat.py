@@ -149,7 +149,7 @@ class _Reader:
         if all(recording.empty for recording in self.recordings):
             raise source.malformed(
                 "no count found, expected lines such as `43.91 msec task-clock`, those of -x or of -j",
-                hint=f"record some with {PerfStat.record}",
+                hint=f"--metric-only prints none; record some with {PerfStat.record}",
             )
         self._out.metadata["perf_stat"] = [recording.info for recording in self.recordings]
 
