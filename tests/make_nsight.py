@@ -11,7 +11,7 @@ has a real export can check: `sqlite3 report.sqlite .schema`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -720,6 +720,19 @@ def many_kernels(path: Path, count: int) -> None:
     build(path, tables, enums={}, page_size=4096)
 
 
+def never_set(path: Path, zeros: Container[int] = (9, 25, 41)) -> None:
+    """50 kernels; CUPTI could not collect the times of some of them, and left 0."""
+    string = Strings()
+    calls, kernels = [], []
+    for n in range(50):
+        number, start = n + 1, 3_000_000 + n * 100_000
+        calls.append(call(string, "cudaLaunchKernel_v7000", MAIN0, start, 6_000, correlationId=number))
+        row = kernel(string, GEMM, start + 10_000, 80_000, globalPid=RANK0, correlationId=number)
+        kernels.append(row | {"start": 0, "end": 0} if n in zeros else row)
+    tables: dict[str, Rows] = {"CUPTI_ACTIVITY_KIND_KERNEL": kernels, "CUPTI_ACTIVITY_KIND_RUNTIME": calls}
+    build(path, {"StringIds": string.rows(), **tables}, enums={})
+
+
 def cut(path: Path) -> None:
     """The first half of an export, as a full disk leaves it: SQLite refuses it as a whole."""
     many_kernels(path, 100)
@@ -742,6 +755,7 @@ CASES = {
     "export_2022": export_2022,
     "export_2024": export_2024,
     "odd_rows": odd_rows,
+    "never_set": never_set,
     "empty": empty,
     "cut": cut,
     "damaged": damaged,

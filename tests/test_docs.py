@@ -42,7 +42,9 @@ def formats_document() -> str:
         "If an event is not written unchanged, it is counted by kind: *lost* (in the input, but not in the output; "
         "`--strict` fails on it), *absent* (the input holds only half of it), *repaired*, *skipped by design* (not "
         "part of a timeline, or left out by an option; each section gives the reasons), or *notice* (for anything "
-        "else). Tracks that a file declares but never uses are left out in all formats.",
+        "else). Tracks that a file declares but never uses are left out in all formats. Events whose time was never "
+        "set, since their writer could not measure it and left 0, are *absent* (`time.never_set`): they are not drawn, "
+        "and no table counts them.",
         formats_table(),
     ]
     for name, cls in importers().items():

@@ -67,7 +67,7 @@ def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
 # -- the golden inputs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["session", "export_2020", "odd_rows", "empty"])
+@pytest.mark.parametrize("case", ["session", "export_2020", "odd_rows", "never_set", "empty"])
 def test_golden_inputs_are_what_the_helper_makes(case: str, tmp_path: Path) -> None:
     made = tmp_path / "made.sqlite"
     make_nsight.CASES[case](made)

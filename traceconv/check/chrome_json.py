@@ -41,6 +41,7 @@ from traceconv.check._shapes import (
     members_of,
     raw_members,
 )
+from traceconv.check._zeros import NEVER_SET, Zeros
 from traceconv.io.shown import Counted
 from traceconv.model.counted import ASYNC_SLICES, COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
@@ -208,6 +209,7 @@ class _Checker:
         self._first_complete, self._earliest_complete = sys.maxsize, sys.maxsize
         self._counter_ids: dict[tuple[bytes, bytes], bytes] = {}
         self._tasks = Tasks()
+        self._zeros = Zeros()
 
     def _handlers_by_phase(self) -> dict[bytes, Callable[[int, RawEvent, int], None]]:
         by_letters = {
@@ -284,6 +286,8 @@ class _Checker:
         for text, times in self._again.items():
             for code, count in self._short[text].items():
                 self._diagnostics.add(code, count=times * count)
+        for position in self._zeros.never_set():
+            self._diagnostics.add(NEVER_SET, f"event {position}")
         self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
         for thread, edges in self._edges.items():
             self._pair(edges, self._slices[thread])
@@ -361,12 +365,18 @@ class _Checker:
         if dur < 0:
             self._diagnostics.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
             return
+        self._zeros.start(ts, position)
+        self._zeros.end(ts + dur)
         thread = self._thread(position, event)
         if thread is not None:
             self._slices[thread].add(ts, ts + dur, position)
 
     def _edge(self, position: int, event: RawEvent, ts: int) -> None:
         is_begin = event["ph"] == b'"B"'
+        if is_begin:
+            self._zeros.start(ts, position)
+        else:
+            self._zeros.end(ts)
         name = self._texts.number(event.get("name", b""))
         thread = self._thread(position, event)
         if thread is not None:
@@ -384,6 +394,7 @@ class _Checker:
 
     def _instant(self, position: int, event: RawEvent, ts: int) -> None:
         self._counts["instants"] += 1
+        self._zeros.point(ts, position)
         if event.get("s", b'"t"') == b'"t"':
             self._thread(position, event)
             if "tid" not in event:
@@ -391,6 +402,7 @@ class _Checker:
 
     def _counter(self, position: int, event: RawEvent, ts: int) -> None:
         self._counts["counters"] += 1
+        self._zeros.point(ts, position)
         args = event.get("args", b"")
         values = [bytes(value) for value in raw_members.decode(args).values()] if args[:1] == b"{" else []
         if b"null" in values:

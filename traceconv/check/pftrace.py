@@ -15,6 +15,7 @@ from traceconv.check._clocks import Clocks
 from traceconv.check._messages import Decoder, Fields
 from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._tracks import Tracks
+from traceconv.check._zeros import NEVER_SET, Zeros
 from traceconv.families.common.wire_reader import BadWire
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import Readable, read_packets
@@ -178,6 +179,7 @@ class _Checker:
         self._sequences: dict[int, _Sequence] = defaultdict(_Sequence)
         self._names: dict[object, int] = {}
         self._flows: dict[int, list[tuple[int, int, bool]]] = defaultdict(list)
+        self._zeros = Zeros()
 
     def _add(self, code: Any, detail: str = "") -> None:
         self._found.add(code, f"packet {self._position}: {detail}" if detail else f"packet {self._position}")
@@ -346,19 +348,23 @@ class _Checker:
     def _begin(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         if not name:
             self._add(NO_NAME)
+        self._zeros.start(ts, self._position)
         self._tracks.for_slice(uuid, self._position).edges.begin(ts, self._position, name)
 
     def _end(self, event: Fields, ts: int, uuid: int, name: int) -> None:
+        self._zeros.end(ts)
         self._tracks.for_slice(uuid, self._position).edges.end(ts, self._position, name)
 
     def _instant(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         self._counts["instants"] += 1
         if not name:
             self._add(NO_NAME)
+        self._zeros.point(ts, self._position)
         self._tracks.for_slice(uuid, self._position)
 
     def _counter(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         self._counts["counters"] += 1
+        self._zeros.point(ts, self._position)
         if "counter_value_field" not in event:
             self._add(NO_VALUE)
         self._tracks.for_value(uuid, self._position)
@@ -396,6 +402,8 @@ class _Checker:
 
     def finish(self) -> dict[Counted, int]:
         """Make the checks that need all packets; return the counts."""
+        for position in self._zeros.never_set():
+            self._found.add(NEVER_SET, f"packet {position}")
         tracks, slices = self._tracks.finish()
         for id, points in self._flows.items():
             points.sort()

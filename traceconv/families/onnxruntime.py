@@ -131,6 +131,7 @@ class OnnxRuntime:
         libraries="onnxruntime",
         shapes=("input_type_shape",),
         steps="model_run",
+        unmeasured="Kernel",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
         # Every other number among the args is a counter of the fork.
         counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),
@@ -391,8 +392,7 @@ class OnnxRuntimeEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, object] | None = None) -> None:
-        """Add counters and flows to the GPU, which need all events."""
-        super().finish(frames)
+        """Add counters and flows to the GPU, which need all events, then finish as usual."""
         if self._host_events == EVENT_LIMIT and not self._truncated:
             self.out.problem(TRUNCATED, self._host_events, f"exactly {EVENT_LIMIT} events")
         layers = [layer for of_thread in self._layers.values() for layer in of_thread]
@@ -403,6 +403,7 @@ class OnnxRuntimeEvents(ChromeEvents):
                 self._draw_layers(thread, of_thread)
         if self._device_events:
             self._join_devices()
+        super().finish(frames)
 
     def _draw_layers(self, thread: TrackId, layers: list[_Layer]) -> None:
         """Draw one counter track for each counter of a thread."""

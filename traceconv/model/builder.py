@@ -19,6 +19,7 @@ from traceconv.model.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, ProblemKind, declare
 from traceconv.model.drawable import possible_slice, possible_ts
+from traceconv.model.never_set import LeftOut, leave_out_never_set
 from traceconv.model.numbers import fits_int64
 from traceconv.model.paired_slices import PairedSlices
 from traceconv.model.tables import Tables
@@ -365,9 +366,17 @@ class Builder:
         if len(self.tables.marks):
             PairedSlices(self.tables, self.info).add()
 
+    def settle(self) -> LeftOut | None:
+        """Pair the starts and ends so far, and leave out the events so far whose time was never set.
+
+        Return what was left out; None if nothing was.
+        """
+        self.pair()
+        return leave_out_never_set(self.tables, self.info, self.clocks.domains)
+
     def finish(self) -> Trace:
         """Finish and return the trace; the builder cannot be used any more."""
-        self.pair()
+        self.settle()
         args = self.tables.take_args()
         tables, mappings = self.tables.take_columns()
         self.tables.tracks.settle()

@@ -6,7 +6,7 @@ import mmap
 import shutil
 import weakref
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -74,6 +74,22 @@ class Column:
         self._before += len(self._tail)
         self._tail = array(self._tail.typecode)  # a view of the old array keeps it alive
         self._bind()
+
+    def replace(self, parts: Iterable[npt.NDArray[Any]]) -> None:
+        """Replace all numbers by those of some arrays, which may be made of the former ones.
+
+        Raises:
+            OutputError: the temporary file cannot be written.
+        """
+        file, self._file, self._before = self._file, None, 0
+        self._tail = array(self._tail.typecode)
+        self._bind()
+        for part in parts:
+            self.put(part)
+            if file is not None:
+                self.spill()
+        if file is not None:
+            close(file)
 
     def numbers(self) -> npt.NDArray[Any]:
         """Return all numbers without a copy. Do not write to them if the column `is_spilled`.

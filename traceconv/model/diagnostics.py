@@ -27,8 +27,8 @@ class ProblemKind(enum.Enum):
 
     Attributes:
         LOST: it is in the input, but not in the output. `--strict` fails on this kind only.
-        ABSENT: the input holds only half of something: an end without its start, one end of a flow, events that the
-            recorder dropped. Only that half is missing in the output.
+        ABSENT: the input holds only half of something: an end without its start, one end of a flow, an event without
+            its time, events that the recorder dropped. Only that half is missing in the output.
         REPAIRED: it was damaged or impossible, and is in the output as it was evidently meant, or with the nearest
             value.
         SKIPPED: it was left out by design, since it has no place on a timeline or an option asks for that. The help of

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.model.args import AnyArgs, as_bytes, join_args
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.clocks import looks_like_unix_time
+from traceconv.model.diagnostics import ProblemKind, absent, declare
+from traceconv.model.never_set import FAR_NS
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, SourceInfo
 
@@ -16,6 +18,10 @@ NEGATIVE_DURATION = declare(
     "slice.negative_duration",
     ProblemKind.REPAIRED,
     "a duration is below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
+)
+END_NEVER_SET = absent(
+    "slice.end_never_set",
+    "the end of a slice was never set, so its duration leads to 0: drawn with length 0 and marked `unfinished`",
 )
 OUT_OF_RANGE = declare(
     "time.out_of_range",
@@ -26,7 +32,10 @@ OUT_OF_RANGE = declare(
 
 def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
     """Return start and duration (ns) of a slice, clamped to the range, and its args with a note of a change."""
-    if index(dur) < 0:
+    if index(dur) < 0 and (looks_like_unix_time(-dur) or (dur == -ts and ts >= FAR_NS)):
+        info.problem(END_NEVER_SET, at)
+        args, dur = join_args(args, {"unfinished": True}), 0
+    elif dur < 0:
         info.problem(NEGATIVE_DURATION, at)
         args = join_args(args, {"negative_dur_ns": dur})
         dur = 0

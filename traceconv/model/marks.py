@@ -204,6 +204,8 @@ class FormatMarks(Struct, frozen=True):
         innermost: the categories of slices that do the work which slices of the others request or wait for. On tracks
             that are not threads of the system, they are inside all others that run at the same time.
         times: a pattern of the names of sampled events that count time, in ns; "" if there are none.
+        unmeasured: a pattern of the categories of slices whose start and end are 0, or 0 on another clock that the
+            writer converts, if it could not measure them; "" if it measures all, or 0 is a time.
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
     """
@@ -230,6 +232,7 @@ class FormatMarks(Struct, frozen=True):
     shapes: tuple[str, ...] = ()
     step_args: tuple[str, ...] = ()
     several: SeveralMarks | None = None
+    unmeasured: str = ""
 
 
 NO_MARKS: Final = FormatMarks()
@@ -271,6 +274,7 @@ GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"
 GPU_MARKS: Final = FormatMarks(
     GPU_LAUNCHES,
     launch_flows=GPU_FLOWS,
+    unmeasured=".*",  # CUPTI states it for each kind of its records, and the recording begins before all of them
     memory=r"Allocated memory \(.*\)|Allocated .* memory",
 )
 #: For a format that any tool writes, with names of its choice.

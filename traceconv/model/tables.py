@@ -16,7 +16,7 @@ from traceconv.model.columns import Column, finished
 from traceconv.model.ordering import chunks
 from traceconv.model.pairing import Marks
 from traceconv.model.strings import Strings
-from traceconv.model.trace import TABLES, TIMED, Instants, Logs, SliceId, column_types
+from traceconv.model.trace import I64, TABLES, TIMED, Instants, Logs, SliceId, column_types
 from traceconv.model.tracks import Tracks
 
 _PART_BYTES = 4 << 20
@@ -214,6 +214,27 @@ class Tables:
             column.put(added)
         self.slice_count += len(values[-1]) if table == "slices" else 0
         self.added(len(values[-1]))
+
+    def drop(self, table: str, rows: npt.NDArray[np.intp]) -> None:
+        """Remove rows of a table."""
+        columns = list(self.columns[table].values())
+        kept = np.ones(len(columns[0]), bool)
+        kept[rows] = False
+        for column in columns:
+            numbers = column.numbers()
+            column.replace([numbers[part][kept[part]] for part in chunks(len(numbers))])
+        self.slice_count -= len(rows) if table == "slices" else 0
+        self._rows -= len(rows)
+
+    def renumber_slices(self, numbers: I64) -> None:
+        """Give the ends of flows the new numbers of their slices; remove flows with an end whose number is -1."""
+        ends = [self.columns["flows"][name] for name in ("from_slice", "to_slice")]
+        for end in ends:
+            old = end.numbers()
+            end.replace([numbers[old[part]] for part in chunks(len(old))])
+        gone = np.flatnonzero(np.any([end.numbers() < 0 for end in ends], axis=0))
+        if len(gone):
+            self.drop("flows", gone)
 
     def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
         """Return columns of the slices so far, without a copy, to be read only.

@@ -197,7 +197,6 @@ class ChromeEvents:
         Args:
             frames: the `stackFrames` of the trace, by id.
         """
-        self.out.pair()
         self.flows.resolve(self.out)
         self._samples.write(frames)
 

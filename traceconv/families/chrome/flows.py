@@ -27,6 +27,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import KEPT_PLACES, Code, absent, lost
 from traceconv.model.launch_ids import ids_of, of_launches
 from traceconv.model.marks import LaunchMarks
+from traceconv.model.never_set import NEVER_SET, LeftOut
 from traceconv.model.numbers import whole
 from traceconv.model.ordering import Order, chunks, gathered, like_next, occurring, stable_order
 from traceconv.model.trace import I32, I64
@@ -153,9 +154,10 @@ class FlowSteps:
         self._settled[_FIRST_PLACEHOLDER - placeholder] = track
 
     def resolve(self, out: Builder) -> None:
-        """Add the flows to the builder, which must hold all slices. The steps are consumed."""
+        """Add the flows to the builder, which must hold all slices and is settled. The steps are consumed."""
+        left_out = out.settle()
         if self._columns["id"]:
-            _Resolution(self, out).run()
+            _Resolution(self, out, left_out).run()
         self._forget()
 
     def take_columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -184,11 +186,13 @@ class FlowSteps:
 class _Resolution:
     """Finds the slice of each flow event, and adds the flows."""
 
-    def __init__(self, steps: FlowSteps, out: Builder) -> None:
+    def __init__(self, steps: FlowSteps, out: Builder, left_out: LeftOut | None) -> None:
         self._out = out
         self._steps = steps
         self._unpaired = steps.unpaired
         columns = steps.take_columns()
+        if left_out is not None:
+            columns = _with_time(columns, left_out, out)
         self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
         self._kinds = steps.kinds()
@@ -411,6 +415,21 @@ class _Resolution:
             if len(some):
                 rows[some] = self._with_ids(steps[some], rows[some], self._ids(others[some]))
         self._out.bulk.flows(begins, ends, names, categories, self.at[targets])
+
+
+def _with_time(columns: dict[str, npt.NDArray[Any]], left_out: LeftOut, out: Builder) -> dict[str, npt.NDArray[Any]]:
+    """Return the steps without those whose time, or that of their slice, was never set, with the new slices."""
+    is_unset = (columns["ts"] == 0) & left_out.tracks[columns["track"]]
+    has_row = columns["row"] != _NO_SLICE
+    columns["row"][has_row] = left_out.numbers[columns["row"][has_row]]
+    is_counted = is_unset & (columns["counts"] != 0)
+    origins = np.sort(columns["at"][is_counted]).tolist()
+    for at in origins[:KEPT_PLACES]:
+        out.skip(NEVER_SET, at, "a flow")
+    if len(origins) > KEPT_PLACES:
+        out.skip(NEVER_SET, count=len(origins) - KEPT_PLACES)
+    is_unset |= has_row & (columns["row"] == _NO_SLICE)
+    return {name: values[~is_unset] for name, values in columns.items()}
 
 
 def _order(*keys: npt.NDArray[Any]) -> Order:

@@ -342,6 +342,7 @@ class NsightSystems:
     lost: ClassVar[tuple[str, ...]] = (
         "The report itself (.nsys-rep, .qdrep) is in a closed format: export it first.",
         "Binary NVTX payloads are kept as text and not decoded.",
+        "Kernels and calls whose times could not be collected (start and end 0) are counted, and not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
     )
 

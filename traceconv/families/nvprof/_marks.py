@@ -11,7 +11,7 @@ import struct
 from typing import Any, NamedTuple
 
 from traceconv.families.nvprof._calls import Extras
-from traceconv.families.nvprof._tables import NO_TIME, Activities
+from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import CONTEXT, DEVICE, PROCESS, STREAM, THREAD, ObjectId, Tracks
 from traceconv.model.builder import Builder
 from traceconv.model.counted import JOINED_ENDS
@@ -55,9 +55,7 @@ class Marks:
             place = self._activities.place("MARKER_DATA", row)
             self._data.add(number, "MARKER_DATA", self._data_args(place, flags, kind, payload, color, category))
         for row, flags, ts, *rest in self._activities.rows("MARKER", _MARKER_COLUMNS, order="timestamp"):
-            if type(ts) is not int or ts == 0:
-                self._out.skip(NO_TIME, self._activities.place("MARKER", row))
-            else:
+            if self._activities.is_time("MARKER", row, ts):
                 self._mark(row, flags if isinstance(flags, int) else 0, ts, *rest)
         self._data.report_left(self._out.info.name)
 

@@ -14,7 +14,7 @@ from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.nvprof._calls import correlation
 from traceconv.families.nvprof._device import metric_value
-from traceconv.families.nvprof._tables import NO_TIME, Activities
+from traceconv.families.nvprof._tables import Activities
 from traceconv.families.nvprof._tracks import PROCESS, THREAD, ObjectId, Tracks
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost
@@ -159,7 +159,7 @@ class Others:
             return
         for row in self._activities.rows(table, _UNIFIED_COLUMNS):
             number, start, end, kind, value, address, source, target, pid, flags = row
-            if not self._is_time(table, number, start):
+            if not self._activities.is_time(table, number, start):
                 continue
             name, has_length = _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))
             device = target if source in _CPU else source
@@ -176,7 +176,7 @@ class Others:
     def _unified_memory_old(self, table: str) -> None:
         """Read the unified memory of CUDA 6 and 7: a value at a point in time."""
         for row, ts, kind, value, device, pid in self._activities.rows(table, _UNIFIED_OLD):
-            if self._is_time(table, row, ts):
+            if self._activities.is_time(table, row, ts):
                 name = _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))[0]
                 track = self._tracks.below_device(pid, device, "Unified memory")
                 self._instant(track, ts, name, "unified_memory", _unified_args(kind, value, None), row)
@@ -186,7 +186,7 @@ class Others:
         for row, kind, address, size, start, end, pid, device, context, name in self._activities.rows(
             "MEMORY", columns
         ):
-            if not self._is_time("MEMORY", row, start):
+            if not self._activities.is_time("MEMORY", row, start):
                 continue
             memory = _cupti.named(_cupti.MEMORY_KIND, kind)
             args = {"bytes": size, "memory": memory, "context": context}
@@ -220,7 +220,7 @@ class Others:
         for row, device, ts, kind, data in self._activities.rows(
             table, ("deviceId", "timestamp", "environmentKind", "data")
         ):
-            if not self._is_time(table, row, ts):
+            if not self._activities.is_time(table, row, ts):
                 continue
             layout, sensors = _SENSORS.get(kind, ("", ()))
             if not sensors or not isinstance(data, bytes) or len(data) < struct.calcsize(layout):
@@ -238,7 +238,7 @@ class Others:
                 name = f"INSTANTANEOUS_{table}{suffix}"
                 columns = ("timestamp", "deviceId", "id", "value", "instance")
                 for row, ts, device, number, value, instance in self._activities.rows(name, columns):
-                    if self._is_time(name, row, ts):
+                    if self._activities.is_time(name, row, ts):
                         title = f"{word} {number}" + (f" instance {instance}" if suffix else "")
                         self._counter_value(name, title, device, ts, value, row)
 
@@ -255,7 +255,7 @@ class Others:
     def _preemption(self) -> None:
         columns = ("timestamp", "preemptionKind", "gridId", "blockX", "blockY", "blockZ")
         for row, ts, kind, grid, *block in self._activities.rows("PREEMPTION", columns):
-            if self._is_time("PREEMPTION", row, ts):
+            if self._activities.is_time("PREEMPTION", row, ts):
                 name = _PREEMPTION.get(kind, f"preemption {_cupti.named({}, kind)}")
                 track = self._tracks.below_process(self._pid, "Preemption")
                 self._instant(track, ts, name, "preemption", {"grid_id": grid, "block": block}, row)
@@ -290,12 +290,6 @@ class Others:
     def _instant(self, track: TrackId, ts: int, name: str, category: str, args: dict[str, Any], row: int) -> None:
         self._out.instant(track, ts, name, category, args, row)
         self._out.balance.written += 1
-
-    def _is_time(self, table: str, row: int, ts: Any) -> bool:
-        if type(ts) is int and ts != 0:
-            return True
-        self._out.skip(NO_TIME, self._activities.place(table, row))
-        return False
 
 
 def _word(words: tuple[str, ...], number: Any) -> str:

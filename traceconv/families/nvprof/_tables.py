@@ -17,13 +17,11 @@ from traceconv.families.common.sqlite_tables import PORTION, Row, Spans, Tables,
 from traceconv.io.sqlite import Database, Kind, as_text, quoted
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
+from traceconv.model.never_set import NEVER_SET
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64
 
-NO_TIME = lost(
-    "nvprof.no_time",
-    "a row has no usable start or end (both 0: the device buffer was too small to collect them): left out",
-)
+NO_TIME = lost("nvprof.no_time", "a row has no start or end that is a whole number: left out")
 NO_END = absent(
     "nvprof.no_end",
     "a row has a start, but its end is 0 (still running when the recording stopped): drawn with length 0",
@@ -147,13 +145,20 @@ class Activities(Tables):
         return Spans(rows, [row[0] for row in rows], [row[1] for row in rows], lengths)
 
     def _has_time(self, table: str, row: Row) -> bool:
-        usable = type(row[1]) is int and type(row[2]) is int and (row[1], row[2]) != (0, 0)
+        usable = type(row[1]) is int and type(row[2]) is int
         if not usable:
             self._out.skip(NO_TIME, self.place(table, row[0]))
         return usable
 
+    def is_time(self, table: str, number: Any, ts: Any) -> bool:
+        """Return whether the time of a row without a length was set; else the row is counted as left out."""
+        is_set = type(ts) is int and ts != 0
+        if not is_set:
+            self._out.skip(NEVER_SET if ts == 0 else NO_TIME, self.place(table, number))
+        return is_set
+
     def _length(self, table: str, row: Row) -> int:
-        if row[2] == 0:
+        if row[2] == 0 and row[1] != 0:
             self._out.problem(NO_END, self.place(table, row[0]))
             return 0
         return int(row[2] - row[1])

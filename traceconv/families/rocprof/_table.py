@@ -21,17 +21,14 @@ from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.builder import Builder
 from traceconv.model.columns import Column, kept_rows
 from traceconv.model.counted import BLANK_LINES, FURTHER_COUNTERS, HEADINGS
-from traceconv.model.diagnostics import absent, skipped
+from traceconv.model.diagnostics import skipped
+from traceconv.model.never_set import NEVER_SET
 from traceconv.model.numbers import is_digits, number_of, whole, whole_of
 from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
 FOREIGN_LINE = skipped("rocprof.foreign_line", "a line before the heading of the table: left out", quiet=True)
-NEVER_SET = absent(
-    "rocprof.no_begin",
-    "the start or end of a kernel was never set (0), so its time is not known: it is a row of a table without times",
-)
 
 _HEADINGS = (
     {"start_timestamp", "end_timestamp"},
@@ -82,6 +79,9 @@ _ARGS = {
     "pid": "process_id",
 }
 
+#: The start and end of a record that were not both set.
+_NEVER_SET = 0, 0
+
 
 def _plain(name: str) -> str:
     """Return the canonical name of a column: "Kernel_Name", "KernelName", "gpu-id" -> "kernel_name", "gpu_id"."""
@@ -89,7 +89,7 @@ def _plain(name: str) -> str:
 
 
 class _Kernel(NamedTuple):
-    """A dispatch of a kernel; `times` are its start and end in ns, None if they were not recorded."""
+    """A dispatch of a kernel; `times` are its start and end in ns, 0 if they were never set; None if not recorded."""
 
     agent: str
     queue: str
@@ -131,7 +131,7 @@ class _Counted:
         for name, text in (("agent", kernel.agent), ("queue", kernel.queue), ("name", kernel.name)):
             columns[name].append(self._text(text))
         columns["counter"].append(self._text(counter))
-        for name, time in zip(("start", "end"), kernel.times or (0, 0), strict=True):
+        for name, time in zip(("start", "end"), kernel.times or _NEVER_SET, strict=True):
             columns[name].append(time)
         columns["at"].append(kernel.at)
         for name, args in (("args", kernel.args), ("value", {counter: value})):
@@ -168,7 +168,7 @@ class _Counted:
                 values[row["counter"]] = row["value_at"], row["value_len"]  # of equal counters the last one counts
             args = [kept.get(first["args_at"], first["args_len"]), *(kept.get(*place) for place in values.values())]
             joined = b"{%b}" % b",".join([one[1:-1] for one in args if one])
-            times = (first["start"], first["end"]) if first["start"] else None
+            times = first["start"], first["end"]
             agent, queue, name = (texts[first[field]] for field in ("agent", "queue", "name"))
             yield _Kernel(agent, queue, times, name, joined, first["at"]), count
 
@@ -195,12 +195,12 @@ _IDS = (("process_id", "pid"), ("thread_id", "tid"))
 
 
 def _times(row: dict[str, str]) -> tuple[int, int] | None:
-    """Begin and end of a record, taken out of its row; None if it has none, or one of them was never set (0)."""
+    """Begin and end of a record, taken out of its row: 0 and 0 if one of them was never set; None if it has none."""
     texts = [row.pop(new, "") or row.pop(old, "") for new, old in _TIMES]
     if not all(texts):
         return None
     start, end = (parse_ns(text.encode(), NS) for text in texts)
-    return (start, end) if start > 0 and end > 0 else None
+    return (start, end) if start > 0 and end > 0 else _NEVER_SET
 
 
 class Table:
@@ -340,7 +340,7 @@ class Table:
     def _draw(self, kernel: _Kernel) -> None:
         """Draw a slice on its queue, or a row of a table if its time is not known."""
         out = self._out
-        if kernel.times is None:
+        if kernel.times in (None, _NEVER_SET):
             if self._has_times:
                 out.problem(NEVER_SET, kernel.at, kernel.name)
             if self._untimed == NO_TRACK:
@@ -348,7 +348,7 @@ class Table:
             args = join_args({"agent": kernel.agent, "queue": kernel.queue}, kernel.args)
             out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
             return
-        start, end = kernel.times
+        start, end = kernel.times or _NEVER_SET
         track = self._tracks.queue(kernel.agent, kernel.queue)
         out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
 

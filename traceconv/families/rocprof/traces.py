@@ -108,6 +108,7 @@ class Rocprof:
         "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
         "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
         "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
+        "Kernels without a start or end (0) are rows of a table without times; other such records are counted only.",
         "Addresses, code objects and samples of the program counter in the JSON are not read.",
     )
     unrecorded = (

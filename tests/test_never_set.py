@@ -1,0 +1,320 @@
+"""Events whose time the writer could not measure and left at 0 are counted, and neither drawn nor in any table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import traceconv
+from tests import make_nsight, oracle
+from tests.golden import ROOT
+from tests.make_perfetto import MONOTONIC, Packets, snapshot
+from tests.make_xplane import START, Plane
+from traceconv.answers.device import device
+from traceconv.answers.tables import SliceTable
+from traceconv.check import check_file
+from traceconv.io.spill import Memory
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
+from traceconv.model.marks import FormatMarks
+from traceconv.model.never_set import AtZero
+from traceconv.model.trace import SourceInfo, Trace
+
+KINETO = ROOT / "pytorch-kineto"
+NO_ONES = ClockDomain("some time", Zero.UNKNOWN, Run.UNKNOWN)
+S, MS = 10**9, 10**6
+Events = list[dict[str, Any]]
+
+
+def device_of(path: Path) -> dict[str, Any]:
+    """The row of the only device of a file."""
+    section = device(SliceTable(traceconv.read(path)))[0]
+    (row,) = section.records()
+    return row
+
+
+def write(folder: Path, events: Events) -> Path:
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return path
+
+
+def event(name: str, ts: float, dur: float | None = None, ph: str = "X", **more: Any) -> dict[str, Any]:
+    length = {} if dur is None else {"dur": dur}
+    return {"ph": ph, "name": name, "pid": 1, "tid": 2, "ts": ts, **length, **more}
+
+
+def codes(trace: Trace) -> dict[str, int]:
+    return {entry.code.name: entry.count for entry in trace.sources[0].diagnostics}
+
+
+def names(trace: Trace) -> list[str]:
+    return [trace.strings[number] for number in trace.slices.name.tolist()]
+
+
+def found(path: Path) -> dict[str, int]:
+    return {problem.code: problem.count for problem in check_file(path).problems}
+
+
+# -- what files show --------------------------------------------------------------------------------------------------
+
+
+def test_kernels_without_a_time_count_in_no_answer() -> None:
+    path = KINETO / "never-set-kernels" / "input.json"
+    row = device_of(path)
+    assert (row["window_ns"], row["busy_ns"]) == (9_980_000, 7_200_000)
+    assert (row["launches"], row["negative"]) == (89, 0)
+    trace = traceconv.read(path)
+    gemm = np.array(names(trace)) == "gemm"
+    assert (int(gemm.sum()), set(trace.slices.dur[gemm].tolist())) == (90, {80_000})
+    assert codes(trace) == {"time.never_set": 10}
+
+
+@pytest.mark.parametrize(("case", "count"), [("kernels", 10), ("absolute", 1), ("base", 2)])
+def test_check_names_them_in_traces_of_other_tools(case: str, count: int) -> None:
+    assert found(KINETO / f"never-set-{case}" / "input.json")["check.never_set"] == count
+
+
+@pytest.mark.parametrize("case", ["kernels", "absolute", "base"])
+def test_the_picture_has_nothing_at_zero(case: str, tmp_path: Path, trace_processor: Any) -> None:
+    path = tmp_path / "out.pftrace"
+    traceconv.convert(KINETO / f"never-set-{case}" / "input.json", path)
+    with trace_processor(path) as tp:
+        assert oracle.import_problems(tp) == []
+        (shown,) = oracle.rows(tp, "select min(ts) as first, max(ts + dur) as last from slice")
+        assert oracle.rows(tp, "select id from flow") == []  # the only flow leads to the kernel without a time
+    assert 0 < shown["last"] - shown["first"] < 10 * MS
+    assert "check.never_set" not in found(path)
+
+
+def test_kernels_of_nsight_change_no_window(tmp_path: Path) -> None:
+    some, none = tmp_path / "some.sqlite", tmp_path / "none.sqlite"
+    make_nsight.never_set(some)
+    make_nsight.never_set(none, ())
+    few, all = device_of(some), device_of(none)
+    assert few["window_ns"] == all["window_ns"] == 4_980_000
+    assert (few["busy_ns"], all["busy_ns"]) == (47 * 80_000, 50 * 80_000)
+    assert (few["launches"], all["launches"]) == (47, 50)
+
+
+def test_flows_lead_to_the_slices_that_they_led_to(tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    make_nsight.never_set(path)
+    trace = traceconv.read(path)
+    origin, name = trace.slices.origin, names(trace)
+    calls, work = trace.flows.from_slice, trace.flows.to_slice
+    assert len(calls) == 47
+    assert origin[calls].tolist() == origin[work].tolist()
+    assert {name[row] for row in calls.tolist()} == {"cudaLaunchKernel"}
+
+
+def test_a_flow_to_a_slice_that_was_left_out_is_counted_at_its_start(tmp_path: Path) -> None:
+    base = 1_790_000_000_000_000
+    events = [
+        event("lost", 0, 0, tid=3),
+        event("f", 0, ph="f", tid=3, id=1, bp="e", cat="c"),
+        event("call", base, 5),
+        event("f", base, ph="s", id=1, cat="c"),
+        event("call", base + 20, 5),
+        event("f", base + 20, ph="s", id=2, cat="c"),
+        event("work", base + 30, 5, tid=3),
+        event("f", base + 30, ph="f", tid=3, id=2, bp="e", cat="c"),
+    ]
+    trace = traceconv.read(write(tmp_path, events))
+    assert codes(trace) == {"time.never_set": 2, "chrome.flow_unpaired": 1}
+    ends = [names(trace)[int(rows[0])] for rows in (trace.flows.from_slice, trace.flows.to_slice)]
+    assert ends == ["call", "work"]
+
+
+def test_flows_stated_by_slices_follow_them(tmp_path: Path) -> None:
+    base = 1_790_000_000_000_000
+    events = [
+        event("lost", 0, 0, bind_id="7", flow_in=True),
+        event("a", base, 5, bind_id="8", flow_out=True),
+        event("b", base + 10, 5, bind_id="8", flow_in=True),
+    ]
+    trace = traceconv.read(write(tmp_path, events))
+    assert codes(trace) == {"time.never_set": 1}
+    assert (trace.flows.from_slice.tolist(), trace.flows.to_slice.tolist()) == ([0], [1])
+
+
+def test_instants_and_counters_at_zero(tmp_path: Path) -> None:
+    base = 1_790_000_000_000_000
+    events = [
+        event("mark", 0, ph="i", s="t"),
+        event("memory", 0, ph="C", args={"a": 1, "b": 2}),
+        event("memory", base, ph="C", args={"a": 3, "b": 4}),
+        event("run", base, 10),
+    ]
+    path = write(tmp_path, events)
+    trace = traceconv.read(path)
+    assert codes(trace) == {"time.never_set": 2}
+    assert (len(trace.instants.ts), trace.counters.value.tolist()) == (0, [3.0, 4.0])
+    assert trace.sources[0].balance.even
+    assert found(path)["check.never_set"] == 2
+
+
+def test_events_of_an_xspace(tmp_path: Path) -> None:
+    plane = Plane("/device:GPU:0")
+    plane.line("Stream #7", START, plane.event("gemm", 1_000, 2_000), plane.event("gemm", 9_000, 2_000))
+    plane.line("Stream #8", 0, plane.event("lost", 0), plane.event("lost, too", 0, producer_id=3))
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(plane.bytes())
+    trace = traceconv.read(path)
+    assert codes(trace)["time.never_set"] == 2
+    assert (names(trace), len(trace.instants.ts)) == (["gemm", "gemm"], 0)
+    assert trace.snapshots[0].other == REALTIME
+
+
+def test_a_perfetto_trace_of_another_tool(tmp_path: Path) -> None:
+    packets = Packets(clock=MONOTONIC)
+    snapshot(packets, (MONOTONIC, 5_000 * S), (6, 5_000 * S), primary=6)
+    packets.descriptor(5, "queue")
+    packets.slice(0, 0, "lost")
+    packets.slice(5_000 * S, 10 * MS, "kernel")
+    path = tmp_path / "trace.pftrace"
+    path.write_bytes(packets.bytes())
+    assert found(path)["check.never_set"] == 1
+    trace = traceconv.read(path)
+    assert (names(trace), codes(trace)) == (["kernel"], {"time.never_set": 1})
+
+
+def test_kernels_of_onnx_runtime_are_long_before_its_start(tmp_path: Path) -> None:
+    """ONNX Runtime moves the times of the GPU to its own clock, and so the 0 of those that were not collected."""
+
+    def line(cat: str, name: str, ts: int, dur: int, ids: int, **args: str) -> str:
+        return json.dumps(
+            {"cat": cat, "pid": ids, "tid": ids, "dur": dur, "ts": ts, "ph": "X", "name": name, "args": args}
+        )
+
+    lines = [line("Session", "model_run", 900, 400, 9)]
+    for number, ts in enumerate((1_020, -1_790_000_000_000_000, 1_220)):
+        lines.append(line("Node", f"conv{number}_kernel_time", 1_000 + 100 * number, 50, 9, op_name="Conv"))
+        work = {"stream": "7", "op_name": "Conv", "parent_name": f"conv{number}_kernel_time"}
+        lines.append(line("Kernel", "gemm", ts, 0 if ts < 0 else 20, -1, **work))
+    path = tmp_path / "onnxruntime_profile.json"
+    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    trace = traceconv.read(path, format="onnxruntime")
+    assert codes(trace) == {"time.never_set": 1}
+    assert names(trace).count("gemm") == 2
+    ends = [[names(trace)[row] for row in rows.tolist()] for rows in (trace.flows.from_slice, trace.flows.to_slice)]
+    assert ends == [["conv0", "conv2"], ["gemm", "gemm"]]
+    assert trace.sources[0].balance.even
+
+
+def test_records_of_rocprof_that_are_no_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    rows = ['"HIP_API","hipMalloc",7,8,{},{},{}'.format(*row) for row in [(1, 5 * 10**14, 5 * 10**14 + 9), (2, 0, 0)]]
+    head = '"Domain","Function","Process_Id","Thread_Id","Correlation_Id","Start_Timestamp","End_Timestamp"'
+    path.write_text("\n".join([head, *rows, ""]))
+    trace = traceconv.read(path)
+    assert (len(trace.slices.ts), codes(trace)) == (1, {"time.never_set": 1})
+
+
+# -- what is left alone -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [event("first", 0, 0), event("next", 5, 3)],
+        [event("first", 0, 0), event("next", 90e6, 3), event("last", 190e6, 3)],
+        [event("whole", 0, 200e6), event("first", 0, 0), event("next", 190e6, 3)],
+        [event("begin", 0, ph="i", s="g"), event("next", 90e6, 3)],
+        [event("only", 0, 0)],
+        [event("first", 0, ph="B"), event("first", 90e6, ph="E"), event("next", 90e6, 3)],
+    ],
+)
+def test_zero_is_a_time_where_a_trace_begins(events: Events, tmp_path: Path) -> None:
+    path = write(tmp_path, events)
+    trace = traceconv.read(path)
+    assert "time.never_set" not in codes(trace)
+    assert trace.sources[0].balance.skipped.total() == 0
+    assert "check.never_set" not in found(path)
+
+
+def test_rows_without_times_are_at_no_zero() -> None:
+    out = Builder(SourceInfo("x", "test"), BOOTTIME)
+    out.totals(out.tracks.totals("sums"), "a row")
+    out.slice(out.tracks.add("queue"), 500 * S, 10, "kernel")
+    out.balance.read = out.balance.written = 2
+    assert len(out.finish().instants.ts) == 1
+
+
+# -- the rule ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_no_time"),
+    [
+        (AtZero(17 * 10**17, 17 * 10**17 + S, empty=False, long=True), True),
+        (AtZero(100 * S, 101 * S, empty=True, long=False), True),
+        (AtZero(100 * S, 101 * S, empty=True, long=True), False),
+        (AtZero(100 * S, 101 * S, empty=False, long=False), False),
+        (AtZero(100 * S, 111 * S, empty=True, long=False), False),
+        (AtZero(59 * S, 60 * S, empty=True, long=False), False),
+        (AtZero(100 * S, 1000 * S, empty=False, long=True, long_before=True), True),
+        (AtZero(59 * S, 60 * S, empty=True, long=False, long_before=True), False),
+        (AtZero(-5, 100 * S, empty=True, long=False), False),
+        (AtZero(2**63 - 1, 0, empty=True, long=False, long_before=True), False),
+    ],
+)
+def test_what_makes_zero_no_time(shown: AtZero, is_no_time: bool) -> None:
+    assert shown.is_no_time is is_no_time
+
+
+@pytest.mark.parametrize(("categories", "left"), [("kernel|memcpy", 1), ("", 2)])
+def test_a_format_declares_what_its_writer_leaves(categories: str, left: int) -> None:
+    out = Builder(SourceInfo("x", "test", marks=FormatMarks(unmeasured=categories)), NO_ONES)
+    queue = out.tracks.add("queue")
+    for ts, dur, category in ((0, 0, "kernel"), (0, 0, "api"), (S, 10, "kernel")):
+        out.slice(queue, ts, dur, category, category)
+        out.balance.read += 1
+        out.balance.written += 1
+    trace = out.finish()
+    assert int((trace.slices.ts == 0).sum()) == left
+    assert trace.sources[0].balance.even
+
+
+def test_clocks_of_one_input_are_judged_apart() -> None:
+    out = Builder(SourceInfo("x", "test"), NO_ONES)
+    near = out.tracks.add("near")
+    far = out.tracks.add("far", clock=out.clocks.add(BOOTTIME))
+    for track, ts, dur in ((near, 0, 0), (near, 10, 5), (far, 0, 0), (far, 500 * S, 10)):
+        out.slice(track, ts, dur, "a")
+        out.balance.read += 1
+        out.balance.written += 1
+    assert out.finish().slices.ts.tolist() == [0, 10, 500 * S]
+
+
+def test_an_end_that_was_never_set(tmp_path: Path) -> None:
+    base = 1_790_000_000_000_000
+    trace = traceconv.read(write(tmp_path, [event("open", base, -base), event("back", base, -5), event("a", base, 9)]))
+    assert codes(trace) == {"slice.end_never_set": 1, "slice.negative_duration": 1}
+    assert [trace.slices.dur[names(trace).index(name)] for name in ("open", "back")] == [0, 0]
+    row = names(trace).index("open")
+    assert trace.args.get(int(trace.slices.args_at[row]), int(trace.slices.args_len[row])) == b'{"unfinished":true}'
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 30])
+def test_columns_in_files_lose_the_same_rows(budget: int) -> None:
+    out = Builder(SourceInfo("x", "test"), NO_ONES, Memory(budget))
+    track = out.tracks.add("queue")
+    base, count = 17 * 10**17, 40_000
+    for number in range(count):
+        is_set = number % 4 != 1
+        out.slice(track, base + number if is_set else 0, 1 if is_set else 0, "a", at=number)
+        if number % 4 == 2:
+            out.flow(number - 2, number, at=number)
+            out.flow(number - 1, number, at=number)
+    out.balance.read = out.balance.written = count
+    trace = out.finish()
+    assert trace.slices.origin.tolist() == [number for number in range(count) if number % 4 != 1]
+    assert trace.slices.origin[trace.flows.from_slice].tolist() == list(range(0, count, 4))
+    assert trace.slices.origin[trace.flows.to_slice].tolist() == list(range(2, count, 4))
+    balance = trace.sources[0].balance
+    assert (balance.written, balance.skipped.total(), balance.even) == (count * 3 // 4, count // 4, True)
