@@ -497,3 +497,15 @@ def test_ids_of_flows_are_told_apart_by_their_spelling(tmp_path: Path, with_kern
     assert len(trace.flows.from_slice) == len(ids)
     (unpaired,) = [entry for entry in trace.sources[0].diagnostics if entry.code.name == "chrome.flow_unpaired"]
     assert "s of flow c 007" in unpaired.places[0]
+
+
+def test_a_repair_that_came_to_nothing_is_not_counted(tmp_path: Path) -> None:
+    """The first event has a bare word, and a bracket that closes another one: it is lost, and not repaired as well."""
+    path = tmp_path / "trace.json"
+    path.write_text(
+        '[{"name":"a","ph":"X","ts":1,"dur":1,"pid":1,"tid":1,"args":{"x":NaN,"s":3 "y":[1}]},\n'
+        '{"name":"b","ph":"X","ts":3,"dur":1,"pid":1,"tid":1}]'
+    )
+    trace = read(path)
+    assert [trace.strings[name] for name in trace.slices.name.tolist()] == ["b"]
+    assert [one.code.name for one in trace.sources[0].diagnostics] == ["chrome.garbled"]

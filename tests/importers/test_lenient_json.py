@@ -53,6 +53,8 @@ def test_valid_json_keeps_its_value(value: Any, ascii_only: bool) -> None:
         ('{"a":"}, {","b":"]"}', {"a": "}, {", "b": "]"}),
         ('{"name":"op,"pid":1}', {"name": "op", "pid": 1}),
         ('{"name":"a "b" c ,\n "ts":1}', {"name": 'a "b" c', "ts": 1}),
+        ('{"ts": 42.75, tid": 0, "pid": 1}', {"ts": 42.75, "tid": 0, "pid": 1}),
+        ('{name" :"a", ph":"X"}', {"name": "a", "ph": "X"}),
     ],
 )
 def test_defects(text: str, value: Any) -> None:

@@ -118,8 +118,8 @@ class FlowSteps:
             self._columns[name].frombytes(values.astype(_STEP_COLUMNS[name]).tobytes())
 
     def kind(self, category: str, name: str) -> int:
-        """Return the number of a pair of category and name."""
-        return self._kinds.setdefault((category, name), len(self._kinds))
+        """Return the number of a pair of category and name. torch 1.4 indents the names of ends."""
+        return self._kinds.setdefault((category, name.strip()), len(self._kinds))
 
     def id(self, text: bytes) -> int:
         """Return the number of an id: its own if it is a plain number, otherwise one below 0."""

@@ -198,9 +198,10 @@ class ChromeReader:
         """Store the value at the position under a key; return False at the end of the file, or of its readable part."""
         char = self._buffer.next_char()
         where = f"byte {self._buffer.dropped + self._buffer.pos}"
+        repairs: Counter[str] = Counter()
         try:
             if char in ("{", "["):
-                value, end = self._buffer.value_here(self._repairs)
+                value, end = self._buffer.value_here(repairs)
                 if not is_json(value):
                     raise Hopeless("not JSON", end)
                 self._buffer.pos = end
@@ -218,6 +219,7 @@ class ChromeReader:
         except Hopeless as error:
             self._skip_garbage(f"{key!r}: {error}")
             return False
+        self._repairs += repairs
         self._keep_first(key, value, where)
         return True
 
@@ -407,8 +409,9 @@ class ChromeReader:
         if event is not None:
             return [event]
         end = self._buffer.pos
+        repairs: Counter[str] = Counter()
         try:
-            value, end = self._buffer.value_here(self._repairs)
+            value, end = self._buffer.value_here(repairs)
             event = event_of(decode_member(flatten(value, MAX_DEPTH + 1)))  # args are one level deeper
         except Incomplete:
             self._skip_cut()
@@ -417,6 +420,7 @@ class ChromeReader:
             self._buffer.in_vain(end - self._buffer.pos)
             self._skip_garbage(str(error))
             return []
+        self._repairs += repairs
         self._buffer.pos = end
         return [event]
 

@@ -9,6 +9,7 @@ rules do not change valid JSON, and repair each defect to the evident meaning:
 - an unknown escape is a backslash of the text; control characters are escaped; a lone surrogate becomes U+FFFD;
 - NaN, Infinity and other bare words become strings; trailing commas are dropped;
 - a string that continues with `,"ts":` (or another field of events only) lacks its closing quote;
+- a key that ends with a quote and a colon, but does not begin with one, lacks its first quote (torch 1.4);
 - an object with `ph` inside of another value is the next event: the value before it lacks its end, and is dropped.
 """
 
@@ -19,10 +20,13 @@ from collections import Counter
 
 _SPACE = re.compile(rb"[\s\x00]*")
 _BARE = re.compile(rb"[^\s,:{}\[\]\"]+")
+_KEY_WITHOUT_QUOTE = re.compile(rb'([A-Za-z_]\w{0,63})"(?=\s*:)')
 _NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
 _ENDS_KEY = re.compile(rb"\s*:")
-_ENDS_MEMBER = re.compile(rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb"|[}\]]))", re.DOTALL)
+_ENDS_MEMBER = re.compile(
+    rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb'|[}\]]|(?:ph|pid|tid|ts|dur)"\s*:))', re.DOTALL
+)
 _ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
 _EVENT = re.compile(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
 _EVENT_FIELD = re.compile(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
@@ -73,6 +77,7 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
         char = data[pos : pos + 1]
         if not char:
             raise Incomplete
+        at_key = open_brackets[-1:] == [b"{"] and out[-1] in (b"{", b",")
         if char in b"{[":
             _check_place(data, pos, out, open_brackets)
             open_brackets.append(char)
@@ -84,8 +89,7 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
             if not open_brackets:
                 return b"".join(out), pos
         elif char == b'"':
-            is_key = open_brackets[-1:] == [b"{"] and out[-1] in (b"{", b",")
-            text, pos = _string(data, pos, is_key, open_brackets[-1:] == [b"["], repairs)
+            text, pos = _string(data, pos, at_key, open_brackets[-1:] == [b"["], repairs)
             out.append(text)
         elif char == b",":
             if out[-1] in (b",", b"{", b"["):
@@ -96,6 +100,10 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
         elif char == b":":
             out.append(char)
             pos += 1
+        elif at_key and (key := _KEY_WITHOUT_QUOTE.match(data, pos)):
+            repairs["missing quote"] += 1
+            out.append(b'"%b"' % key[1])
+            pos = key.end()
         else:
             token = _BARE.match(data, pos)
             assert token is not None
