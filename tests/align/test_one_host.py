@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.align.pairs import trace_of
 from tests.benchmarks.alignment.one_host_trials import TRIALS, late_step
+from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.robust import hidden_step
 from traceconv.api import read
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
+from traceconv.model.clocks import DRIFT_UNIT
 from traceconv.model.times import parse_duration
 from traceconv.model.trace import Trace
 
@@ -76,6 +79,20 @@ def test_cycles_of_one_schedule_are_named_as_the_reason() -> None:
     traces = inputs("sched")
     with pytest.raises(AmbiguousAlignment, match=r"sched\.0\.json and .*sched\.4\.json are on one clock"):
         merged([*traces[:-1], traces[-1]])
+
+
+def test_more_drift_than_that_of_one_host_is_of_one_run_only_if_the_user_says_so() -> None:
+    work = run(np.random.default_rng(3), Shape(iterations=60))
+    calls = trace_of(outer(work), "calls.json")
+    log = trace_of(inner(np.random.default_rng(3), work, Truth(3e9, 80e-6))[0], "work.log")
+    with pytest.raises(UnrelatedClocks, match=r"drift by \+80 ppm, expected 50 ppm at most") as caught:
+        merged([calls, log])
+    assert "--same-run" in caught.value.hint
+    assert merged([calls, log], Policy(same_run=True)).receipt[1].verdict == "assumed"
+    stated = Constraints(drifts={1: round(-80e-6 / DRIFT_UNIT)})
+    assert merged([calls, log], constraints=stated).receipt[1].verdict in ("ok", "assumed")
+    steady = trace_of(inner(np.random.default_rng(3), work, Truth(3e9, 49e-6))[0], "work.log")
+    assert merged([calls, steady]).receipt[1].verdict == "ok"
 
 
 def test_only_what_moves_starts_and_ends_together_is_a_step() -> None:

@@ -23,10 +23,10 @@ from traceconv.align.duplicates import same_recording
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
-from traceconv.align.messages import Message
+from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.model.clock_graph import ClockGraph
-from traceconv.model.clocks import ClockDomain, ClockMap, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, ClockDomain, ClockMap, Verdict
 
 #: Clocks that are related within this bound, ns, are not compared: named events are not more exact.
 _WELL_KNOWN_NS = 20_000
@@ -173,7 +173,8 @@ def _compared(
     if (rough is not None and (of_hosts or rough.two_hosts or of_one_tool(a, b))) or _of_other_processes(a, b, clocks):
         return None, ()
     exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS
-    pair = None if exact else estimate_pair(a, b, rough, policy.names)
+    found = None if exact else estimate_pair(a, b, rough, policy.names)
+    pair = None if found is None else _of_steady_clocks(found, rough)
     accepted = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
     if accepted and pair is not None and pair.clock_map.verdict is Verdict.UNVERIFIED:
         pair = replace(
@@ -181,7 +182,7 @@ def _compared(
         )  # the user states that it is one run
     warnings: Warnings = ()
     if rough is not None and (not accepted or rough.bound_ns is None):
-        against, warnings = contradiction(a, b, rough, policy, pair)
+        against, warnings = contradiction(a, b, rough, policy, found)
         if against is not None:
             maps = known.maps[a.domain], known.maps[b.domain]
             return Finding(replace(against, taken=True), rough, maps), warnings
@@ -189,6 +190,26 @@ def _compared(
         return None, warnings
     taken = accepted and not contradicts_anchor(pair, inputs.stated.instants)
     return Finding(replace(pair, taken=taken)), warnings
+
+
+def _of_steady_clocks(pair: PairEstimate, known: ClockMap | None) -> PairEstimate:
+    """Return the estimate, unverified if all that its evidence allows drifts more than two clocks of one host do.
+
+    A drift that is known is taken off, one that the user states is the user's. Several lines have evidence of their own
+    that a clock was slewed.
+    """
+    region = pair.estimate.region
+    stated = pair.a.correction.steps or pair.b.correction.steps or (known is not None and known.bends)
+    if pair.estimate.verdict is not Verdict.OK or region is None or stated:
+        return pair
+    before = known.drift * DRIFT_UNIT if known is not None else 0.0
+    drifts = [(-1 if pair.swapped else 1) * float(one) - before for one in region.drifts]
+    if min(drifts) <= ONE_HOST_DRIFT and max(drifts) >= -ONE_HOST_DRIFT:
+        return pair
+    drift = pair.clock_map.drift * DRIFT_UNIT - before
+    reason = Text.DRIFTS_TOO_MUCH(reason=pair.estimate.reason, drift=drift * 1e6, most=ONE_HOST_DRIFT * 1e6)
+    estimate = replace(pair.estimate, verdict=Verdict.UNVERIFIED, reason=reason)
+    return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=Verdict.UNVERIFIED))
 
 
 class _Relations:

@@ -120,10 +120,23 @@ def wrong_option(seed: int) -> Placed:
     return Placed(refused=False, wrong=bound is not None and bound < 0.9 * abs(off))
 
 
+def steep_log(seed: int) -> Placed:
+    """The clocks of a trace and of a log drift apart by 60 to 190 ppm."""
+    rng = np.random.default_rng(seed)
+    made = run(rng, some_shape(rng, JITTERS[seed % 3]))
+    drift = float(rng.choice([-1, 1]) * rng.uniform(60, 190)) * 1e-6
+    truth = Truth(float(rng.uniform(-1e12, 1e12)), drift)
+    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK)]
+    traces.append(recorded(inner(rng, made, truth)[0], "work.log", Layer.LIBRARY))
+    found = merged(traces, "calls.json", truth)
+    return Placed(refused=not found.accepted, wrong=found.accepted)
+
+
 #: Each regime with its trial.
 TRIALS: dict[str, tuple[str, Callable[[int], Placed]]] = {
     "small-step": ("the clock of a log set ahead by 3 to 300 µs, simulated", small_step),
     "late-step": ("the stated clock of a log set by 1 to 50 ms in its last tenth, simulated", late_step),
     "two-processes": ("a log of two processes, simulated", two_processes),
+    "steep-log": ("the clock of a log 60 to 190 ppm too fast or slow, simulated", steep_log),
     "wrong-option": ("an --offset that is 50 µs to 30 s off, simulated", wrong_option),
 }
