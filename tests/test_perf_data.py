@@ -18,7 +18,9 @@ from tests.make_perf import (
     CALLCHAIN,
     CONTEXT_USER,
     CPU,
+    CPUDESC,
     FINISHED_ROUND,
+    HOSTNAME,
     ID,
     IDENTIFIER,
     IP,
@@ -72,6 +74,21 @@ def test_both_endiannesses_say_the_same(tmp_path: Path) -> None:
     little, big = (trace_of(tmp_path, oddities(order)) for order in "<>")
     assert dump(little) == dump(big)
     assert len(little.samples.ts) == 6
+
+
+def test_the_magic_of_before_linux_3_4_is_read(tmp_path: Path) -> None:
+    data = oddities("<")
+    assert dump(trace_of(tmp_path, data.replace(b"PERFILE2", b"PERFFILE", 1))) == dump(trace_of(tmp_path, data))
+
+
+def test_a_feature_that_perf_left_empty_is_no_loss(tmp_path: Path) -> None:
+    maker = Maker("<", (IP | TID | TIME,))
+    maker.features[CPUDESC] = b""
+    maker.features[HOSTNAME] = maker.text("bigiron")
+    maker.sample(1_000, 0x400000)
+    trace = trace_of(tmp_path, maker.data())
+    assert lost(trace) == {}
+    assert trace.metadata["perf_header"]["hostname"] == "bigiron"
 
 
 def test_json_of_the_same_recording_has_the_same_samples() -> None:

@@ -153,7 +153,6 @@ def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
             "trtexec of TensorRT printed for people",
             "--exportProfile=profile.json",
         ),
-        (b"PERFFILE" + bytes(96), "before 2010", "how perf-data"),
         (
             b"# started on Sat Nov 21 11:18:18 2026\n\n#           time \n     0.050133990 \n",
             "--metric-only",

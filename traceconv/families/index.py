@@ -251,7 +251,6 @@ CLOSED = (
         "a table that trtexec of TensorRT printed for people",
         "record it as JSON: trtexec --loadEngine=FILE --dumpProfile --separateProfileRun --exportProfile=profile.json",
     ),
-    Closed(rb"PERFFILE", "a perf.data of before 2010 (PERFFILE)", "record with a newer perf: traceconv how perf-data"),
     Closed(
         _BEHIND_LINES + rb'(?:# +time [^\n]*\n +\d+\.\d{9}\s| time,[^\n]*\n +\d+\.\d{9},|\{"interval" : \d+\.\d{9}\b)',
         "metrics of perf stat --metric-only, which has no counts",

@@ -25,7 +25,8 @@ from traceconv.families.perf._tracepoints import Tracepoint, read_tracepoints
 from traceconv.families.perf._tracks import latest_ns
 
 Buffer = bytes | mmap
-MAGIC, SWAPPED = b"PERFILE2", b"2ELIFREP"
+#: The order of bytes by the magic. Before Linux 3.4, it was PERFFILE, with the same layout.
+ORDERS = {b"PERFILE2": "<", b"2ELIFREP": ">", b"PERFFILE": "<"}
 _HEADER_BYTES, _PIPE_HEADER_BYTES = 104, 16
 #: The position of the bitmap of features in the header, and its number of bits.
 _BITMAP_AT, _FEATURES = 72, 256
@@ -384,7 +385,9 @@ class PerfFile(msgspec.Struct):
     unfinished: bool = False
 
     def feature(self, number: int, body: bytes) -> None:
-        """Read a feature of the header."""
+        """Read a feature of the header. perf leaves one empty if it could not learn it."""
+        if not body:
+            return
         try:
             self._feature(number, body)
         except (struct.error, ValueError, OverflowError, Damage) as error:
@@ -501,10 +504,9 @@ def read_header(data: Buffer) -> PerfFile:
     Raises:
         Damage: the file is not a perf.data, or is cut inside its header.
     """
-    magic = data[:8]
-    if magic not in (MAGIC, SWAPPED):
-        raise Damage(0, f"begins with {magic!r}, expected {MAGIC!r}")
-    order = "<" if magic == MAGIC else ">"
+    order = ORDERS.get(data[:8])
+    if order is None:
+        raise Damage(0, f"begins with {data[:8]!r}, expected {next(iter(ORDERS))!r}")
     if len(data) < _PIPE_HEADER_BYTES:
         raise Damage(len(data), "the file ends inside its header")
     (size,) = struct.unpack_from(f"{order}Q", data, 8)

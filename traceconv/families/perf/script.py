@@ -556,6 +556,13 @@ class PerfScript:
             "all lines are read: events, frames, header",
         ),
         (
+            "perf 3 to 6.17",
+            "35 public texts (repositories brendangregg/FlameGraph, jlfwong/speedscope, jonhoo/inferno, "
+            "gxr1022/Hash_rt, haandfeng/MultiThreadProfilling, CaoYucong/CWM-project, DarkBenky/ReadWriteBytes, "
+            "nishkp/598APE-HW3, wukun1113216744/cpu_check)",
+            "by a reading of our own: time and thread of 20,008 samples, their frames, sums of periods",
+        ),
+        (
             "simpleperf (report_sample.py)",
             "its revisions in AOSP and the NDKs; 1 public recording (simple-perf.txt of the Firefox Profiler's tests)",
             "163 of 163 samples, 4135 of 4135 frames; header and fields of tracepoints after the script only",
