@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +216,81 @@ def test_records_of_rocprof_that_are_no_kernels(tmp_path: Path) -> None:
     path.write_text("\n".join([head, *rows, ""]))
     trace = traceconv.read(path)
     assert (len(trace.slices.ts), codes(trace)) == (1, {"time.never_set": 1})
+
+
+# -- recordings of which some times are taken away: they answer as without these events --------------------------------
+
+
+def tables_of(path: Path) -> dict[str, Any]:
+    """The rows of all sections; their order may depend on that of the tracks."""
+    sections = [section for section in traceconv.report([path]) if section.name != "overview"]
+    return {section.name: Counter(section.rows) for section in sections}
+
+
+def flows_of(trace: Trace) -> Counter[tuple[str, int, str, int]]:
+    """The names and times of the ends of flows."""
+    name, ts = np.array(names(trace)), trace.slices.ts
+    ends = [(name[rows].tolist(), ts[rows].tolist()) for rows in (trace.flows.from_slice, trace.flows.to_slice)]
+    return Counter(zip(*ends[0], *ends[1], strict=True))
+
+
+def assert_as_without(zeroed: Path, without: Path, count: int) -> None:
+    trace, other = traceconv.read(zeroed), traceconv.read(without)
+    assert codes(trace)["time.never_set"] == count > 0
+    assert trace.sources[0].balance.even
+    assert (trace.span(), Counter(names(trace))) == (other.span(), Counter(names(other)))
+    assert flows_of(trace) == flows_of(other)
+    assert tables_of(zeroed) == tables_of(without)
+
+
+@pytest.mark.parametrize("case", ["cuda-graph", "cuda-streams", "launches-of-2022", "nccl-rank0"])
+def test_recordings_of_torch(case: str, tmp_path: Path) -> None:
+    trace = json.loads((KINETO / case / "input.json").read_bytes())
+    work = [one for one in trace["traceEvents"] if one.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    places = {(one["pid"], one["tid"], one["ts"]) for one in work[: len(work) // 3 + 1] if one["ph"] == "X"}
+    kept: Events = []
+    zeroed: Events = []
+    for one in trace["traceEvents"]:
+        is_lost = (one in work or one["ph"] == "f") and (one["pid"], one["tid"], one["ts"]) in places
+        zeroed.append(one | {"ts": 0} | ({"dur": 0} if one["ph"] == "X" else {}) if is_lost else one)
+        kept += [] if is_lost else [one]
+    paths = [tmp_path / name / "trace.json" for name in ("zeroed", "without")]
+    for path, events in zip(paths, (zeroed, kept), strict=True):
+        path.parent.mkdir()
+        path.write_text(json.dumps(trace | {"traceEvents": events}))
+    assert_as_without(*paths, count=len(zeroed) - len(kept))
+
+
+@pytest.mark.parametrize("case", ["nsight-systems/h100_2023", "nsight-systems/session", "nvprof/streams-and-ranges"])
+def test_recordings_in_databases(case: str, tmp_path: Path) -> None:
+    (source,) = (ROOT / case).glob("input.*")
+    count, paths = 0, [tmp_path / name / source.name for name in ("zeroed", "without")]
+    for path, change in zip(paths, ("UPDATE {} SET start = 0, end = 0", "DELETE FROM {}"), strict=True):
+        path.parent.mkdir()
+        path.write_bytes(source.read_bytes())
+        count = 0
+        with closing(sqlite3.connect(path)) as database, database:
+            (tables,) = zip(*database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"), strict=True)
+            for kind in ("KERNEL", "CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "RUNTIME"):
+                table = f"CUPTI_ACTIVITY_KIND_{kind}"
+                if table in tables:
+                    count += database.execute(f"{change.format(table)} WHERE rowid % 5 = 2").rowcount
+    assert_as_without(*paths, count=count)
+
+
+def test_recordings_of_rocprof(tmp_path: Path) -> None:
+    text = (ROOT / "rocprof" / "sdk" / "input.json").read_text()
+    whole = json.loads(text)
+    paths = [tmp_path / name / "input.json" for name in ("zeroed", "without")]
+    for path in paths:
+        (tool,) = json.loads(text)["rocprofiler-sdk-tool"]
+        records = tool["buffer_records"]["kernel_dispatch"]
+        records[0] |= {"start_timestamp": 0, "end_timestamp": 0}
+        if path is paths[1]:
+            del records[0]
+        path.parent.mkdir()
+        path.write_text(json.dumps(whole | {"rocprofiler-sdk-tool": [tool]}))
+    assert_as_without(*paths, count=1)
 
 
 # -- what is left alone -----------------------------------------------------------------------------------------------
