@@ -22,10 +22,6 @@ from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64
 
 NO_TIME = lost("nvprof.no_time", "a row has no start or end that is a whole number: left out")
-NO_END = absent(
-    "nvprof.no_end",
-    "a row has a start, but its end is 0 (still running when the recording stopped): drawn with length 0",
-)
 DAMAGED = lost(
     "nvprof.damaged_table",
     "the database is damaged inside this table (cut, or still being written): the rows before the damage were read",
@@ -141,7 +137,7 @@ class Activities(Tables):
         if starts is not None and ends is not None and _all_usable(starts) and _all_usable(ends):
             return Spans(rows, [row[0] for row in rows], starts, ends - starts)
         rows = [row for row in rows if self._has_time(table, row)]
-        lengths = [self._length(table, row) for row in rows]
+        lengths = [row[2] - row[1] for row in rows]
         return Spans(rows, [row[0] for row in rows], [row[1] for row in rows], lengths)
 
     def _has_time(self, table: str, row: Row) -> bool:
@@ -156,12 +152,6 @@ class Activities(Tables):
         if not is_set:
             self._out.skip(NEVER_SET if ts == 0 else NO_TIME, self.place(table, number))
         return is_set
-
-    def _length(self, table: str, row: Row) -> int:
-        if row[2] == 0 and row[1] != 0:
-            self._out.problem(NO_END, self.place(table, row[0]))
-            return 0
-        return int(row[2] - row[1])
 
 
 def _all_usable(times: I64) -> bool:
