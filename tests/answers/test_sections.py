@@ -283,7 +283,7 @@ def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
     row = only(section, state="outlier")
     assert (row["step"], row["duration_ns"]) == ("ProfilerStep#5", 29_000)
     assert (row["slower_operation"], row["slower_by_ns"]) == ("conv", 9000)
-    assert times.rows[0][1:] == (8, 8, 20_000, 29_000, 29_000, 29_000)
+    assert times.rows[0][1:] == (8, 8, 20_000, 29_000, 29_000, 29_000, "a.json")
     named, *_ = steps(kineto(tmp_path / "b.json", events), "conv")
     assert len(named.rows) == 8
     (one,) = steps(kineto(tmp_path / "c.json", events), "ProfilerStep#5")  # one step has no percentiles

@@ -33,7 +33,7 @@ def test_a_step_without_a_duration_has_only_a_start(tmp_path: Path) -> None:
     assert (row["start_ns"], row["duration_ns"], row["state"]) == (150_000, None, "no duration")
     assert (row["slower_operation"], row["slower_by_ns"]) == ("", None)
     assert only(section, step="ProfilerStep#4")["interval_ns"] == 30_000
-    assert times.rows[0][1:] == (5, 5, *[20_000] * 4)
+    assert times.rows[0][1:] == (5, 5, *[20_000] * 4, "a.json")
     assert section.notes == [LEFT_OUT]
 
 

@@ -21,7 +21,7 @@ from traceconv.answers.primitives import primitives
 from traceconv.answers.ranks import ranks
 from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.stacks import stacks
-from traceconv.answers.steps import check_pattern, steps
+from traceconv.answers.steps import step_pattern, steps
 from traceconv.answers.tables import SliceTable
 from traceconv.answers.totals import COLUMNS, with_totals
 from traceconv.answers.where import absent_args, holds, parse
@@ -77,7 +77,7 @@ class Questions:
         if self.where:
             parse(self.where)
         check_between(self.between)
-        check_pattern(self.step_name)
+        step_pattern(self.step_name)
 
     @property
     def wanted(self) -> list[str]:

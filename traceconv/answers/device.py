@@ -46,6 +46,7 @@ _COLUMNS = (
     Column("launch_latency_p50_ns", "launch latency p50", Unit.NS),
     Column("queue_time_p50_ns", "queue time p50", Unit.NS),
     Column("negative", "before their launch", Unit.COUNT),
+    Column("input", "input", Unit.TEXT, detail=True),
 )
 #: Work that starts within this time after the end of its launch call was dispatched at once, ns.
 DISPATCH_LIMIT = 10_000
@@ -96,21 +97,23 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     for track in of_queue:
         queues_of.setdefault(_device_of(table, track), []).append(track)
     start, end = _window(table, work.rows)
-    idle: list[tuple[str, Gaps, int]] = []
+    idle: list[tuple[tuple[str, str], Gaps, int]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for one, its_queues in sorted(queues_of.items()):
-        of_device, name = np.sort(np.concatenate([of_queue[at] for at in its_queues])), _name(table, one)
-        row, its_gaps = _row(table, work, of_device, (name, None), dispatch_limit)
+        of_device = np.sort(np.concatenate([of_queue[at] for at in its_queues]))
+        device_path = table.device_path(one)
+        name, source = table.title(one, device_path), table.input_of(one)
+        row, its_gaps = _row(table, work, of_device, (name, None, source), dispatch_limit)
         section.rows.append(row)
-        idle.append((name, its_gaps, int(row[idle_ns] or 0)))
+        idle.append(((name, source), its_gaps, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
             section.over_time.append(Activity(name, end - start, busy))
         rows = []
         for at in its_queues if len(its_queues) > 1 else []:
             path = table.path(at)
-            names = (name, path.removeprefix(name).removeprefix(" / ").removeprefix(JOINT) or path)
-            rows.append(_row(table, work, of_queue[at], names, dispatch_limit)[0])
+            queue_name = path.removeprefix(device_path).removeprefix(" / ").removeprefix(JOINT) or path
+            rows.append(_row(table, work, of_queue[at], (name, queue_name, source), dispatch_limit)[0])
         section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
     of_queues = "; of a queue: busy + idle = window" if any(row[section.place("queue")] for row in section.rows) else ""
@@ -157,15 +160,6 @@ def _device_of(table: SliceTable, queue: int) -> int:
             break
         queue, parent = parent, tracks[parent].parent
     return queue
-
-
-def _name(table: SliceTable, device: int) -> str:
-    """Return the path of a device; of an output of traceconv without the groups whose names were joined to its own."""
-    track, path = table.trace.tracks[device], table.path(device)
-    if not table.trace.sources[track.source].marks.is_output:
-        return path
-    joined = track.name.partition(JOINT)[2]
-    return path.removesuffix(f"{JOINT}{joined}") if joined else path
 
 
 def _work(table: SliceTable) -> tuple[_Work, list[str]]:
@@ -235,7 +229,7 @@ def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
 
 
 def _row(
-    table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str | None], dispatch_limit: int
+    table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str | None, str], dispatch_limit: int
 ) -> tuple[tuple[Cell, ...], Gaps]:
     """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps.
 
@@ -243,7 +237,7 @@ def _row(
         table: the slices.
         work: the work of all devices.
         mine: which of it.
-        names: the device and the queue; None for all its queues.
+        names: the device; the queue, None for all of them; the input.
         dispatch_limit: as in `device`.
     """
     slices = table.trace.slices
@@ -268,7 +262,7 @@ def _row(
     tells_copies, tells_communication = (
         bool(np.all(told[mine])) for told in (work.tells_copies, work.tells_communication)
     )
-    device_name, queue = names
+    device_name, queue, source = names
     exposes = queue is None
     row = (
         device_name,
@@ -288,6 +282,7 @@ def _row(
         _median(latency),
         _median(np.maximum(queued, 0)),
         int(np.sum(latency < 0)) if known else None,
+        source,
     )
     return row, causes
 

@@ -27,6 +27,7 @@ _HOST_LATE = (
     Column("idle_share", "of idle", Unit.SHARE),
     Column("gaps", "gaps", Unit.COUNT),
     Column("thread", "thread", Unit.TEXT, detail=True),
+    Column("input", "input", Unit.TEXT, detail=True),
 )
 _NOTHING = "(nothing recorded)"
 
@@ -92,12 +93,12 @@ def gaps_of(
     return Gaps(starts, late_until, called_until, ends, known, idle.ends - called <= dispatch_limit, call)
 
 
-def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_name: str = "") -> Section:
+def host_late(table: SliceTable, devices: Sequence[tuple[tuple[str, str], Gaps, int]], step_name: str = "") -> Section:
     """Return what the threads that launch work ran while they were late, a row for each device, thread and name.
 
     Args:
         table: the slices.
-        devices: of each its name, its gaps and its idle time, ns.
+        devices: of each its name with its input, its gaps, and its idle time, ns.
         step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
     section = Section("host_late", _HOST_LATE)
@@ -115,7 +116,7 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
     ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, _NOTHING]
-    for device, waits, idle in devices:
+    for (device, source), waits, idle in devices:
         late = waits.known & (waits.late > waits.starts)
         starts, ends, thread = waits.starts[late], waits.late[late], thread_of[slices.track[waits.call[late]]]
         gap, row, length = _running(ran, of_thread[thread], starts, ends)
@@ -127,10 +128,11 @@ def host_late(table: SliceTable, devices: Sequence[tuple[str, Gaps, int]], step_
         for at in range(len(groups)):
             track, text = divmod(int(groups[at]), len(names))
             amount = int(time[at])
-            section.rows.append((device, names[text], amount, amount / idle, int(in_gaps[at]), table.path(track)))
+            counts = amount, amount / idle, int(in_gaps[at])
+            section.rows.append((device, names[text], *counts, table.title(track), source))
     section.rows.sort(key=lambda row: -int(row[section.place("time_ns")] or 0))
-    if len({row[-1] for row in section.rows}) > 1:
-        section.columns = (*_HOST_LATE[:-1], replace(_HOST_LATE[-1], detail=False))
+    if len({row[section.place("thread")] for row in section.rows}) > 1:
+        section.columns = tuple(replace(one, detail=one.name == "input") for one in _HOST_LATE)
     if section.rows:
         section.notes.append(
             "the innermost slices of the launching thread while the device was idle; they add up to host late"

@@ -7,6 +7,7 @@ import numpy as np
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.tables import SliceTable
 from traceconv.model.inputs_of import inputs_of
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.trace import Level
 
 _COLUMNS = (
@@ -36,7 +37,9 @@ def logs(table: SliceTable) -> Section:
     if not len(rows):
         section.notes.append(f"none of {np.count_nonzero(in_window)} log entries is a warning or an error")
         return section
-    keys = np.stack((-entries.level[rows].astype(np.int64), entries.text[rows].astype(np.int64), source[rows]))
+    stated = by_stated_inputs(trace)
+    of_stated = inputs_of(stated, "logs")[rows]
+    keys = np.stack((-entries.level[rows].astype(np.int64), entries.text[rows].astype(np.int64), of_stated))
     groups, numbers, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
     in_time = table.drawn_in_time[entries.track[rows]]
     first = np.full(len(counts), np.iinfo(np.int64).max)
@@ -48,7 +51,7 @@ def logs(table: SliceTable) -> Section:
         level, text, number = groups[:, at].tolist()
         name = Level(-level).name.lower()
         begin = int(first[at]) if known[at] else None
-        section.rows.append((name, trace.strings[text], int(counts[at]), begin, trace.sources[number].name))
+        section.rows.append((name, trace.strings[text], int(counts[at]), begin, stated.sources[number].name))
     if not all(known):
         section.notes.append("an empty time: the input states none")
     return section

@@ -47,7 +47,7 @@ def memory(table: SliceTable) -> Section:
         whole = of_counter[counters.is_integer[of_counter] == 1]
         if len(whole) < len(of_counter):
             section.notes.append(
-                f"{table.path(number)}: left out: {quantity(len(of_counter) - len(whole), VALUES)} not in whole bytes"
+                f"{table.title(number)}: left out: {quantity(len(of_counter) - len(whole), VALUES)} not in whole bytes"
             )
         if not len(whole):
             continue
@@ -59,13 +59,13 @@ def memory(table: SliceTable) -> Section:
             first -= first > 0 and (not inside or int(times[first]) > window.start)
             whole, times = whole[first:last], np.maximum(times[first:last], window.start)
             if not len(whole):
-                section.notes.append(f"{table.path(number)}: has no value before the end of the window")
+                section.notes.append(f"{table.title(number)}: has no value before the end of the window")
                 continue
         values = counters.integer[whole]
         top = int(np.argmax(values))
         ends = (int(values[0]), int(values[-1]))
         at = int(times[top]) - table.start if table.drawn_in_time[number] else None
-        rows.append((table.path(number), int(values[top]), at, *ends, inside, source.name))
+        rows.append((table.title(number), int(values[top]), at, *ends, inside, table.input_of(number)))
     of_sums = stated_peaks(table)
     telling |= {trace.tracks[one.track].source for one in of_sums}
     if table.window is None:

@@ -246,6 +246,11 @@ def combined(keys: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[Codes, Callab
 
 def key_of(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     """Return the value of a key for each slice as the number of a text, and the texts."""
+    return keyed(table, key, table.title)
+
+
+def keyed(table: SliceTable, key: str, track_text: Callable[[int], str]) -> tuple[Codes, Sequence[str]]:
+    """Return what `key_of` returns, with a function that returns the text of a track."""
     check_key(key)
     trace = table.trace
     if key == "name":
@@ -266,7 +271,7 @@ def key_of(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     tracks = table.row_of_track
     if key == "process":
         tracks = table.processes[tracks]
-    return _numbered((table.path(int(track)) for track in tracks), known)[trace.slices.track], list(known)
+    return _numbered((track_text(int(track)) for track in tracks), known)[trace.slices.track], list(known)
 
 
 def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:

@@ -74,6 +74,7 @@ _HOSTS = (
     Column("bound_ns", "within", Unit.NS),
     Column("verdict", "verdict", Unit.TEXT),
     Column("method", "placed by", Unit.TEXT, detail=True),
+    Column("input", "input", Unit.TEXT, detail=True),
 )
 #: The most ranks that are named in a list.
 _MOST_NAMED = 8
@@ -405,7 +406,8 @@ def _add_hosts(section: Section, lines: Sequence[ReceiptLine]) -> None:
     groups = [sorted(group, key=lambda line: line.rank or 0) for group in placed.values()]
     for one, *others in sorted(groups, key=lambda group: group[0].rank or 0):
         own = {line.rank or 0 for line in (one, *others)}
-        rest = (one.moved_ns, one.drift_ppm, one.bound_ns, one.verdict, one.method)
+        files = ", ".join(dict.fromkeys(line.file for line in (one, *others)))
+        rest = (one.moved_ns, one.drift_ppm, one.bound_ns, one.verdict, one.method, files)
         section.rows.append((one.host or None, shown_ranks(own), *rest))
     if len({line.host for line in lines}) > 1:
         section.notes += list(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.tables import Rows, SliceTable
 from traceconv.errors import UsageError
+from traceconv.io.user_pattern import UserPattern, user_pattern
 from traceconv.model.arg_values import having_any
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.stated import by_stated_inputs
@@ -25,6 +27,7 @@ _COLUMNS = (
     Column("state", "state", Unit.TEXT),
     Column("slower_by_ns", "slower by", Unit.NS),
     Column("slower_operation", "slower operation", Unit.TEXT, below=True),
+    Column("input", "input", Unit.TEXT, detail=True),
 )
 _PERCENTILES = (50, 90, 99)
 _OF_ALL = (
@@ -33,6 +36,7 @@ _OF_ALL = (
     Column("of", "of all", Unit.COUNT),
     *(Column(f"p{percent}_ns", f"p{percent}", Unit.NS) for percent in _PERCENTILES),
     Column("max_ns", "max", Unit.NS),
+    Column("input", "input", Unit.TEXT, detail=True),
 )
 #: A step is an outlier if its distance from the median is this many times the median distance, and at least this share
 #: of the median.
@@ -59,7 +63,6 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
     Raises:
         UsageError: the pattern cannot be read.
     """
-    check_pattern(pattern)
     section, times = Section("steps", _COLUMNS), Section("step_times", _OF_ALL)
     rows = step_rows(table, pattern)
     shown = set(rows[np.isin(rows, table.counted)].tolist())
@@ -74,7 +77,9 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
     by_track: dict[int, list[int]] = {}
     for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
         by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
-    inputs = inputs_of(by_stated_inputs(trace), "slices")
+    stated = by_stated_inputs(trace)
+    inputs = inputs_of(stated, "slices")
+    file_of = {row: stated.sources[inputs[row]].name for row in rows.tolist()}
 
     def is_apart(row: int, follows: int) -> bool:
         """Return whether steps between two of them were not recorded."""
@@ -84,6 +89,7 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
 
     of_steps: list[tuple[int, tuple[Cell, ...]]] = []
     for track, own in by_track.items():
+        title = table.title(track)
         durations = {row: int(slices.dur[row]) for row in own if timed[row]}
         middle = _median(durations.values())
         spread = _median(abs(one - middle) for one in durations.values())
@@ -104,10 +110,11 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
             state = state if row in durations else "no duration"
-            of_steps.append((start, (name, table.path(track), begin, duration, interval, state, *why)))
+            of_steps.append((start, (name, title, begin, duration, interval, state, *why, file_of[row])))
         counted = [duration for row, duration in durations.items() if row in shown]
         if len(durations) > 1 and counted:
-            times.rows.append((table.path(track), *_summary(counted, len(durations))))
+            files = dict.fromkeys(file_of[row] for row in durations if row in shown)
+            times.rows.append((title, *_summary(counted, len(durations)), ", ".join(files)))
     section.notes += table.untimed_notes(rows)
     section.notes += table.synthetic_notes(slices.track[rows])
     if not of_steps:
@@ -117,8 +124,12 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
 
 
 def step_rows(table: SliceTable, pattern: str = "") -> Rows:
-    """Return the rows of the slices that are steps: by the pattern of their names, or as formats declare."""
-    is_step = table.named(pattern) if pattern else marked(table)
+    """Return the rows of the slices that are steps: by the pattern of their names, or as formats declare.
+
+    Raises:
+        UsageError: the pattern cannot be read, or takes too long.
+    """
+    is_step = table.named_as(step_pattern(pattern)) if pattern else marked(table)
     return table.recorded[is_step[table.recorded]]
 
 
@@ -127,16 +138,17 @@ def no_steps(table: SliceTable, pattern: str = "") -> str:
     if not pattern:
         return "no input marks steps; if slices of the input are steps, name them: --step-name REGEX"
 
-    near = [name for name in table.names if re.search(pattern, name)] or table.near_names(pattern)
+    names = table.names
+    near = [*compress(names, step_pattern(pattern).accepted(names))] or table.near_names(pattern)
     shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_MOST_NAMES])}" if near else ""
     return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
 
 
-def check_pattern(pattern: str) -> None:
-    """Raise UsageError if the pattern is invalid."""
+def step_pattern(pattern: str) -> UserPattern:
+    """Return the pattern of the names of steps. Raises UsageError if it is invalid."""
     try:
-        re.compile(pattern)
-    except re.error as error:
+        return user_pattern("--step-name", pattern)
+    except ValueError as error:
         raise UsageError(f"--step-name {pattern!r}: {error}") from None
 
 

@@ -18,13 +18,14 @@ from traceconv.answers.intervals import NOTHING, Intervals, length_in_groups, un
 from traceconv.answers.nesting import Nesting, nesting_of
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
+from traceconv.io.user_pattern import UserPattern
 from traceconv.model.arg_values import arg_values, durations_recorded
 from traceconv.model.counted import SLICES
 from traceconv.model.marks import JOINT
-from traceconv.model.ordering import chunks, gathered, like_next, stable_order
+from traceconv.model.ordering import chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.shown import as_shown
 from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import I32, I64, NO_TRACK, Trace, TrackKind, processes
+from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackKind, processes
 
 Rows = npt.NDArray[np.intp]
 Some = Rows | slice
@@ -242,15 +243,63 @@ class SliceTable:
 
     def path(self, track: int) -> str:
         """Return the path of a track for people: "python 26046 / stream 7"."""
-        tracks = self.trace.tracks
-        names = []
+        tracks, names = self.trace.tracks, []
         while track != NO_TRACK:
-            one = tracks[track]
-            number = one.pid if one.kind is TrackKind.PROCESS else one.tid
-            kind = one.kind.name.lower() if number is not None else ""
-            names.append(" ".join(filter(None, (one.name or kind, "" if number is None else str(number)))))
-            track = one.parent
+            names.append(_name_of(tracks[track]))
+            track = tracks[track].parent
         return " / ".join(name for name in reversed(names) if name)
+
+    def device_path(self, device: int) -> str:
+        """Return the path of a device; of an output of traceconv without the queues whose names were joined to its."""
+        track, path = self.trace.tracks[device], self.path(device)
+        if not self.trace.sources[track.source].marks.is_output:
+            return path
+        joined = track.name.partition(JOINT)[2]
+        return path.removesuffix(f"{JOINT}{joined}") if joined else path
+
+    def title(self, track: int, path: str = "") -> str:
+        """Return the path of a track; if tracks of several inputs have that path, with its input before it.
+
+        All sections name tracks by it. Equal tracks of one input have one title.
+
+        Args:
+            track: the track.
+            path: what is shown as its path, such as its `device_path`; "" for its path.
+        """
+        path = path or self.path(track)
+        if track not in self._with_shared_paths:
+            return path
+        return f"{self.trace.sources[self.trace.tracks[track].source].name}{JOINT}{path}"
+
+    def input_of(self, track: int) -> str:
+        """Return the name of the input that a track is from, as `--by input` shows it."""
+        return self._stated.sources[self._stated.tracks[track].source].name
+
+    @cached_property
+    def _stated(self) -> Trace:
+        return by_stated_inputs(self.trace)
+
+    @cached_property
+    def _with_shared_paths(self) -> set[int]:
+        """Return the tracks that have the path, or could have the device path, of a track of another input."""
+        tracks, sources = self.trace.tracks, self.trace.sources
+        main = np.unique(self.row_of_track).tolist()
+        source_of = tracks.column("source").tolist()
+        if len(set(source_of)) < 2:
+            return set()
+        numbers: dict[tuple[int, str], int] = {}  # of paths, since a long one can be that of many tracks
+        path_of = {NO_TRACK: 0}
+        for track in main:
+            above = [track]
+            while above[-1] not in path_of:
+                above.append(tracks[above[-1]].parent)
+            for inner, outer in pairwise(reversed(above)):
+                one, path = tracks[outer], path_of[inner]
+                name = _name_of(one).partition(JOINT)[0] if sources[one.source].marks.is_output else _name_of(one)
+                path_of[outer] = numbers.setdefault((path, name), len(numbers) + 1) if name else path
+        first: dict[int, int] = {}
+        shared = {path_of[at] for at in main if first.setdefault(path_of[at], source_of[at]) != source_of[at]}
+        return {track for track in main if path_of[track] in shared}
 
     @property
     def names(self) -> list[str]:
@@ -266,6 +315,20 @@ class SliceTable:
     def named(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices, or some of them, whose whole name matches the pattern."""
         return self._strings_matching("named", pattern)[self.trace.slices.name[rows]]
+
+    def named_as(self, pattern: UserPattern) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices whose whole name matches a pattern of the user.
+
+        Raises:
+            UsageError: the pattern takes too long.
+        """
+        mask = self._results.get(pattern)
+        if mask is None:
+            mask = np.zeros(len(self.trace.strings), bool)
+            numbers = distinct_values(self.trace.slices.name)
+            mask[numbers] = pattern.accepted([self.trace.strings[one] for one in numbers.tolist()], whole=True)
+            self._results[pattern] = mask
+        return mask[self.trace.slices.name]
 
     @cached_property
     def drawn_names(self) -> tuple[I32, Sequence[str]]:
@@ -307,6 +370,14 @@ class SliceTable:
             mask = np.fromiter((bool(accepts(text)) for text in strings), bool, len(strings))
             self._results[kind, wanted] = mask
         return mask
+
+
+def _name_of(track: Track) -> str:
+    """Return the name of a track with its number; of one without a name its kind with its number, if it has one."""
+    number = track.pid if track.kind is TrackKind.PROCESS else track.tid
+    if number is None:
+        return track.name
+    return f"{track.name or track.kind.name.lower()} {number}"
 
 
 def interval_counters(trace: Trace) -> list[int]:

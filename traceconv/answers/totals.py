@@ -242,7 +242,7 @@ def _share(percent: float | None) -> float | None:
 
 def title(table: SliceTable, track: int) -> str:
     """Return the path of a table of sums for people."""
-    return table.path(track).removesuffix(TOTALS_ENDING)
+    return table.title(track).removesuffix(TOTALS_ENDING)
 
 
 def compared(table: SliceTable, printed: dict[int, list[_Row]]) -> dict[int, str]:

@@ -15,22 +15,25 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.operations import key_of
+from traceconv.answers.operations import key_of, keyed
 from traceconv.answers.tables import SliceTable
 from traceconv.errors import UsageError
+from traceconv.io.user_pattern import UserPattern, user_pattern
 from traceconv.model.arg_values import ABSENT, arg_values, as_text
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.numbers import number_of
-from traceconv.model.ordering import chunks
+from traceconv.model.ordering import chunks, distinct_values
 from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import parse_duration
+from traceconv.model.trace import I32, I64
 
 Mask = npt.NDArray[np.bool_]
 Number = int | float
 #: The value of a comparison, in the type of its field.
-Operand = str | Number | re.Pattern[str]
+Operand = str | Number | UserPattern
 
-_TEXTS = ("name", "category", "track", "thread", "process", "input")
+_TRACKS = ("track", "thread", "process")
+_TEXTS = ("name", "category", *_TRACKS, "input")
 _TIMES = ("dur", "self", "start")
 _NUMBERS = ("depth", "rank")
 _ARG = "args."
@@ -180,10 +183,8 @@ class _Parser:
             self.fail(f"{name} cannot be compared by {sign.text}", sign, f"operators for {name}: {' '.join(signs)}")
         if sign.text in _MATCHES:
             try:
-                return re.compile(text)
-            except re.error as error:
-                self.fail(f"not a regular expression: {error.msg}", value, _SIGNS)
-            except (OverflowError, RecursionError) as error:
+                return user_pattern("--where", text)
+            except ValueError as error:
                 self.fail(f"not a regular expression: {error}", value, _SIGNS)
         if name in _TIMES:
             try:
@@ -275,25 +276,37 @@ def _compared(table: SliceTable, comparison: Comparison) -> Mask:
         ]
         named: Mask = masks[0] | masks[1]
         return named
-    codes, texts = key_of(table, comparison.field)
-    of_field: Mask = _accepted(comparison, texts)[codes]
+    of_field = _of_texts(comparison, *key_of(table, comparison.field))
     if comparison.field == "name":
-        names, texts = table.drawn_names
-        of_field |= _accepted(comparison, texts)[names]
+        of_field |= _of_texts(comparison, *table.drawn_names)
+    elif comparison.field in _TRACKS and len(trace.sources) > 1:  # a title may have the input before its path
+        of_field |= _of_texts(comparison, *keyed(table, comparison.field, table.path))
     return of_field
+
+
+def _of_texts(comparison: Comparison, codes: I32 | I64, texts: Sequence[str]) -> Mask:
+    """Return a mask of the slices that a comparison of their texts holds for; `codes` are the numbers of these."""
+    used = distinct_values(codes)
+    mask = np.zeros(len(texts), bool)
+    mask[used] = _accepted(comparison, [texts[code] for code in used.tolist()])
+    held: Mask = mask[codes]
+    return held
 
 
 def _accepted(comparison: Comparison, values: Sequence[Any]) -> Mask:
     """Return a mask of the values that a comparison holds for; missing ones never match."""
+    if isinstance(comparison.operand, UserPattern):
+        there = np.fromiter((value is not ABSENT for value in values), bool, len(values))
+        there[there] = comparison.operand.accepted([as_text(value) for value in values if value is not ABSENT])
+        return there
     return np.fromiter((value is not ABSENT and _accepts(comparison, value) for value in values), bool, len(values))
 
 
 def _accepts(comparison: Comparison, value: Any) -> bool:
-    """Return whether a comparison holds for a value: text, number, or other content of args."""
+    """Return whether a comparison without a pattern holds for a value: text, number, or other content of args."""
     operand = comparison.operand
     if isinstance(operand, int | float):
         value = _number(value) if isinstance(value, str) else value
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return bool(is_number and _COMPARE[comparison.sign](value, operand))
-    text = as_text(value)
-    return text == operand if isinstance(operand, str) else operand.search(text) is not None
+    return bool(as_text(value) == operand)
