@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import traceconv
+from tests import oracle
 from tests.kernels import using
 from tests.kernels import without as without_kernel
 from traceconv import kernel
@@ -509,3 +511,28 @@ def test_a_repair_that_came_to_nothing_is_not_counted(tmp_path: Path) -> None:
     trace = read(path)
     assert [trace.strings[name] for name in trace.slices.name.tolist()] == ["b"]
     assert [one.code.name for one in trace.sources[0].diagnostics] == ["chrome.garbled"]
+
+
+@pytest.mark.parametrize("ending", ["pftrace", "json"])
+def test_a_flow_back_in_time_is_said(tmp_path: Path, ending: str) -> None:
+    """Perfetto draws a flow from the slice that began first, whatever the file says."""
+    events: list[dict[str, Any]] = [
+        {"name": "wait", "ph": "X", "pid": 1, "tid": 1, "ts": 10, "dur": 90},
+        {"name": "kernel", "ph": "X", "pid": 2, "tid": 1, "ts": 30, "dur": 20},
+        {"name": "done", "ph": "s", "id": 1, "cat": "d2h", "pid": 2, "tid": 1, "ts": 45},
+        {"name": "done", "ph": "f", "bp": "e", "id": 1, "cat": "d2h", "pid": 1, "tid": 1, "ts": 60},
+        {"name": "go", "ph": "s", "id": 2, "cat": "launch", "pid": 1, "tid": 1, "ts": 20},
+        {"name": "go", "ph": "f", "id": 2, "cat": "launch", "pid": 2, "tid": 1, "ts": 30},
+    ]
+    path = tmp_path / "input.json"
+    path.write_text(json.dumps(events))
+    merged = traceconv.merge([path], tmp_path / f"out.{ending}")
+    (said,) = (one for one in merged.trace.sources[0].diagnostics if one.code.name == "flow.backward")
+    assert (said.count, said.places) == (1, ["'kernel' to 'wait'"])
+    with oracle.open_trace(tmp_path / f"out.{ending}") as tp:
+        drawn = oracle.rows(
+            tp,
+            "select a.name as earlier, b.name as later from flow join slice a on a.id = slice_out "
+            "join slice b on b.id = slice_in",
+        )
+        assert [tuple(row.values()) for row in drawn] == [("wait", "kernel"), ("wait", "kernel")]

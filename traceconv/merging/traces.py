@@ -22,10 +22,17 @@ from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import Column, finished
 from traceconv.model.concatenation import concatenate_traces
+from traceconv.model.diagnostics import noted
 from traceconv.model.ordering import chunks, occurring
 from traceconv.model.times import format_drift, format_time
 from traceconv.model.trace import NO_TRACK, TIMED, Trace
 from traceconv.model.tracks import Tracks
+
+BACKWARD_FLOW = noted(
+    "flow.backward",
+    "a flow leads to a slice that began earlier: viewers draw it from the slice that began first, so its arrow points "
+    "the other way",
+)
 
 
 def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Causality | None = None) -> Trace:
@@ -51,6 +58,7 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Cau
 
         timed[index] = laid_inside(timed[index], timed[placement.host], placement)
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
+    _report_backward_flows(merged)
     if flows_of is not None:
         from traceconv.merging.collective_flows import with_collective_flows
 
@@ -148,6 +156,23 @@ def _note_times_before_zero(trace: Trace) -> None:
         note = f"there are times before zero: outputs add {shift} to all, since Perfetto drops such events"
         notes = trace.sources[0].notes
         notes.extend([] if note in notes else [note])
+
+
+def _report_backward_flows(trace: Trace) -> None:
+    """Report the flows that no viewer draws as recorded: Perfetto orders the ends of a flow by the starts of slices."""
+    flows, slices = trace.flows, trace.slices
+    source_of = trace.tracks.column("source")
+    for rows in chunks(len(flows.from_slice)):
+        origin, target = flows.from_slice[rows], flows.to_slice[rows]
+        back = np.flatnonzero(slices.ts[target] < slices.ts[origin])
+        origin, target = origin[back], target[back]
+        source = source_of[slices.track[origin]]
+        for number in occurring(source):
+            here = np.flatnonzero(source == number)
+            first = here[0]
+            names = (trace.strings[slices.name[ends[first]]] for ends in (origin, target))
+            trace.sources[number].diagnostics.add(BACKWARD_FLOW, " to ".join(map(repr, names)), len(here))
+        trace.forget()
 
 
 # -- words ----------------------------------------------------------------------------------------------------------
