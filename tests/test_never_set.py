@@ -145,6 +145,14 @@ def test_flows_stated_by_slices_follow_them(tmp_path: Path) -> None:
     assert (trace.flows.from_slice.tolist(), trace.flows.to_slice.tolist()) == ([0], [1])
 
 
+def test_all_flows_may_be_without_a_time(tmp_path: Path) -> None:
+    base = 1_790_000_000_000_000
+    flow = [event("f", 0, ph=phase, id=1, cat="c") for phase in "sf"]
+    trace = traceconv.read(write(tmp_path, [event("lost", 0, 0), *flow, event("a", base, 5)]))
+    assert codes(trace) == {"time.never_set": 3}
+    assert (names(trace), len(trace.flows.origin)) == (["a"], 0)
+
+
 def test_instants_and_counters_at_zero(tmp_path: Path) -> None:
     base = 1_790_000_000_000_000
     events = [

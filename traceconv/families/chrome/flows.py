@@ -157,7 +157,11 @@ class FlowSteps:
         """Add the flows to the builder, which must hold all slices and is settled. The steps are consumed."""
         left_out = out.settle()
         if self._columns["id"]:
-            _Resolution(self, out, left_out).run()
+            columns = self.take_columns()
+            if left_out is not None:
+                columns = _with_time(columns, left_out, out)
+            if len(columns["id"]):
+                _Resolution(self, columns, out).run()
         self._forget()
 
     def take_columns(self) -> dict[str, npt.NDArray[Any]]:
@@ -186,13 +190,10 @@ class FlowSteps:
 class _Resolution:
     """Finds the slice of each flow event, and adds the flows."""
 
-    def __init__(self, steps: FlowSteps, out: Builder, left_out: LeftOut | None) -> None:
+    def __init__(self, steps: FlowSteps, columns: dict[str, npt.NDArray[Any]], out: Builder) -> None:
         self._out = out
         self._steps = steps
         self._unpaired = steps.unpaired
-        columns = steps.take_columns()
-        if left_out is not None:
-            columns = _with_time(columns, left_out, out)
         self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
         self._kinds = steps.kinds()
