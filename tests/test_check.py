@@ -16,9 +16,11 @@ import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TracePacket, TrackEvent
 
 import traceconv
+from tests import oracle
 from tests.benchmarks.count import count_slices
 from tests.benchmarks.generate import generate
 from tests.golden import ROOT
+from traceconv.api import identify
 from traceconv.check import CheckReport, check_file
 from traceconv.check._schemas import load_schema, schema_file
 from traceconv.errors import InputError
@@ -74,6 +76,10 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
     "empty_pair": (
         [event("B", 1), event("E", 1), event("B", 2), event("B", 2), event("E", 3), event("E", 3)],
         [complete(0, 1, tid=9), event("B", 1), event("E", 1)],
+    ),
+    "cut_by_complete": (
+        [complete(0, 2), event("B", 0), event("E", 2), event("B", 5), complete(5, 0), event("E", 7)],
+        [event("B", 0), complete(0, 1), event("E", 2)],
     ),
     "async_end_without_begin": (
         [event("b", 1, id="x"), event("e", 2, id="x")],
@@ -812,3 +818,26 @@ def test_json_that_begins_with_a_line_feed_is_not_a_protobuf() -> None:
     report = check_file(path)
     assert report.format == "chrome-json"
     assert report.ok
+
+
+@pytest.mark.parametrize("space", ["", "\n", "\r\n", "\n\n", " ", "\t", "\n \t\r\n"])
+@pytest.mark.parametrize("text", ['{"traceEvents":[%s]}', "[%s]", '{\n "traceEvents" : [%s]}', "[ %s]", "[\n%s]"])
+def test_white_space_before_json_is_no_protobuf(tmp_path: Path, space: str, text: str) -> None:
+    """Perfetto leaves white space out before it looks at the first characters."""
+    path = tmp_path / "trace.json"
+    path.write_bytes((space + text % '{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":2}').encode())
+    report = check_file(path)
+    assert (report.format, report.ok, report.counts["events"]) == ("chrome-json", True, 1)
+    assert identify(path)[0] == "chrome-trace"
+    with oracle.open_trace(path) as tp:
+        assert oracle.rows(tp, "select name, ts, dur from slice") == [{"name": "a", "ts": 1000, "dur": 2000}]
+
+
+def test_large_args_keep_their_small_members(tmp_path: Path) -> None:
+    """A name of a thread above a megabyte is a name."""
+    path = tmp_path / "trace.json"
+    name = {"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "n" * (1 << 20)}}
+    path.write_text(json.dumps([name, complete(1, 2)]))
+    assert codes(check_file(path)) == {"large_member"}
+    path.write_text(json.dumps([{**name, "args": {"label": "n" * (1 << 20)}}, complete(1, 2)]))
+    assert codes(check_file(path)) == {"large_member", "schema"}

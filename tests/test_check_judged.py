@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,30 @@ TASKS: list[tuple[object, object]] = [
     (3, 4),
 ]
 
+#: Complete events (C: time, duration) and pairs (B, E: time) of one thread that begin or end at one time.
+MIXED = [
+    *permutations(["C0,2", "B0", "E2"]),
+    *permutations(["C0,1", "B0", "E2"]),
+    *permutations(["C1,1", "B0", "E2"]),
+    *permutations(["C0,3", "B0", "E2"]),
+    *permutations(["C1,0", "B1", "E2"]),
+    *permutations(["C1,0", "B0", "E1"]),
+    *permutations(["C0,1", "B1", "E2"]),
+    ("C0,1", "C0,1", "B0", "E2"),
+    ("C0,1", "B0", "B0", "E1", "E2"),
+    ("C0,2", "B0", "E1", "B2", "E3"),
+    ("B0", "C0,1"),
+    ("B0", "C0,1", "C5,1"),
+    ("B0", "C1,1", "C5,1"),
+]
+
+
+def mixed(texts: Iterable[str]) -> list[Any]:
+    """The events of one of these."""
+    times = ((text[0], [int(time) for time in text[1:].split(",")]) for text in texts)
+    return [complete(*at) if ph == "C" else event(ph, *at) for ph, at in times]
+
+
 #: Files as lists of events; an event may be JSON text.
 JSON_INPUTS: dict[str, list[Any]] = {
     **{f"good {code}": good for code, (good, _) in JSON_RULES.items()},
@@ -128,6 +153,7 @@ JSON_INPUTS: dict[str, list[Any]] = {
     **{f"value {text} in args": [member("args", f'{{"k":{text}}}')] for text in (r'"a\\"', r'"a\\\""', '"\x7f"', "[]")},
     "names of texts": [event("i", name="\x7f"), event("i", name="a\u2028b"), event("i", name="\U0001f600")],
     "empty objects": [{}, complete(1, 1), {}],
+    **{f"at one time {' '.join(texts)}": mixed(texts) for texts in MIXED},
     "one empty object": [{}],
     "old async": [complete(1, 1), event("S", 1, id="x"), event("F", 2, id="x")],
     "a start twice": [complete(0, 9), *(event(ph, ts, id=1, bp="e") for ts, ph in enumerate("ssf"))],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -54,6 +54,26 @@ class Slices:
                     yield self.positions[row]
                 else:
                     stack.append(end)
+
+    def cut_by_complete(self, complete: int, open_ones: Sequence[tuple[int, int]], latest: int) -> Iterator[int]:
+        """Yield the positions of pairs that begin with a complete event which lasts, but ends before them.
+
+        Args:
+            complete: how many of the slices are complete events; they come first.
+            open_ones: start and position of slices without end.
+            latest: the time of the last event.
+        """
+        starts, ends, positions = (np.array(column, np.int64) for column in (self.starts, self.ends, self.positions))
+        kept = np.flatnonzero(ends[:complete] > starts[:complete])
+        kept = kept[np.lexsort((ends[kept], starts[kept]))]
+        begun = np.append(starts[complete:], [start for start, _ in open_ones])
+        ended = np.append(ends[complete:], np.full(len(open_ones), latest, np.int64))
+        places = np.append(positions[complete:], [position for _, position in open_ones])
+        at = np.searchsorted(starts[kept], begun)
+        inside = at < len(kept)
+        shortest = kept[at[inside]]
+        inside[inside] = (starts[shortest] == begun[inside]) & (ends[shortest] < ended[inside])
+        yield from places[inside].astype(np.int64).tolist()
 
     def without_slice(self, hooks: Rows) -> Iterator[int]:
         """Yield the positions of flow ends without a slice at their time (or later, where that is enough)."""

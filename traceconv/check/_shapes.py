@@ -44,7 +44,21 @@ _QUOTE, _ESCAPED = ord('"'), b'"\\ud83d\\ude00"'
 _EMPTY_OF = {ord("{"): b"{}", ord("["): b"[]", ord('"'): b'""'}
 
 
+#: The most members of a large object that are looked at.
+_MOST_MEMBERS = 1 << 10
+
+
 def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
+    """Return a large value with its large members emptied, see `_emptied`; emptied itself if it has many members."""
+    if bytes(memoryview(value)[:1]) == b"{":
+        members = raw_members.decode(value)
+        if len(members) <= _MOST_MEMBERS:
+            kept = {key: _emptied(one) if memoryview(one).nbytes > LARGE_BYTES else one for key, one in members.items()}
+            return msgspec.Raw(msgspec.json.encode(kept))
+    return _emptied(value)
+
+
+def _emptied(value: msgspec.Raw) -> msgspec.Raw:
     """Return an empty value of the same kind, or 0; an escape that stops viewers is kept in a text."""
     view = memoryview(value)
     if view[0] == _QUOTE and SURROGATE_ESCAPE.search(view):

@@ -117,6 +117,11 @@ EMPTY_PAIR = declare(
     "a start and its end have one time and follow a complete event: "
     "Perfetto takes the end first, so the slice never ends",
 )
+CUT_BY_COMPLETE = declare(
+    "check-json.cut_by_complete",
+    Severity.DATA_LOSS,
+    "a start has the time of a complete event that ends before it: Perfetto takes that as the outer one, and ends both",
+)
 ASYNC_END_ALONE = declare(
     "check-json.async_end_without_begin", Severity.DATA_LOSS, "an async end has no open slice of its id and name"
 )
@@ -440,6 +445,7 @@ class _Checker:
     def _pair(self, edges: Rows, slices: Slices) -> None:
         """Pair the starts and ends of a thread: an end closes the innermost open slice."""
         starts, positions, names = array("q"), array("q"), array("q")  # of the open ones
+        complete, ts = len(slices.starts), 0
         for ts, position, is_begin, name in edges.in_order():
             if is_begin:
                 starts.append(ts)
@@ -458,6 +464,10 @@ class _Checker:
                 self._diagnostics.add(END_NAME, f"event {position}: {' closes '.join(shown)}")
         for position in positions:
             self._diagnostics.add(BEGIN_ALONE, f"event {position}")
+        if complete:
+            open_ones = list(zip(starts, positions, strict=True))
+            for position in slices.cut_by_complete(complete, open_ones, max(ts, max(slices.starts))):
+                self._diagnostics.add(CUT_BY_COMPLETE, f"event {position}")
 
     def _pair_async(self, edges: Iterable[tuple[int, ...]]) -> None:
         """Pair the starts and ends of an async id: an end closes the innermost open slice of its name."""

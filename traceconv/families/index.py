@@ -46,11 +46,9 @@ class Format(NamedTuple):
         return has_word or bool(self.pattern and re.search(self.pattern, text))
 
 
-#: The first byte of a protobuf whose first field is 1 and has a length. Kineto begins its JSON with a line feed and two
-#: spaces: as a protobuf, that would be a number in field 4, which no packet of Perfetto and no plane of XSpace has. Or
-#: with a line feed, a brace, a line feed and two spaces: a number in field 4 of field 1, which is a bundle of Ftrace
-#: without such a number in a packet, and a number in a plane.
-FIELD_1 = rb"\A\n(?!  \{\n|\{\n  \")"
+#: The first byte of a protobuf whose first field is 1 and has a length, unless it is white space before JSON. Perfetto
+#: decides so, too: a text is JSON if it begins with a brace, or a bracket and a brace, and a quote between white space.
+FIELD_1 = rb"\A\n(?!\s*(?:\{\s*[\"}]|\[\s*[{\]]))"
 
 FORMATS = {
     "chrome-trace": Format(
