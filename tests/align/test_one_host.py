@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.align.pairs import trace_of
-from tests.benchmarks.alignment.one_host_trials import TRIALS, late_step
+from tests.benchmarks.alignment.one_host_trials import TRIALS, late_step, log_of_two
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.robust import hidden_step
-from traceconv.api import read
+from traceconv.api import merge, read
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
 from traceconv.model.clocks import DRIFT_UNIT
 from traceconv.model.times import parse_duration
@@ -62,6 +64,32 @@ def test_a_log_of_two_processes_is_placed() -> None:
     line = merged(inputs("mixed")).receipt[1]
     assert line.verdict == "ok"
     assert (line.bound_ns or 0) < 5_000
+
+
+def test_calls_of_another_process_are_drawn_apart(tmp_path: Path) -> None:
+    result = merge(sorted((_DATA / "mixed").iterdir()), tmp_path / "both.json")
+    (warning,) = (text for line in result.receipt for text in line.warnings)
+    count = int(re.findall(r"at least (\d+) of 1338 calls are of another process or thread", warning)[0])
+    assert 500 < count < 700
+    events = json.loads((tmp_path / "both.json").read_text())["traceEvents"]
+    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    calls = Counter(names[event["pid"]] for event in events if event.get("cat") == "exec")
+    assert calls == {"python": 1421 - count, "another process or thread": count}
+
+
+@pytest.mark.parametrize("stated", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_hardly_a_call_of_the_recorded_process_is_taken_for_one_of_another(seed: int, stated: bool) -> None:
+    traces, _, whose = log_of_two(seed, stated=stated)
+    rows = align(traces).others[1]
+    apart = np.isin(np.arange(len(whose)), rows)
+    assert (apart & (whose == 0)).sum() <= 0.005 * (whose == 0).sum()
+    assert (apart & (whose == 1)).sum() >= 0.6 * (whose == 1).sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_drawn_apart_of_a_log_of_one_process(seed: int) -> None:
+    assert not align(log_of_two(seed, processes=1)[0]).others
 
 
 def test_a_clock_set_near_the_end_is_refused() -> None:

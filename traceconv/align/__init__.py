@@ -69,11 +69,13 @@ def align(
         from traceconv.align.decide import decide
         from traceconv.align.device_skew import allowed_for, skews_of
         from traceconv.align.estimates import estimates
+        from traceconv.align.other_processes import with_others_apart
 
         inputs = replace(inputs, skews=skews_of(inputs))
         inputs = with_hosts_related(inputs, leave_contradictions=policy.on_ambiguous == "best")
         placed = place(inputs, decide(inputs, estimates(inputs, policy), policy), policy)
         placed = allowed_for(inputs, doubted(inputs, placed, policy))
+        placed = with_others_apart(inputs, placed, policy.names)
     else:
         placed = place(inputs, Placed(related_maps(inputs, inputs.graph)), policy)
     return _alignment(traces, inputs, placed, constraints)
@@ -109,6 +111,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         hosts_apart=inputs.hosts_apart,
         repeats=inputs.repeats,
         skews=inputs.skews,
+        others=placed.others,
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 

@@ -510,6 +510,10 @@ class Text(enum.Enum):
     AMONG = "in no operator of {framework}"
     BEFORE_ALL = "before all operators of {framework}"
     AFTER_ALL = "after all operators of {framework}"
+    CALLS_OF_OTHERS = (
+        "at least {count} of {checked} calls are of another process or thread, and drawn apart: they lie in no "
+        "operator of {files:and}, or overlap calls that fit better"
+    )
     CLOCK_WRONG_OR_TWO_PROCESSES = "a clock is wrong or was set in between, or the files are of two processes"
     OPERATORS_WITHOUT_CALLS = (
         "{empty} operators of {framework} in a row hold no call while the log goes on: a clock was set in between, "

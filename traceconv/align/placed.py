@@ -11,6 +11,7 @@ from traceconv.align.inputs import ClockInput, Inputs, Maps
 from traceconv.align.messages import Message, Text
 from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import ClockMap, Provenance, Step, Verdict
+from traceconv.model.trace import I64
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement
@@ -26,12 +27,14 @@ class Placed:
         pairs: the estimates, each with whether it is used.
         warnings: warnings, each with its clock.
         placements: for each input without times that was laid into slices of another one: its position there.
+        others: for a log with calls of other processes than the recorded one: the rows of these slices.
     """
 
     maps: Maps
     pairs: Sequence[PairEstimate] = ()
     warnings: Warnings = ()
     placements: Mapping[int, Placement] = field(default_factory=dict)
+    others: Mapping[int, I64] = field(default_factory=dict)
 
 
 def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:

@@ -13,6 +13,7 @@ from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
+from traceconv.model.trace import I64
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
@@ -124,6 +125,7 @@ class Alignment:
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
         repeats: for each input that repeats another one that input, by numbers.
         skews: for each input the skews of its devices, by clock and track.
+        others: for a log with calls of other processes than the recorded one: the rows of these slices.
     """
 
     clock: ClockDomain
@@ -139,6 +141,7 @@ class Alignment:
     hosts_apart: Sequence[HostsApart] = ()
     repeats: Mapping[int, int] = field(default_factory=dict)
     skews: Sequence[Mapping[int, Mapping[int, Any]]] = ()
+    others: Mapping[int, I64] = field(default_factory=dict)
 
     @property
     def apart(self) -> list[str]:

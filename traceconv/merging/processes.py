@@ -19,7 +19,8 @@ from msgspec import Struct
 from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
-from traceconv.model.trace import EVER, NO_TRACK, Trace, Track, TrackId, TrackKind
+from traceconv.model.ordering import occurring
+from traceconv.model.trace import EVER, I64, NO_TRACK, Trace, Track, TrackId, TrackKind
 from traceconv.model.tracks import Tracks
 
 SAME_PID = declare(
@@ -29,6 +30,8 @@ SAME_PID = declare(
     "no input shows that both pids are of one machine and one pid namespace; if they are: --same-machine",
 )
 
+#: The name of the process of calls that lie in no operator of the recorded one.
+OTHERS = "another process or thread"
 #: The tables that are always on the thread itself.
 _CROSS_NOTHING = ("samples", "logs")
 
@@ -57,6 +60,34 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
         return drop_unused_tracks(trace)
     moved = _Moves(trace, goes_under).made()
     return drop_unused_tracks(sort_events(renumbered(moved, _parents_first(moved.tracks))))
+
+
+def set_apart(trace: Trace, rows: I64) -> Trace:
+    """Return the trace of one log with some slices on tracks like their own, below a process of their own.
+
+    Args:
+        trace: the log, laid out.
+        rows: the slices, which are of another process or thread than the rest.
+    """
+    tracks = list(trace.tracks)
+    goes_to = np.arange(len(tracks), dtype=np.int32)
+    wanted: set[int] = set()
+    for number in occurring(trace.slices.track[rows]):
+        while number != NO_TRACK:
+            wanted.add(number)
+            number = int(tracks[number].parent if tracks[number].lane_of == NO_TRACK else tracks[number].lane_of)
+    apart = TrackId(len(tracks))
+    tracks.append(Track(TrackKind.PROCESS, OTHERS, source=tracks[min(wanted)].source, clock=tracks[min(wanted)].clock))
+    for number in sorted(wanted):
+        track = tracks[number]
+        goes_to[number] = len(tracks)
+        parent = apart if track.parent == NO_TRACK else TrackId(int(goes_to[track.parent]))
+        lane_of = track.lane_of if track.lane_of == NO_TRACK else TrackId(int(goes_to[track.lane_of]))
+        tracks.append(replace(track, parent=parent, lane_of=lane_of))
+    of_rows = np.array(trace.slices.track)
+    of_rows[rows] = goes_to[of_rows[rows]]
+    slices = replace(trace.slices, track=of_rows)
+    return sort_events(trace.with_tables(tracks=Tracks(tracks), slices=slices))
 
 
 class _Thread(Struct, frozen=True):

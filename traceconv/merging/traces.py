@@ -16,7 +16,7 @@ import numpy as np
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
-from traceconv.merging.processes import put_together
+from traceconv.merging.processes import put_together, set_apart
 from traceconv.merging.ranks import with_ranks_named
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
@@ -53,6 +53,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Cau
         _on_trace_time(trace, maps, index)
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))
     ]
+    for index, rows in alignment.others.items():
+        timed[index] = set_apart(timed[index], rows)
     for index, placement in alignment.placements.items():
         from traceconv.align.duration_layout import laid_inside
 

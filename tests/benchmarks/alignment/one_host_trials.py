@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_sh
 from traceconv.align import align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
-from traceconv.align.estimate import Events, Prior
+from traceconv.align.estimate import Array, Events, Prior
 from traceconv.align.sequences import align_sequences
 from traceconv.errors import AlignmentError
 from traceconv.model.clocks import REALTIME, Verdict
@@ -76,32 +76,51 @@ def _on_wall(trace: Trace, off: int) -> Trace:
     return trace.with_tables(slices=slices, clocks=[replace(REALTIME, machine="here", resolution_ns=1000)])
 
 
-def two_processes(seed: int) -> Placed:
-    """The log holds the calls of a second process of the program as well."""
+def log_of_two(seed: int, *, stated: bool = False, processes: int = 2) -> tuple[list[Trace], Truth, Array]:
+    """Return a trace, and a log that holds the calls of a second process of the program as well.
+
+    Args:
+        seed: of everything.
+        stated: whether both files state the wall clock.
+        processes: 1 for a log of the recorded process alone.
+
+    Returns:
+        The two, the relation of their clocks, and for each call of the log its process: 0 for the recorded one, 1 for
+        the other one, and -1 where a call was made up.
+    """
     rng = np.random.default_rng(seed)
     shape = some_shape(rng, JITTERS[seed % 3])
     net = network(rng, shape.operators)
-    made, other, truth = run(rng, shape, net), run(rng, shape, net), some_truth(rng)
+    made, other, truth = run(rng, shape, net), run(rng, shape, net), Truth(0.0, 0.0) if stated else some_truth(rng)
     length = float(made.start[-1])
     apart = rng.uniform(-0.3, 0.3) * length
     logs = [
-        inner(rng, one, replace(truth, offset=truth.offset + away), missing=0.1)[0]
+        inner(rng, one, replace(truth, offset=truth.offset + away), missing=0.1)
         for one, away in ((made, 0.0), (other, apart))
-    ]
-    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK)]
-    traces.append(recorded(_together(*logs), "work.log", Layer.LIBRARY))
+    ][:processes]
+    log, order = _together([events for events, _ in logs])
+    whose = np.concatenate([np.where(source < 0, -1, number) for number, (_, source) in enumerate(logs)])[order]
+    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK), recorded(log, "work.log", Layer.LIBRARY)]
+    traces[1].sources[0].runs_in = (traces[0].sources[0].format,)
+    return [_on_wall(trace, 0) for trace in traces] if stated else traces, truth, whose[traces[1].slices.origin - 1]
+
+
+def two_processes(seed: int) -> Placed:
+    """The log holds the calls of a second process of the program as well."""
+    traces, truth, _ = log_of_two(seed)
     found = merged(traces, "calls.json", truth)
     return Placed(refused=not found.accepted, wrong=found.accepted and not found.held)
 
 
-def _together(one: Events, other: Events) -> Events:
-    """Return the events of two logs on one clock as one log."""
-    zero = min(one.zero_ns, other.zero_ns)
-    starts = [log.start + (log.zero_ns - zero) for log in (one, other)]
-    start = np.concatenate(starts)
+def _together(logs: Sequence[Events]) -> tuple[Events, Array]:
+    """Return the events of logs on one clock as one log, and their order in it."""
+    zero = min(log.zero_ns for log in logs)
+    start, dur, kind = (
+        np.concatenate(column)
+        for column in zip(*((one.start + (one.zero_ns - zero), one.dur, one.kind) for one in logs), strict=True)
+    )
     order = np.argsort(start, kind="stable")
-    dur, kind = (np.concatenate(both)[order] for both in ((one.dur, other.dur), (one.kind, other.kind)))
-    return Events(start[order], dur, kind, zero, US)
+    return Events(start[order], dur[order], kind[order], zero, US), order
 
 
 def wrong_option(seed: int) -> Placed:
