@@ -6,7 +6,7 @@ import sys
 from array import array
 
 from traceconv.check._report import declare
-from traceconv.model.diagnostics import Severity
+from traceconv.model.diagnostics import KEPT_PLACES, Diagnostics, Severity
 from traceconv.model.never_set import AtZero
 
 NEVER_SET = declare(
@@ -45,7 +45,12 @@ class Zeros:
         if ts > self._last:
             self._last = ts
 
-    def never_set(self) -> array[int]:
-        """Return the positions of the events whose time was never set."""
+    def report(self, diagnostics: Diagnostics, what: str) -> None:
+        """Report the events whose time was never set; `what` they are, by position."""
         at_zero = AtZero(self._first, self._last, self._ends > 0, self._starts > self._ends)
-        return self._positions if self._positions and at_zero.is_no_time else array("q")
+        if not self._positions or not at_zero.is_no_time:
+            return
+        for position in self._positions[:KEPT_PLACES]:
+            diagnostics.add(NEVER_SET, f"{what} {position}")
+        if len(self._positions) > KEPT_PLACES:
+            diagnostics.add(NEVER_SET, count=len(self._positions) - KEPT_PLACES)

@@ -41,7 +41,7 @@ from traceconv.check._shapes import (
     members_of,
     raw_members,
 )
-from traceconv.check._zeros import NEVER_SET, Zeros
+from traceconv.check._zeros import Zeros
 from traceconv.io.shown import Counted
 from traceconv.model.counted import ASYNC_SLICES, COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
@@ -291,8 +291,7 @@ class _Checker:
         for text, times in self._again.items():
             for code, count in self._short[text].items():
                 self._diagnostics.add(code, count=times * count)
-        for position in self._zeros.never_set():
-            self._diagnostics.add(NEVER_SET, f"event {position}")
+        self._zeros.report(self._diagnostics, "event")
         self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
         for thread, edges in self._edges.items():
             self._pair(edges, self._slices[thread])

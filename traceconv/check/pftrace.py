@@ -15,7 +15,7 @@ from traceconv.check._clocks import Clocks
 from traceconv.check._messages import Decoder, Fields
 from traceconv.check._report import CheckReport, declare, make_report
 from traceconv.check._tracks import Tracks
-from traceconv.check._zeros import NEVER_SET, Zeros
+from traceconv.check._zeros import Zeros
 from traceconv.families.common.wire_reader import BadWire
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import Readable, read_packets
@@ -402,8 +402,7 @@ class _Checker:
 
     def finish(self) -> dict[Counted, int]:
         """Make the checks that need all packets; return the counts."""
-        for position in self._zeros.never_set():
-            self._found.add(NEVER_SET, f"packet {position}")
+        self._zeros.report(self._found, "packet")
         tracks, slices = self._tracks.finish()
         for id, points in self._flows.items():
             points.sort()

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from traceconv.model.clocks import SINCE_BOOT, ClockDomain, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import KEPT_PLACES, absent
-from traceconv.model.ordering import chunks, occurring
+from traceconv.model.ordering import chunks, distinct_values, occurring
 from traceconv.model.tables import Tables
 from traceconv.model.trace import I64, SourceInfo
 
@@ -173,8 +173,8 @@ class _Found:
             some = slice(KEPT_PLACES)
             events += zip(origins[some].tolist(), [repr(strings[at]) for at in names[some].tolist()], strict=True)
         instants, counters = (self._column(name, "origin")[self._rows[name]] for name in ("instants", "counters"))
-        values = sorted(set(counters.tolist()) - set(instants.tolist()))
-        events += [(origin, "a counter") for origin in values[:KEPT_PLACES]]
+        values = distinct_values(counters[~np.isin(counters, instants)])
+        events += [(origin, "a counter") for origin in values[:KEPT_PLACES].tolist()]
         count = len(self._rows["slices"]) + len(self._rows["instants"]) + len(values)
         balance = self._info.balance
         balance.written -= min(count, balance.written)

@@ -424,8 +424,8 @@ def _with_time(columns: dict[str, npt.NDArray[Any]], left_out: LeftOut, out: Bui
     has_row = columns["row"] != _NO_SLICE
     columns["row"][has_row] = left_out.numbers[columns["row"][has_row]]
     is_counted = is_unset & (columns["counts"] != 0)
-    origins = np.sort(columns["at"][is_counted]).tolist()
-    for at in origins[:KEPT_PLACES]:
+    origins = np.sort(columns["at"][is_counted])
+    for at in origins[:KEPT_PLACES].tolist():
         out.skip(NEVER_SET, at, "a flow")
     if len(origins) > KEPT_PLACES:
         out.skip(NEVER_SET, count=len(origins) - KEPT_PLACES)
