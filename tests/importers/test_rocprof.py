@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.golden import ROOT
 from traceconv import cli
 from traceconv.api import read
 from traceconv.io.source import Source
@@ -101,3 +102,23 @@ def test_counters_of_the_old_rocprof_without_times_are_summed_up(tmp_path: Path,
     row, _ = json.loads(said.stdout)["layers"]
     assert (row["name"], row["calls"], row["TCC_EA_WRREQ_sum"]) == ("add(int, int)", 3, 6)
     assert "VALUBusy" not in row  # an average
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"EndNs":"5000110999"', '"EndNs":"5000115999"'),  # not what dur was cut from
+        ('"EndNs":"5000110999"', '"EndNs":"5000109099"'),  # before the start
+        ('"BeginNs":"5000109100"', '"Begin":"5000109100"'),  # missing
+        ('"ts":"63"', '"ts":"66"'),  # from another start of the file
+        (',{"ts":49,', ',{"ts":49,"ph":"i","pid":2,"tid":9877,"name":"mark"}\n,{"ts":49,'),  # no time in args
+    ],
+)
+def test_the_times_of_chrome_json_stay_where_the_args_do_not_fit(tmp_path: Path, old: str, new: str) -> None:
+    text = (ROOT / "rocprof" / "v1-trace-exact" / "input.json").read_text(encoding="utf-8")
+    path = tmp_path / "results.json"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    assert old in text
+    trace = read(path)
+    assert min(trace.slices.ts) == 0
+    assert [clock.name for clock in trace.clocks] == ["rocprof time"]

@@ -67,6 +67,11 @@ class ChromeTrace:
             "umaumax/x2trace)",
             "number and summed duration of slices, ends without start, first and last time, by a reading of our own",
         ),
+        (
+            "developer tools of Chrome 65 to 141",
+            "9 public traces (repository jlfwong/speedscope)",
+            "by a reading of our own: number and summed duration of slices, instants, lone starts and ends, samples",
+        ),
     )
     lost = (
         "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
