@@ -30,8 +30,7 @@ from traceconv.model.tracks import Tracks
 
 BACKWARD_FLOW = noted(
     "flow.backward",
-    "a flow leads to a slice that began earlier: viewers draw it from the slice that began first, so its arrow points "
-    "the other way",
+    "a flow leads to a slice that began earlier: viewers draw it in the other direction, from that slice",
 )
 
 
