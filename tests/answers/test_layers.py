@@ -30,7 +30,8 @@ from traceconv.answers import Questions, answers
 from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import NO_LAYER, Costs, events_of, layers
 from traceconv.answers.primitives import primitives
-from traceconv.answers.section import Unit
+from traceconv.answers.render import text
+from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.stacks import stacks
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.cli.report_command import command
@@ -158,25 +159,27 @@ def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample
     with_slices = {one.thread for one in slices}
     own: dict[str, Counter[str]] = defaultdict(Counter)
     inside: dict[str, Counter[str]] = defaultdict(Counter)
-    of_workers = [one for one in samples if one.thread not in with_slices and with_slices]
+    counted = "cycles" if any(one.event == "cycles" for one in samples) else "cpu-clock"  # which is no time here
+    workers = [one for one in samples if one.thread not in with_slices and with_slices]
+    of_workers = [one for one in workers if one.event == counted]
     shared = 0
     several: list[list[str]] = []
     for sample in sorted(samples, key=lambda one: one.at):
         where = [sample.thread] if sample.thread in with_slices else sorted(with_slices)
         found = [stack for thread in where if (stack := running(slices, thread, sample.at))]
         if len(found) > 1:
-            shared += 1
+            shared += sample.event == counted
             several.append([stack[-1].name for stack in found])
             continue
         names = [one.name for one in found[0]] if found else [NO_LAYER]
-        for event, amount in ((sample.event, sample.period), ("samples", 1)):
+        for event, amount in ((sample.event, sample.period), ("samples", sample.event == counted)):
             own[names[-1]][event] += amount
             for name in set(names):
                 inside[name][event] += amount
     if not samples:
         return
     rows = rows_of(made(slices, samples))
-    assert sum(row["samples"] for row in rows.values()) == len(samples)
+    assert sum(row["samples"] for row in rows.values()) == len([one for one in samples if one.event == counted])
     assert sum(row["worker_samples"] for row in rows.values()) == len(of_workers)
     for event in {sample.event for sample in samples}:
         assert sum(row[event] for row in rows.values()) == sum(one.period for one in samples if one.event == event)
@@ -185,7 +188,7 @@ def test_samples_against_every_instant(slices: list[Slice], samples: list[Sample
         assert row["uncertain_samples"] == row["uncertain_samples_total"] == 0
         assert row["samples_total"] >= row["samples"] >= own[name]["samples"]
         more += row["samples"] - own[name]["samples"]
-        if not shared:
+        if not several:
             for event in ("samples", *{sample.event for sample in samples}):
                 assert (row[event], row[f"{event}_total"]) == (own[name][event], inside[name][event])
     assert more == shared
@@ -283,7 +286,7 @@ def test_a_process_whose_cpu_time_and_page_faults_are_known() -> None:
     inputs = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
     (section,) = traceconv.report(inputs, Questions(["layers"]), constraints=Constraints(same_machine=True))
     rows = {row["name"]: row for row in section.records()}
-    assert sum(row["samples"] for row in rows.values()) == 15_613
+    assert sum(row["samples"] for row in rows.values()) == 7923, "those of cpu-clock, of 15,613 of both events"
     assert sum(row["cpu-clock"] > 0 for row in rows.values()) == 6
     clock, faults = "cpu-clock", "page-faults/period=10/"
     for at, event in enumerate((clock, faults)):
@@ -307,7 +310,11 @@ def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
         if column.unit in (Unit.COUNT, Unit.RATE, Unit.NS)
     }
     samples = trace.samples
-    assert sums["samples"] == len(samples.ts)
+    by_event = Counter(trace.strings[name] for name in samples.name.tolist())
+    clocks, cycles = ([one for one in by_event if re.search(sign, one)] for sign in (r"^(cpu|task)-clock", "cycles"))
+    of_cycles = [sum(by_event[one] for one in cycles)] if cycles else [0, *by_event.values()]
+    assert sums["samples"] in ([by_event[clocks[0]]] if clocks else of_cycles)
+    assert bool(sums["samples"]) == bool(len(samples.ts))
     for name in np.unique(samples.name).tolist():
         assert sums[trace.strings[name]] == np.sum(samples.weight[samples.name == name])
     known = sum(row["count"] for row in primitives(SliceTable(trace)).records())
@@ -675,7 +682,45 @@ def test_functions_that_take_most_of_the_cpu() -> None:
     (section,) = [layers(Costs(SliceTable(made([Slice(1, "a", 0, 10), Slice(1, "b", 10, 20)], seldom + slow))))]
     assert [row["name"] for row in section.records()] == ["b", "a", NO_LAYER], "by cycles, not by samples"
     assert [row["symbols"] for row in section.records()] == ["75 % h, 25 % g", "100 % f", ""]
-    assert "top symbols: from the samples of cycles; samples: of all events" in section.notes
+    assert "samples and top symbols: of cycles; other events have columns of their own" in section.notes
+
+
+def test_samples_of_different_events_are_not_added() -> None:
+    faults = [Sample(1, 1, "page-faults", 10)] * 9 + [Sample(1, 12, "page-faults", 10)] * 2
+    kinds = [Sample(1, 2, "cpu_core/cycles/", 600), *[Sample(1, 12, "cpu_atom/cycles/", 500)] * 3]
+    slices = [Slice(1, "a", 0, 10), Slice(1, "b", 10, 20)]
+    table = SliceTable(made(slices, faults + kinds))
+    records = layers(Costs(table)).records()
+    assert [(row["name"], row["samples"], row["page-faults"]) for row in records] == [
+        ("a", 1, 90),
+        ("b", 3, 20),
+        (NO_LAYER, 0, 0),
+    ]
+    (tree,) = stacks(Costs(SliceTable(made(slices, [Sample(1, 2, "page-faults", 1, ("f",)), *kinds]))), "b").records()
+    assert tree["samples"] == 3
+    assert {row["samples"] for row in layers(Costs(SliceTable(made(slices, faults)))).records()} == {9, 2, 0}
+
+
+def test_layers_are_sorted_by_counted_cycles(tmp_path: Path) -> None:
+    path = ROOT / "onnxruntime" / "perf-counters-hw" / "input.json"
+    document = json.loads(path.read_text())
+    slowest = max((one for one in document if "cycles" in one.get("args", {})), key=lambda one: one["dur"])
+    slowest["dur"] *= 3
+    slowest["args"]["cycles"] = "1"
+    changed = tmp_path / "input.json"
+    changed.write_text(json.dumps(document))
+    (section,) = traceconv.report([changed], Questions(["layers"]))
+    cycles = [-1 if row["cycles"] is None else row["cycles"] for row in section.records()]
+    assert -1 in cycles
+    assert cycles == sorted(cycles, reverse=True)
+    times = [row["self_ns"] or 0 for row in section.records()]
+    assert times != sorted(times, reverse=True)
+
+
+def test_no_number_of_samples_is_below_zero() -> None:
+    columns = (Column("samples", "samples", Unit.COUNT, within="k"), Column("k", "k", Unit.COUNT, detail=True))
+    shown = text([Section("layers", columns, [(104, 255), (255, 104), (7, 7), (None, None), (5, None)])], 0)
+    assert [line.strip() for line in shown.splitlines()[2:]] == ["≤ 359", "255 ± 104", "7 ± 7", "", "5"]
 
 
 def test_code_without_names_counts_by_its_file() -> None:

@@ -15,7 +15,17 @@ import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import Apart, Event, Layers, Sampled, interval_counts, nearest_above, slice_counts
-from traceconv.answers.layers import NO_LAYER, NOTHING, Calls, events_of, notes_of, of_samples, ratios_of
+from traceconv.answers.layers import (
+    NO_LAYER,
+    NOTHING,
+    TAKEN,
+    Calls,
+    counted_samples,
+    events_of,
+    notes_of,
+    of_samples,
+    ratios_of,
+)
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_counts import Counts, counts_of, rows_of
 from traceconv.answers.stated import by_stated_inputs
@@ -59,13 +69,14 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     if not (len(sampled.rows) or counts or len(calls.rows)):
         notes.append(f"--attribute adds nothing: {NOTHING}")
         return trace
-    cells = of_samples(sums, sampled) | calls.sums()
-    events = events_of(sums, sampled, counts, cells)
+    events = events_of(sums, sampled, counts, TAKEN)
+    counted = counted_samples(sums, sampled, events)
+    cells = of_samples(sums, counted) | calls.sums()
     for name, event in events.items():
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     cells |= ratios_of(sums, events, cells)
     notes.append(f"{quantity(len(rows), SLICES)} got args with their samples, counts and primitives")
-    notes += notes_of(sums, sampled, cells, "uncertain_samples")
+    notes += notes_of(sums, counted, cells, "uncertain_samples")
     if not any(cells.get("worker_samples", ())):
         cells.pop("worker_samples", None)
     outside = [

@@ -91,14 +91,14 @@ class Timelines:
         starts, ends = np.flatnonzero(edges > 0), np.flatnonzero(edges < 0) - 1
         return self.starts[span][starts], self.ends[span][ends]
 
-    def chosen(self, pool: Sequence[int], times: I64) -> tuple[I64, int]:
-        """Choose a timeline of a pool for each of some sorted times; return also how often several were running.
+    def chosen(self, pool: Sequence[int], times: I64) -> tuple[I64, npt.NDArray[np.bool_]]:
+        """Choose a timeline of a pool for each of some sorted times; return also at which several were running.
 
         It is the one that runs a layer; if several do, they take turns. If none does, it is the one with the nearest
         layer.
         """
         if len(pool) == 1:
-            return np.full(len(times), pool[0], np.int64), 0
+            return np.full(len(times), pool[0], np.int64), np.zeros(len(times), bool)
         at, line = _within(times, [self.runs(one) for one in pool])
         order = np.lexsort((line, at))
         at, line = at[order], line[order]
@@ -110,7 +110,7 @@ class Timelines:
         lines[running] = line[(np.cumsum(count) - count + turn)[running]]
         idle = np.flatnonzero(lines == NONE)
         lines[idle] = self._nearest(pool, times[idle])
-        return np.array(pool, np.int64)[lines], int(np.count_nonzero(several))
+        return np.array(pool, np.int64)[lines], several
 
     def _nearest(self, pool: Sequence[int], times: I64) -> I64:
         """Return the timeline of the pool with the nearest edge, for each time."""

@@ -28,14 +28,19 @@ class Sampled(NamedTuple):
         segment: the segment of each; the number of segments for those without one.
         line: the timeline of each, NONE for those without one.
         worker: whether its thread has no layers of its own.
-        shared: the number of samples of workers while several threads ran layers.
+        shared: whether it is of a worker, taken while several threads ran layers.
     """
 
     rows: Rows
     segment: I64
     line: I64
     worker: npt.NDArray[np.bool_]
-    shared: int
+    shared: npt.NDArray[np.bool_]
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Sampled:
+        """Return some of the samples."""
+        rows, segment, line, worker, shared = self
+        return Sampled(rows[chosen], segment[chosen], line[chosen], worker[chosen], shared[chosen])
 
 
 class Apart(NamedTuple):
@@ -179,12 +184,14 @@ class Layers:
         samples = self.owners.table.trace.samples
         segment, line, worker, shared = self.placed(samples.track, samples.ts, self.input_of_sample)
         order = np.lexsort((samples.ts, line))
-        return Sampled(order, segment[order], line[order], worker[order], shared)
+        return Sampled(order, segment[order], line[order], worker[order], shared[order])
 
-    def placed(self, track: I32, times: I64, inputs: I32) -> tuple[I64, I64, npt.NDArray[np.bool_], int]:
+    def placed(
+        self, track: I32, times: I64, inputs: I32
+    ) -> tuple[I64, I64, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return segment and timeline of events, and whether the timeline is of another thread.
 
-        The last result is the number of the latter while several threads ran layers.
+        The last result says at which of the latter several threads ran layers.
 
         Args:
             track: their tracks.
@@ -193,9 +200,8 @@ class Layers:
         """
         lines = self.owners.timelines
         line = np.full(len(times), NONE, np.int64)
-        worker = np.zeros(len(times), bool)
+        worker, shared = np.zeros((2, len(times)), bool)
         pools: dict[Pool, list[I64]] = {}
-        shared = 0
         for one, rows in grouped(track.astype(np.int64)):
             for source, of_input in grouped(inputs[rows].astype(np.int64)):
                 mine = rows[of_input]
@@ -207,9 +213,8 @@ class Layers:
         for pool, parts in pools.items():
             rows = np.concatenate(parts)
             rows = rows[np.argsort(times[rows], kind="stable")]
-            line[rows], several = lines.chosen(pool, times[rows])
+            line[rows], shared[rows] = lines.chosen(pool, times[rows])
             worker[rows] = True
-            shared += several
         segment = np.full(len(times), self.nowhere, np.int64)
         known = line != NONE
         segment[known] = lines.locate(line[known], times[known])

@@ -62,6 +62,8 @@ _TEXTS = (
     Column("implementations", "implementations", Unit.TEXT, below=True),
     Column("symbols", "top symbols", Unit.TEXT, below=True),
 )
+#: The names that events cannot have.
+TAKEN = frozenset(column.name for column in (*_COLUMNS, *_TEXTS))
 #: The row for costs outside of layers.
 NO_LAYER = "(no layer)"
 NOTHING = "no input has samples, counts or primitives inside of layers"
@@ -134,13 +136,13 @@ def layers(costs: Costs, sort: str = "") -> Section:
         return section
     section.notes += without_values(by, names[:-1])
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
-    cells |= _times(sums) | of_samples(sums, sampled)
-    cells |= calls.columns() if len(calls.rows) else {}
-    taken = {*by, *(column.name for column in (*_COLUMNS, *_TEXTS))}
-    events = events_of(sums, sampled, counts, taken)
-    main = main_event(events)
+    events = events_of(sums, sampled, counts, TAKEN.union(by))
+    main, of_which = main_event(events), counted_event(events)
     events = {name: events[name] for name in sorted(events, key=lambda name: name != main)}
-    cells["symbols"] = _symbols(sums, sampled, events.get(main))
+    counted = counted_samples(sums, sampled, events)
+    cells |= _times(sums) | of_samples(sums, counted)
+    cells |= calls.columns() if len(calls.rows) else {}
+    cells["symbols"] = _symbols(sums, sampled, events.get(of_which))
     for name, event in events.items():
         section.columns += columns_of(name, event)
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
@@ -152,14 +154,17 @@ def layers(costs: Costs, sort: str = "") -> Section:
     nothing = [None] * (sums.groups + 1)
     rows = list(zip(*(cells.get(column.name, nothing) for column in section.columns), strict=True))
     amounts = [cells[name] for name in (main, "samples", "self_ns", *events) if name in cells]
-    order = sorted(range(len(rows)), key=lambda at: ([-(values[at] or 0) for values in amounts], names[at]))
+    # What was not counted comes behind 0.
+    order = sorted(
+        range(len(rows)), key=lambda at: ([1 if one[at] is None else -one[at] for one in amounts], names[at])
+    )
     place = place_of(sort, section.columns)
     section.rows = [rows[at] for at in order] if place is None else in_order(rows, place)
-    section.notes += notes_of(sums, sampled, cells)
+    section.notes += notes_of(sums, counted, cells)
     section.notes += calls.notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")
     if sum(event.number is not None for event in events.values()) > 1:
-        section.notes.append(f"top symbols: from the samples of {main}; samples: of all events")
+        section.notes.append(f"samples and top symbols: of {of_which}; other events have columns of their own")
     section.notes.append(
         "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
@@ -276,12 +281,42 @@ def _free(event: str, taken: Collection[str]) -> str:
 
 
 def main_event(events: dict[str, Event]) -> str:
-    """Return which sampled event tells the use of the CPU: a time, else cycles, else the first; "" without samples."""
-    sampled = {name: event for name, event in events.items() if event.number is not None}
-    in_order = sorted(
-        sampled, key=lambda name: (sampled[name].unit != "ns", _parts_of(sampled[name].name)[0] not in _CYCLES)
-    )
-    return in_order[0] if in_order else ""
+    """Return which event tells the use of the CPU; "" if none does.
+
+    It is a sampled time, else sampled or counted cycles, else the first sampled event.
+    """
+
+    def key(name: str) -> tuple[bool, bool, bool]:
+        one = events[name]
+        is_sampled = one.number is not None
+        return not is_sampled or one.unit != "ns", not _is_cycles(one), not is_sampled
+
+    return min((name for name, one in events.items() if one.number is not None or _is_cycles(one)), key=key, default="")
+
+
+def _is_cycles(event: Event) -> bool:
+    return _parts_of(event.name)[0] in _CYCLES
+
+
+def counted_event(events: dict[str, Event]) -> str:
+    """Return the event whose samples are counted, the one that tells the use of the CPU; "" without samples."""
+    return main_event({name: one for name, one in events.items() if one.number is not None})
+
+
+def counted_samples(sums: Layers, sampled: Sampled, events: dict[str, Event]) -> Sampled:
+    """Return the samples of the counted event: numbers of samples of different events are not added.
+
+    The cycles of several kinds of cores, or privilege levels, count as one event.
+    """
+    main = events.get(counted_event(events))
+    if main is None:
+        return sampled
+    numbers = [
+        one.number
+        for one in events.values()
+        if one.number is not None and (one is main or (_is_cycles(one) and _is_cycles(main)))
+    ]
+    return sampled.where(np.isin(sums.owners.table.trace.samples.name[sampled.rows], numbers))
 
 
 def columns_of(name: str, event: Event) -> tuple[Column, Column]:
@@ -501,8 +536,8 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
         notes.append(
             f"{placed} of {workers} samples of worker threads count for the layer that their process was running"
         )
-    if sampled.shared:
-        notes.append(f"{sampled.shared} of these were taken while several threads ran layers: assigned to them in turn")
+    if shared := int(np.count_nonzero(sampled.shared)):
+        notes.append(f"{shared} of these were taken while several threads ran layers: assigned to them in turn")
     return notes + _notes_of_intervals(sums.owners)
 
 

@@ -170,7 +170,10 @@ def _shown(
 
     def cell(row: Sequence[Cell], at: int, within: int | None) -> str:
         number = section.shown(row, at, longest)
-        return number if within is None or row[within] is None else f"{number} ± {row[within]}"
+        if within is None or row[at] is None or row[within] is None:
+            return number
+        counted, around = int(row[at] or 0), int(row[within] or 0)
+        return f"{number} ± {around}" if around <= counted else f"≤ {counted + around}"  # no number is below 0
 
     def cells_of(at: int, column: Column, within: int | None) -> list[str]:
         cells = [cell(row, at, within) for row in rows]

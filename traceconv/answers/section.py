@@ -52,7 +52,8 @@ class Column:
         detail: whether text and Markdown leave it out, so that the table fits a terminal. A table with such columns is
             also shown without empty ones.
         spare: whether it is left out, with a note, if the terminal is too narrow.
-        within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell.
+        within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell, and
+            "≤ n + k" where k is larger.
         whole: whether its texts are printed in full if no width is set.
         bound: the name of the column with the bound of its times: people see as many digits as that leaves certain.
         below: whether its texts get lines of their own if the terminal is too narrow.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.layers import Costs, called, columns_of, events_of, main_event
+from traceconv.answers.layers import Costs, called, columns_of, counted_samples, events_of, main_event
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
@@ -50,7 +50,8 @@ def stacks(costs: Costs, layer: str) -> Section:
     events = events_of(sums, sampled, [], taken)
     mine = sampled.rows[sums.during(groups)[sampled.segment]]
     kinds, weights = samples.name[mine], samples.weight[mine]
-    amounts = [np.ones(len(mine), np.int64), *(np.where(kinds == one.number, weights, 0) for one in events.values())]
+    counted = np.isin(mine, counted_samples(sums, sampled, events).rows)
+    amounts = [counted.astype(np.int64), *(np.where(kinds == one.number, weights, 0) for one in events.values())]
     tree = _Tree(table.trace.frames, samples.stack[mine], amounts)
     main = 1 + list(events).index(main_event(events)) if events else 0
     main = main if np.any(amounts[main]) else 0
@@ -61,7 +62,7 @@ def stacks(costs: Costs, layer: str) -> Section:
         return section
     everything = float(np.sum(amounts[main], dtype=np.float64))
     section.rows = tree.rows(main, everything, len(shown))
-    ran = f"{quantity(len(mine), SAMPLES)} while {layer} ran, with all inside it"
+    ran = f"{quantity(int(np.count_nonzero(counted)), SAMPLES)} while {layer} ran, with all inside it"
     of_what = f", {list(events)[main - 1]}" if main and shown else ""
     section.notes.append(f"{ran}; of the layer: the share of them{of_what}; self: samples in the function itself")
     return section
