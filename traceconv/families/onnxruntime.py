@@ -164,6 +164,11 @@ class OnnxRuntime:
             "whole profile was found",
             "names of layers, fences, providers, shapes, statistics of threads",
         ),
+        (
+            "ONNX Runtime 1.x, CPU",
+            "53 events of a voice model in public notes (repository danbev/learning-ai, notes/vad.md)",
+            "by a reading of our own: number, summed duration, first and last time",
+        ),
     )
     lost = ("The start time of the profile is not in the file itself.",)
 

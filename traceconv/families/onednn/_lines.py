@@ -68,7 +68,8 @@ _GRAPH_KERNEL = re.compile(
 _COMPONENTS = frozenset((b"primitive", b"graph", b"common", b"ukernel"))
 _TIMED = frozenset((b"exec", b"create", b"create_nested", b"compile"))
 _KNOWN = _TIMED | {b"info", b"error", b"warning"}
-_NO_DURATION_SUFFIXES = frozenset((b"check", b"dispatch"))
+#: `start` is printed on entry with ONEDNN_VERBOSE=debuginfo=1 (3.13).
+_NO_DURATION_SUFFIXES = frozenset((b"check", b"dispatch", b"start"))
 
 _FIELDS_0 = ("primitive", "impl", "prop_kind", "memory", "aux", "problem")
 _FIELDS_1_0 = ("engine", *_FIELDS_0)
@@ -111,7 +112,7 @@ class Kind(enum.Enum):
 
     TIMED = "a slice"
     UNTIMED = "something that ran, printed without a duration"
-    MESSAGE = "dispatch, check, error, warning"
+    MESSAGE = "dispatch, check, start, error, warning"
     INFO = "a fact about the run"
 
 
@@ -356,7 +357,7 @@ def args_of(shape: Shape, duration: bytes, dur: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def message_of(marker: bytes, body: bytes) -> Message:
-    """Return a dispatch, check, error or warning record; its text is kept whole, since it may contain commas."""
+    """Return a dispatch, check, start, error or warning record; its text is kept whole: it may contain commas."""
     component, op, fields = _split_op(marker, body.split(b","))
     position = fields.pop() if fields and _SOURCE_POSITION.fullmatch(fields[-1]) else b""
     subject = fields.pop(0) if len(fields) > 1 else b""
@@ -365,7 +366,8 @@ def message_of(marker: bytes, body: bytes) -> Message:
     category = b"error" if what.endswith(b"error") else what  # ocl_error, ze_error
     args = {"op": op, "component": component, "message": b",".join(fields), "source": position}
     members = _members({"subject": subject, **args})
-    return Message(_text(b" ".join(filter(None, (what, subject)))), _text(category), b"{" + members[1:] + b"}")
+    name = (op, fields[0]) if what == b"start" and fields else (what, subject)  # engine and primitive follow a start
+    return Message(_text(b" ".join(filter(None, name))), _text(category), b"{" + members[1:] + b"}")
 
 
 @lru_cache(maxsize=1024)

@@ -372,7 +372,7 @@ class OnednnVerbose:
         ("problem of convolution, matmul, inner product, reorder", "args derived_gflop, derived_bytes and their rates"),
         ("durations of Linux and macOS", "whole µs, as they were measured; the log prints them rounded to 1/4096 ms"),
         ("graph partitions", "slices on a track of their own"),
-        ("dispatch, error and check lines", "instants"),
+        ("dispatch, error, check and start lines", "instants"),
         ("info lines", "description and metadata of the run"),
     )
     skips = (FOREIGN_LINE,)
@@ -382,9 +382,9 @@ class OnednnVerbose:
     )
     checked = (
         (
-            "oneDNN 2.7 to 3.13: checks, nested creation, kernels of graph partitions, builds for ACL",
-            "lines in public reports (uxlfoundation/oneDNN, issues 1845, 4849 and 5246) and manuals; no whole log was "
-            "found",
+            "oneDNN 1.6 to 3.13: checks, nested creation, lines on entry, kernels of graph partitions, builds for ACL",
+            "lines in public reports (uxlfoundation/oneDNN, issues 832, 1845, 4849, 5089 and 5246) and manuals; "
+            "no whole log was found",
             "the order of fields, which lines have a duration",
         ),
         (
