@@ -8,6 +8,7 @@ import sys
 
 from traceconv.io import interrupts
 from traceconv.io.memory_limit import memory_hint
+from traceconv.io.shown import one_line
 
 
 def main() -> None:
@@ -32,7 +33,7 @@ def _why_not_loaded(error: ImportError | MemoryError) -> str:
     first: BaseException = error  # libraries wrap the reason into pages of advice
     while isinstance(cause := first.__cause__ or first.__context__, ImportError | MemoryError):
         first = cause
-    reason = (str(first) or "not enough memory").strip().splitlines()[0]
+    reason = one_line((str(first) or "not enough memory").strip().splitlines()[0])
     hint = memory_hint()
     return f"error: a library cannot be loaded: {reason}\n" + (f"hint: {hint}\n" if hint else "")
 
