@@ -44,6 +44,47 @@ def test_drift_and_matches_are_told_where_there_are_any(alignment: Alignment) ->
     assert (first.drift_ppm, first.matches, first.residual_ns) == (0.0, 0, None)
 
 
+def ranks_of(*changed: ReceiptLine) -> list[ReceiptLine]:
+    """The lines of the ranks 0 to 63, some of them changed."""
+    lines = [ReceiptLine(f"rank{n}.json", "f", "c", "its clock", NOW + n, 20_000, "ok", rank=n) for n in range(64)]
+    for line in changed:
+        lines[line.rank or 0] = line
+    return lines
+
+
+def test_many_equal_ranks_have_one_line() -> None:
+    _, *lines = printed(ranks_of())
+    assert [line.split(maxsplit=4) for line in lines] == [
+        ["rank0.json", "and", "63", "more", "0-63  c      its clock  ±20 µs  ok"]
+    ]
+    assert len(receipt_cells(ranks_of(), [], verbose=True)) == 64
+    assert len(receipt_cells(ranks_of()[:3], [])) == 3
+    without = [replace(line, rank=None) for line in ranks_of()]
+    assert len(receipt_cells(without, [])) == 64
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"verdict": "assumed"},
+        {"bound_ns": 30_000},
+        {"bound_ns": None},
+        {"clock": "d"},
+        {"method": "another"},
+        {"drift_ppm": 2.0},
+        {"moved_ns": 50_000},
+        {"note": "laid along"},
+        {"messages": (Text.ITS_OWN_TIMES(),)},
+    ],
+)
+def test_a_rank_that_differs_has_its_own_line(other: dict[str, Any]) -> None:
+    cells = receipt_cells(ranks_of(replace(ranks_of()[5], **other)), [])
+    assert [(row["file"], row["rank"]) for row in cells] == [
+        ("rank0.json and 62 more", "0-4, 6-63"),
+        ("rank5.json", "5"),
+    ]
+
+
 def test_the_table_has_no_columns_that_say_nothing(alignment: Alignment) -> None:
     header, _, second_line = printed(alignment.receipt)
     assert header.split() == ["file", "clock", "placed", "by", "moved", "drift", "within", "matches", "verdict"]

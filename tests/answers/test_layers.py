@@ -682,7 +682,7 @@ def test_functions_that_take_most_of_the_cpu() -> None:
     (section,) = [layers(Costs(SliceTable(made([Slice(1, "a", 0, 10), Slice(1, "b", 10, 20)], seldom + slow))))]
     assert [row["name"] for row in section.records()] == ["b", "a", NO_LAYER], "by cycles, not by samples"
     assert [row["symbols"] for row in section.records()] == ["75 % h, 25 % g", "100 % f", ""]
-    assert "samples and top symbols: of cycles; other events have columns of their own" in section.notes
+    assert "top symbols and samples: of cycles; other events have only their own numbers" in section.notes
 
 
 def test_samples_of_different_events_are_not_added() -> None:

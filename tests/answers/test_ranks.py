@@ -26,8 +26,9 @@ from tests.golden import ROOT
 from traceconv import Constraints, Questions
 from traceconv.align.collectives import Occurrences
 from traceconv.answers.page import page
-from traceconv.answers.ranks import shown_ranks, waits
+from traceconv.answers.ranks import waits
 from traceconv.answers.section import Section
+from traceconv.io.shown import shown_ranks
 
 NOT_KNOWN = (
     "who waits for whom is not known: no two ranks recorded collectives of a known group in which all wait for all"

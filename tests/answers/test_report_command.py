@@ -281,6 +281,16 @@ def test_what_reading_repaired_is_said_once(more: tuple[str, ...]) -> None:
     assert (result.stdout + result.stderr).count("repaired: 4 x invalid JSON (quotes") == 1
 
 
+def test_what_needs_no_action_is_said_at_the_end() -> None:
+    words = "absent: a flow has only one end"
+    for more in ((), ("--section", "device", "--section", "operations")):
+        *_, last = run(CUDA, *more).stdout.split("\n\n")
+        assert words in last
+        assert run(CUDA, *more).stdout.count(words) == 1
+    notes = json.loads(run(CUDA, "--format", "json").stdout)["notes"]
+    assert [name for name, said in notes.items() if any(words in note for note in said)] == ["memory"]
+
+
 def test_what_reading_repaired_is_said_beside_the_layers() -> None:
     failed = ROOT / "onnxruntime" / "perf-counters-error" / "input.json"
     shown = run(failed, "--section", "layers").stdout

@@ -164,8 +164,8 @@ def _repairs(trace: Trace) -> list[str]:
 def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Section]:
     """Return the tables of the requested sections, in the order of SECTIONS.
 
-    If all are requested, the overview names those without rows. The first table names what was lost, repaired or absent
-    in reading the inputs, and the warnings of the alignment.
+    If all are requested, the overview names those without rows. The first table names what was lost in reading the
+    inputs, and the warnings of the alignment; the last one with rows names what was repaired or absent, which is usual.
 
     Args:
         trace: a trace on one clock, as `merge` returns it.
@@ -200,7 +200,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not questions.sections:
         result[0].notes.append(f"nothing to show in {', '.join(empty)}: `traceconv report --section NAME` says why")
-    result[0].notes += trace.losses() + _repairs(trace)
+    result[0].notes += trace.losses()
     result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
     if questions.where:
         result[0].notes += [f"--where: no slice here has {name}" for name in absent_args(table, condition)]
@@ -221,4 +221,6 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
             section.notes.append("--between does not apply to this section: it is about all that was recorded")
         else:
             section.window = window
+    with_rows = [section for section in result if section.rows]  # text leaves out the others
+    (with_rows or result)[-1].notes += _repairs(trace)
     return result

@@ -23,6 +23,7 @@ from traceconv.answers.layers import (
     counted_samples,
     events_of,
     notes_of,
+    notes_of_events,
     of_samples,
     ratios_of,
 )
@@ -76,7 +77,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
     cells |= ratios_of(sums, events, cells)
     notes.append(f"{quantity(len(rows), SLICES)} got args with their samples, counts and primitives")
-    notes += notes_of(sums, counted, cells, "uncertain_samples")
+    notes += notes_of(sums, counted, cells, "uncertain_samples") + notes_of_events(events)
     if not any(cells.get("worker_samples", ())):
         cells.pop("worker_samples", None)
     outside = [

@@ -137,12 +137,12 @@ def layers(costs: Costs, sort: str = "") -> Section:
     section.notes += without_values(by, names[:-1])
     cells: dict[str, list[Any]] = {key: [texts[at] for texts in names] for at, key in enumerate(by)}
     events = events_of(sums, sampled, counts, TAKEN.union(by))
-    main, of_which = main_event(events), counted_event(events)
+    main = main_event(events)
     events = {name: events[name] for name in sorted(events, key=lambda name: name != main)}
     counted = counted_samples(sums, sampled, events)
     cells |= _times(sums) | of_samples(sums, counted)
     cells |= calls.columns() if len(calls.rows) else {}
-    cells["symbols"] = _symbols(sums, sampled, events.get(of_which))
+    cells["symbols"] = _symbols(sums, sampled, events.get(counted_event(events)))
     for name, event in events.items():
         section.columns += columns_of(name, event)
         cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
@@ -163,8 +163,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     section.notes += notes_of(sums, counted, cells)
     section.notes += calls.notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")
-    if sum(event.number is not None for event in events.values()) > 1:
-        section.notes.append(f"samples and top symbols: of {of_which}; other events have columns of their own")
+    section.notes += [f"top symbols and {note}" for note in notes_of_events(events)]
     section.notes.append(
         "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
@@ -301,6 +300,12 @@ def _is_cycles(event: Event) -> bool:
 def counted_event(events: dict[str, Event]) -> str:
     """Return the event whose samples are counted, the one that tells the use of the CPU; "" without samples."""
     return main_event({name: one for name, one in events.items() if one.number is not None})
+
+
+def notes_of_events(events: dict[str, Event]) -> list[str]:
+    """Return a note on the event whose samples are counted, if several were sampled."""
+    several = sum(event.number is not None for event in events.values()) > 1
+    return [f"samples: of {counted_event(events)}; other events have only their own numbers"] if several else []
 
 
 def counted_samples(sums: Layers, sampled: Sampled, events: dict[str, Event]) -> Sampled:

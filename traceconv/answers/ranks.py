@@ -8,7 +8,7 @@ beyond the bounds of the clocks. docs/answers.md has the definitions.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from msgspec import Struct
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.steps import no_steps, step_rows
 from traceconv.answers.tables import Rows, SliceTable
-from traceconv.io.shown import one_line, quantity
+from traceconv.io.shown import one_line, quantity, shown_ranks
 from traceconv.model.counted import RECORDS
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.times import format_short
@@ -290,18 +290,6 @@ def _unknown(waited: Waits, number: int, missing: int) -> str:
     if not waited.comparable[number]:
         return "not known (no bound)"
     return "" if waited.beyond[number] else "not known (within the bound)"
-
-
-def shown_ranks(ranks: Iterable[int]) -> str:
-    """Return ranks for people, with runs as ranges: "0-3, 8"; of many ranks the first ones and their number."""
-    runs: list[list[int]] = []
-    for rank in sorted(ranks):
-        if runs and rank == runs[-1][-1] + 1:
-            runs[-1][1:] = [rank]
-        else:
-            runs.append([rank])
-    shown = ["-".join(map(str, run)) for run in runs[:_MOST_NAMED]]
-    return ", ".join(shown) + (f", ... ({len(set(ranks))} ranks)" if len(runs) > _MOST_NAMED else "")
 
 
 # -- a row for each rank ----------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from traceconv.cli._inputs import Verbosity
 from traceconv.cli._terminal import say, width_of
 from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath, check_all_there
-from traceconv.io.shown import one_line, quantity, widths_within
+from traceconv.io.shown import one_line, quantity, shown_ranks, widths_within
 from traceconv.model.counted import TRACKS
 from traceconv.model.diagnostics import Severity
 from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
@@ -34,6 +34,8 @@ _PACKED = (".gz", ".zip")
 _MOST_PROCESSES = 20
 #: The columns of the receipt whose text can be folded.
 _FOLDED = ("file", "clock", "placed by")
+#: So many ranks that were placed equally have one line of the receipt.
+_MANY_RANKS = 4
 #: The width of the lines of the receipt where the output is not a terminal: logs shall hold them whole.
 _WIDEST = 200
 
@@ -256,6 +258,7 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
         "verdict": lambda line: line.verdict,
     }
     rows = [{title: one_line(cell(line)) for title, cell in columns.items()} for line in receipt]
+    rows = rows if verbose else _with_ranks_together(receipt, rows)
     placed = {line.file for line in receipt}
     nothing = "nothing to place: it holds no events"
     rows += [
@@ -265,6 +268,23 @@ def receipt_cells(receipt: list[ReceiptLine], files: list[str], verbose: bool = 
     ]
     shown = [title for title in columns if any(row[title] for row in rows)]
     return [{title: row[title] for title in shown} for row in rows]
+
+
+def _with_ranks_together(receipt: list[ReceiptLine], rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return one row for many ranks with equal cells, notes and warnings; other rows stay as they are."""
+    groups: dict[object, list[int]] = {}
+    for at, (line, row) in enumerate(zip(receipt, rows, strict=True)):
+        rest = (*(row | {"file": "", "rank": ""}).values(), line.note, *map(str, line.messages))
+        groups.setdefault(at if line.rank is None else rest, []).append(at)
+    shown: dict[int, dict[str, str]] = {}
+    for group in groups.values():
+        if len(group) < _MANY_RANKS:
+            shown |= {at: rows[at] for at in group}
+        else:
+            files = f"{rows[group[0]]['file']} and {len(group) - 1} more"
+            ranks = shown_ranks({receipt[at].rank or 0 for at in group})
+            shown[group[0]] = rows[group[0]] | {"file": files, "rank": ranks}
+    return [row for _, row in sorted(shown.items())]
 
 
 def receipt_table(cells: list[dict[str, str]], width: int) -> list[str]:

@@ -6,10 +6,12 @@ Control characters, line breaks, marks that change the direction of writing, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count as counting
 from itertools import pairwise
 
+#: The most runs of numbers that are listed.
+_MOST_RUNS = 8
 _NOT_SHOWN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: What must not be shown in a text of several lines.
 NOT_ON_PAGES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -154,3 +156,15 @@ def widths_within(rows: Sequence[Sequence[str]], is_text: Sequence[bool], width:
         for at in widest:
             widths[at] = lower
     return widths
+
+
+def shown_ranks(ranks: Iterable[int]) -> str:
+    """Return ranks for people, with runs as ranges: "0-3, 8"; of many ranks the first ones and their number."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1][1:] = [rank]
+        else:
+            runs.append([rank])
+    shown = ["-".join(map(str, run)) for run in runs[:_MOST_RUNS]]
+    return ", ".join(shown) + (f", ... ({len(set(ranks))} ranks)" if len(runs) > _MOST_RUNS else "")
