@@ -131,3 +131,14 @@ def test_merging_changes_none_of_its_inputs() -> None:
     assert told(inputs) == before
     assert [one.notes for one in first.sources] == [one.notes for one in second.sources]
     assert any(one.notes for one in first.sources)
+
+
+def test_totals_of_the_format_of_other_totals_belong_to_the_recording() -> None:
+    tables = [table((name,), formats=("profiler", "table")) for name in ("x", "y")]
+    trace = merged(recording(), *tables)
+    notes = [note for source in trace.sources for note in source.notes if "the table is shown" in note]
+    assert notes == ["the table is shown with run.json"] * 2
+    alone = merged(*tables)
+    assert [source.notes[-1] for source in alone.sources] == [
+        "the table is shown on its own: no profiler or table input"
+    ] * 2

@@ -34,9 +34,14 @@ _MANY_UNKNOWN = 0.8
 
 def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
     """Return the only input that the totals of input `index` may summarise; None if there is none or more than one."""
-    formats = sources[index].belongs_to
-    hosts = [number for number, other in enumerate(sources) if number != index and other.format in formats]
+    hosts = _possible_hosts(sources, index)
     return hosts[0] if len(hosts) == 1 else None
+
+
+def _possible_hosts(sources: Sequence[SourceInfo], index: int) -> list[int]:
+    """Return the inputs of the right format that are no totals themselves: a format may have recordings and totals."""
+    formats = sources[index].belongs_to
+    return [number for number, other in enumerate(sources) if other.format in formats and not other.belongs_to]
 
 
 def join_totals(traces: Sequence[Trace]) -> list[Trace]:
@@ -58,7 +63,7 @@ def adopt_totals(trace: Trace) -> Trace:
     for index, source in enumerate(trace.sources):
         if source.belongs_to:
             host = host_of(trace.sources, index)
-            _note(trace, source, host)
+            _note(trace.sources, index, host)
             if host is not None:
                 parents[index] = _top_process(trace, host)
     if not parents:
@@ -87,13 +92,14 @@ def _top_process(trace: Trace, source: int) -> TrackId:
     return TrackId(int(own[0])) if len(own) else NO_TRACK
 
 
-def _note(trace: Trace, source: SourceInfo, host: int | None) -> None:
+def _note(sources: Sequence[SourceInfo], index: int, host: int | None) -> None:
+    source = sources[index]
     if host is None:
-        fitting = [other.name for other in trace.sources if other.format in source.belongs_to]
+        fitting = [sources[number].name for number in _possible_hosts(sources, index)]
         what = f"could be about {' or '.join(fitting)}" if fitting else f"no {' or '.join(source.belongs_to)} input"
         source.notes.append(f"the table is shown on its own: {what}")
     else:
-        source.notes.append(f"the table is shown with {trace.sources[host].name}")
+        source.notes.append(f"the table is shown with {sources[host].name}")
 
 
 def _note_unknown_names(totals: Trace, host: Trace) -> None:
