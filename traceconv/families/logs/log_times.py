@@ -321,7 +321,7 @@ class TimeReader:
 
 def step_ns(form: Form, line: bytes) -> int:
     """Return the resolution of the time in a line, ns."""
-    match = form.pattern.search(line)
+    match = form.pattern.search(line, 0, REACH)
     if match is None:
         return 1
     groups = groups_of(match)
