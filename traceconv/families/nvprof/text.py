@@ -496,6 +496,12 @@ class NvprofText:
             "header rows, columns, units, rows without a duration, device names that are cut, legends",
         ),
         (
+            "summaries, metrics, a GPU trace and an API trace as text",
+            "6 public logs (repositories ericreinsmidt/GameOfLife, samhachem99/CS533_Final_Project, "
+            "MarcoTrambusti/KMeansCUDA)",
+            "by a reading of our own: number and summed duration of 461 rows of traces; all other rows are read",
+        ),
+        (
             "several summaries in one log, metrics of a network, a GPU trace as CSV",
             "3 public logs (repositories nichitapavel/cuda, HUSTzhaowei/darknet-GPGPUsim, leimingyu/cuda_timeline)",
             "all rows by a count of our own: 85 of summaries, 2,528 of metrics, 8 of the trace",
