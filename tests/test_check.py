@@ -242,11 +242,19 @@ def test_top_level_info_are_checked(tmp_path: Path) -> None:
 
 
 def test_times_are_compared_as_text_not_as_floats(tmp_path: Path) -> None:
-    """A double cannot tell these ends from each other; the decimals can."""
-    text = '[{{"ph":"X","name":"a","pid":1,"tid":1,"ts":1795245457236123.000,"dur":0.100}},'
-    text += '{{"ph":"X","name":"b","pid":1,"tid":1,"ts":1795245457236123.050,"dur":{dur}}}]'
+    """A double of µs does not tell these ends from each other; the decimals do, and so does Perfetto."""
+    text = '[{{"ph":"X","name":"a","pid":1,"tid":1,"ts":4395245457236.123,"dur":0.100}},'
+    text += '{{"ph":"X","name":"b","pid":1,"tid":1,"ts":4395245457236.173,"dur":{dur}}}]'
     assert "overlap" not in codes(check_bytes(tmp_path, text.format(dur="0.050").encode()))
     assert "overlap" in codes(check_bytes(tmp_path, text.format(dur="0.051").encode()))
+
+
+def test_large_times_are_compared_as_viewers_read_them(tmp_path: Path) -> None:
+    """By their decimals one slice is inside of the other; as doubles, which steps of 0.25 µs apart are, it is not."""
+    outer, inner = complete(1795227823848971.25, 1.002), complete(1795227823848971.75, 0.5)
+    assert codes(check_events(tmp_path, outer, inner)) == {"large_times", "overlap"}
+    assert codes(check_events(tmp_path, outer, inner | {"ts": "1795227823848971.75"})) == {"large_times", "overlap"}
+    assert codes(check_events(tmp_path, outer | {"ts": 1.25}, inner | {"ts": 1.75})) == set()
 
 
 def test_threads_are_apart(tmp_path: Path) -> None:

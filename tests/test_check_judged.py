@@ -168,6 +168,10 @@ JSON_INPUTS: dict[str, list[Any]] = {
     "ends in another order": [event("B", 0, name="o"), event("B", 1), event("E", 2, name="o"), event("E", 3)],
     "an end of another name": [event("B", 0, name="o"), event("E", 2, name="z")],
     "an end at the time of the next begin": [complete(20, 1), *(event("BE"[i % 2], (i + 1) // 2) for i in range(6))],
+    **{
+        f"a slice at {ts} with one inside": [complete(float(ts), 1.002), complete(float(ts) + 0.5, 0.5)]
+        for ts in ("1.4", "1795227823848971.25", "1795227823848971.0", "18446744073709.4")
+    },
     "slices that end together": [complete(0, 10), complete(5, 5), complete(5, 5)],
     **{
         f"instant with {scope!r}, {' and '.join(there) or 'no task'}": [

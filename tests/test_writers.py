@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,10 +15,11 @@ import numpy as np
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from tests import oracle
+from tests import kernels, oracle
 from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
 from traceconv.api import Output, write
+from traceconv.check import check_file
 from traceconv.errors import UsageError
 from traceconv.families.outputs import writer_for_path, writer_named
 from traceconv.families.perfetto import _wire as wire
@@ -391,7 +393,30 @@ def test_the_longest_span_fits_into_json() -> None:
     out.slice(track, -LIMIT_NS + 1, 1, "first")
     out.slice(track, LIMIT_NS - 2, 2, "last")
     times = [event["ts"] for event in chrome(lay_out(out.finish()))["traceEvents"] if event["ph"] == "X"]
-    assert times == [0.001, float((2 * LIMIT_NS - 2) / 1000)]
+    assert times == [0.001, (2 * LIMIT_NS - 2) // 1000]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_far_times_stay_nested_in_json(compiled: bool, load: Load, tmp_path: Path) -> None:
+    """Viewers read times as doubles of µs: those after 52 days are whole ones, and slices nest as before."""
+    out, random = builder(), Random(1)
+    track = out.tracks.thread(out.tracks.process("p", pid=5), 6)
+    out.slice(track, T, 7, "first")
+    for far in (2**52, 2**53, 2**60):
+        start = T + far - 2000
+        for i in range(200):
+            dur = random.randrange(3000)
+            out.slice(track, start, dur, f"outer {i}")
+            out.slice(track, start + dur // 3, dur // 3, f"inner {i}")
+            start += dur + random.randrange(2)
+    trace = lay_out(out.finish())
+    assert writer_for_path("x.pftrace").notes(trace) == []
+    (note,) = writer_for_path("x.json").notes(trace)
+    assert "52 days" in note
+    with nullcontext() if compiled else kernels.without(), load(trace, ".json") as tp:
+        assert oracle.import_problems(tp) == []
+        assert oracle.rows(tp, "select count(*) as n from slice") == [{"n": 1201}]
+    assert check_file(tmp_path / "out.json").ok
 
 
 def test_chrome_text() -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,3 +97,9 @@ def test_what_is_nested_too_deeply_becomes_text(depth: int) -> None:
         assert inner["a"].encode() == value[5 * MAX_DEPTH : len(value) - MAX_DEPTH]
     else:
         assert inner == {"]": "}"}
+
+
+def test_what_is_nested_too_deeply_and_never_ends_is_not_deep() -> None:
+    """A decoder says what is wrong with it, instead of that its own recursion went too far."""
+    with pytest.raises(msgspec.DecodeError):
+        msgspec.json.decode(flatten(b'{"a":[1,' + b"[" * 5000 + b'"},{"b":1}]}'))

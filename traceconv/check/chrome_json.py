@@ -2,7 +2,7 @@
 
 The schema (`schemas/chrome_trace.schema.json`) is too slow for each of a million events. Conformance depends only on
 the phase, the members and the kinds of their values, so one event of each such shape is validated. Rules on values
-(pairs, overlaps, ranges) are checked for every event. Times are read from their decimal text, never through a float.
+(pairs, overlaps, ranges) are checked for every event. Times are read from their decimal text, large ones as doubles.
 
 An event is named by its position in the list of events, from 1. Source: the Trace Event Format document for the phases
 and the handling of defects; the JSON importer of Perfetto for its limits (observed in v52, source of v58).
@@ -342,10 +342,13 @@ class _Checker:
             self._diagnostics.add(BAD_TIME, f"event {position}: {key}: {error}")
             return None
         # In µs, a double has steps of at most a nanosecond up to here.
-        if abs(ns) > MAX_EXACT_INT and not self._any_large:
+        if abs(ns) <= MAX_EXACT_INT:
+            return ns
+        if not self._any_large:
             self._any_large = True
             self._diagnostics.add(LARGE_TIMES, f"event {position}")
-        return ns
+        us = float(text.strip(b'"'))  # that is how Perfetto reads them
+        return int(us) * 1000 if us.is_integer() else round(us * 1000)
 
     def _thread(self, position: int, event: RawEvent) -> bytes | None:
         """Return the identity of the thread of an event in Perfetto; None beyond the limit of threads."""

@@ -21,7 +21,7 @@ def may_be_deep(value: bytes) -> bool:
 
 
 def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
-    """Return a valid JSON value in which values nested deeper than `levels` are texts."""
+    """Return a JSON value in which values nested deeper than `levels` are texts, also one that never ends."""
     if not may_be_deep(value):
         return value
     out: list[bytes] = []
@@ -35,9 +35,16 @@ def flatten(value: bytes, levels: int = MAX_DEPTH) -> bytes:
         elif match[0] in b"}]":
             if depth == levels + 1:
                 done = match.end()
-                out.append(json.dumps(value[deep:done].decode("utf-8", "replace"), ensure_ascii=False).encode())
+                out.append(_as_text(value[deep:done]))
             depth -= 1
+    if depth > levels:
+        done = len(value)
+        out.append(_as_text(value[deep:]))
     return b"".join(out) + value[done:]
+
+
+def _as_text(value: bytes) -> bytes:
+    return json.dumps(value.decode("utf-8", "replace"), ensure_ascii=False).encode()
 
 
 def decode_json(raw: bytes | memoryview) -> Any:

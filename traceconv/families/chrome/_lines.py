@@ -83,6 +83,40 @@ def task_text(ids: Identities, track: int) -> bytes:
     return b',"pid":%d,"tid":%d' % (ids.pid[track], ids.tid[track])
 
 
+#: Doubles of microseconds hold all nanoseconds up to here (52 days).
+_EXACT_NS = 2**52 // 1000 * 1000
+
+
+class Origin:
+    """The time that the times of a file count from: the first of the trace, on a whole microsecond.
+
+    Readers of the format take times as doubles. Those far from the origin are whole microseconds, which doubles hold:
+    otherwise, starts are rounded and durations are not, and viewers drop slices that overlap by it.
+
+    Attributes:
+        ns: its time.
+        is_rounding: whether any time is rounded.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        first, last = trace.span() or (0, 0)
+        self.ns = first // 1000 * 1000
+        self.is_rounding = last - self.ns >= _EXACT_NS
+
+    def since(self, ts: I64) -> I64:
+        """Return times as they are written, ns."""
+        since = ts - self.ns
+        return np.where(since < _EXACT_NS, since, since // 1000 * 1000) if self.is_rounding else since
+
+    def durations(self, slices: Slices, rows: I64) -> I64:
+        """Return the durations of slices as they are written, ns."""
+        dur = slices.dur[rows]
+        if not self.is_rounding:
+            return dur
+        ts = slices.ts[rows]
+        return self.since(ts + dur) - self.since(ts)
+
+
 class PlainLines:
     """Writes the lines of plain events with the compiled kernel.
 
@@ -92,6 +126,7 @@ class PlainLines:
         ids: the identity of each track.
         counters: for each counter track, the text before the time and the text before the value.
         ends: the starts and ends of flows.
+        origin: the time that those of the file count from.
     """
 
     def __init__(
@@ -101,8 +136,9 @@ class PlainLines:
         ids: Identities,
         counters: Mapping[int, tuple[bytes, bytes]],
         ends: FlowEnds,
+        origin: Origin,
     ) -> None:
-        self._kernel = module
+        self._kernel, self._origin = module, origin
         self._trace, self._flow_ends = trace, ends
         texts = len(trace.strings)
         self._flow_chunk, self._first_task = texts, texts + 1
@@ -148,7 +184,7 @@ class PlainLines:
 
     def _slices(self, columns: _Columns, at: I64, rows: I64) -> None:
         columns.kind[at] = self._kernel.SLICE
-        columns.number[at] = self._trace.slices.dur[rows]
+        columns.number[at] = self._origin.durations(self._trace.slices, rows)
         self._named(columns, at, rows, self._trace.slices)
 
     def _instants(self, columns: _Columns, at: I64, rows: I64) -> None:

@@ -1,8 +1,8 @@
 """Chrome Trace Event JSON in the object form, one event per line.
 
 Source: the Trace Event Format document. Times are microseconds from the first event, since viewers read them as
-doubles, which cannot hold nanoseconds since 1970. The origin is `baseTimeNanoseconds` if the clock counts from 1970,
-else `metadata.traceconv.origin_ns`.
+doubles, which cannot hold nanoseconds since 1970; later than 52 days, they are whole ones. The origin is
+`baseTimeNanoseconds` if the clock counts from 1970, else `metadata.traceconv.origin_ns`.
 
 The format has processes and threads only. Other tracks become threads with invented numbers, named by their path below
 the process; tracks outside of all processes get a process named after the top track. A counter becomes a counter of the
@@ -33,6 +33,7 @@ from traceconv.families.chrome._lines import (
     LOG,
     SAMPLE,
     SLICE,
+    Origin,
     PlainLines,
     flow_ends,
     json_text,
@@ -83,10 +84,11 @@ class ChromeJson:
     binary: ClassVar[bool] = False
 
     def notes(self, trace: Trace) -> list[str]:
-        """Return a note on the samples in the file, which Perfetto skips."""
+        """Return notes on samples, which Perfetto skips, and on times that doubles do not hold."""
         samples = len(trace.samples.ts)
         unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
-        return [unseen] if samples else []
+        rounded = "times more than 52 days after the first are whole µs in the JSON: write a .pftrace"
+        return [unseen] * bool(samples) + [rounded] * Origin(trace).is_rounding
 
     @staticmethod
     def stated_sources(source: Source) -> Any:
@@ -119,8 +121,7 @@ class _Writing:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._ids, self._kind = Identities(trace), trace.tracks.column("kind")
-        span = trace.span()
-        self._base = span[0] // 1000 * 1000 if span else 0
+        self._origin = Origin(trace)
         self._chunks: dict[tuple[int, int, int, int], bytes] = {}
         self._chunk_bytes = 0
         self._parent = trace.tracks.column("parent")
@@ -147,9 +148,9 @@ class _Writing:
         about: dict[str, Any] = recording_metadata(self._trace)
         members: dict[str, Any] = {"displayTimeUnit": "ns"}
         if self._trace.clocks and self._trace.clocks[0].zero is Zero.UNIX_EPOCH:
-            members["baseTimeNanoseconds"] = self._base
+            members["baseTimeNanoseconds"] = self._origin.ns
         else:
-            about["origin_ns"] = self._base
+            about["origin_ns"] = self._origin.ns
         members["metadata"] = {"traceconv": about, **self._trace.metadata}
         texts = [json_text(key) + b":" + json_text(value) for key, value in members.items()]
         for text in (b"{" + b",\n".join(texts), *self._stack_frames()):
@@ -240,12 +241,12 @@ class _Writing:
         """Yield the events in order of time, in blocks."""
         module = kernel.module("json_rows")
         plain = (
-            PlainLines(module, self._trace, self._ids, self._counter_heads, self._flow_ends)
+            PlainLines(module, self._trace, self._ids, self._counter_heads, self._flow_ends, self._origin)
             if module is not None
             else None
         )
         for ts, table, row in self._parts():
-            events = ts - self._base, table, row
+            events = self._origin.since(ts), table, row
             for number, count in enumerate(np.bincount(table, minlength=len(self._written)).tolist()):
                 self._written[number] += count
             if plain is None:
@@ -343,9 +344,10 @@ class _Writing:
 
     def _slices(self, rows: I64, times: list[bytes]) -> list[bytes]:
         table: Slices = take(self._trace.slices, rows)
+        durations = self._origin.durations(self._trace.slices, rows)
         lines = []
         for time, dur, head, args in zip(
-            times, table.dur.tolist(), self._heads(b"X", table), self._args(table), strict=True
+            times, durations.tolist(), self._heads(b"X", table), self._args(table), strict=True
         ):
             lines.append(b"".join((head, time, b',"dur":', _micros(dur), args)))
         return lines
