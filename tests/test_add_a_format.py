@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import HANG_S
 from traceconv.api import read
 from traceconv.errors import ImporterFailed, UsageError
 from traceconv.families import plugins as plugin_formats
@@ -49,7 +50,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[st
     parent = "".join(f"{path}\n" for path in [str(ROOT), *site.getsitepackages()])
     (Path(packages) / "parent.pth").write_text(parent, encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-build-isolation", "--no-deps"]
-    done = subprocess.run([*pip, "-e", str(folder)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*pip, "-e", str(folder)], capture_output=True, text=True, timeout=HANG_S)
     if done.returncode:
         pytest.skip(f"pip cannot install a package here: {done.stderr.strip().splitlines()[-1:]}")
     variables = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
@@ -66,7 +67,7 @@ def test_the_page_is_followed(environment: tuple[Path, dict[str, str]]) -> None:
         words = [word for word in words if not word.startswith("UPDATE")]
         module = ["-m", "pytest", "-p", "no:cacheprovider", "-q"] if words[0] == "pytest" else ["-m", "traceconv"]
         line = [str(folder / "venv" / "bin" / "python"), *module, *words[1:]]
-        done = subprocess.run(line, cwd=folder, env=variables | extra, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(line, cwd=folder, env=variables | extra, capture_output=True, text=True, timeout=HANG_S)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         printed[command] = done.stdout + done.stderr
     assert "option    process (default: toy): the name of the process." in printed["traceconv formats toy"]
@@ -186,7 +187,7 @@ def test_without_such_packages_the_metadata_is_not_read() -> None:
     code += "print('importlib.metadata' in sys.modules)"
     if plugin_formats._may_be_any():
         pytest.skip("a package with a format is installed")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S)
     assert done.stdout.strip() == "False"
 
 

@@ -22,6 +22,7 @@ import numpy.typing
 import pytest
 
 import traceconv
+from tests import HANG_S
 from tests.golden import ROOT
 from traceconv import errors
 from traceconv.errors import NothingRead, UsageError
@@ -44,7 +45,7 @@ def test_the_names_stay_what_they_are_after_use(tmp_path: Path) -> None:
         f"    traceconv.convert({str(ONEDNN)!r}, {str(tmp_path)!r} + '/' + name + '.json')\n"
         f"    traceconv.identify({str(ONEDNN)!r}); traceconv.formats(); traceconv.read({str(ONEDNN)!r})\n"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S, check=False)
     assert result.returncode == 0, result.stderr.decode()
     assert (tmp_path / "a.pftrace").read_bytes() == (tmp_path / "b.pftrace").read_bytes()
 
@@ -120,7 +121,7 @@ def test_all_errors_can_be_imported_from_the_package() -> None:
 
 def test_names_are_seen_before_first_use() -> None:
     code = "import traceconv, sys; print(*dir(traceconv)); assert 'numpy' not in sys.modules"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True, text=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S, check=True, text=True)
     assert set(traceconv.__all__) <= set(result.stdout.split())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import HANG_S
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import layers, lines, many, memory, record, start
 from tests.benchmarks.frame import (
@@ -57,10 +58,10 @@ def test_a_run_costs_its_own_time_and_memory() -> None:
 
 def test_what_hangs_runs_once_more(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
-    first = f"import os, time; os.path.exists({str(mark)!r}) or (open({str(mark)!r}, 'w'), time.sleep(60))"
-    measure(_python(first), limit_s=2)
+    first = f"import os, time; os.path.exists({str(mark)!r}) or (open({str(mark)!r}, 'w'), time.sleep(600))"
+    measure(_python(first), limit_s=10)  # the second run has so long to start on a busy machine
     with pytest.raises(Wrong, match=r"it ran for 1 s"):
-        measure(_python("import time; time.sleep(60)"), limit_s=1)
+        measure(_python("import time; time.sleep(600)"), limit_s=1)
 
 
 def test_a_failure_is_told(tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     source, output = tmp_path / "trace.json", tmp_path / "trace.pftrace"
     generate(source, 40_000)
     command_line = [sys.executable, "-m", "tests.benchmarks.phases", "convert", str(source), "-o", str(output)]
-    told = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True).stdout
+    told = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=True).stdout
     first, second = ([line.split() for line in part.splitlines()] for part in told.strip().split("\n\n"))
     phases = {" ".join(words[3:]): float(words[0]) for words in first}
     assert phases.keys() >= {"start-up", "reading", "encoding"}
@@ -314,7 +315,7 @@ def test_memory_above_its_bound_is_an_error(
 
 def test_layers_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     layers.main(4_000)  # which of the two costs more is not judged here
-    assert "4000 samples, 2000 slices, 79 rows\nCPU: reading " in capsys.readouterr().out
+    assert "2000 samples, 2000 slices, 79 rows\nCPU: reading " in capsys.readouterr().out
 
 
 def test_the_steps_of_starting_run(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests import HANG_S
 from tests.golden import ROOT
 from tests.make_ranks import write_ranks
 from traceconv import cli, expanding
@@ -44,7 +45,7 @@ def run(*arguments: object) -> Result:
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """One command as a user runs it."""
     command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
-    return subprocess.run(command, **({"capture_output": True, "timeout": 60, "check": False} | options))
+    return subprocess.run(command, **({"capture_output": True, "timeout": HANG_S, "check": False} | options))
 
 
 def refusal(result: Result) -> TraceconvError:
@@ -334,7 +335,7 @@ def on_a_terminal(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[
     terminal, ours = pty.openpty()
     try:
         command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
-        return subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, timeout=60, check=False, cwd=cwd)
+        return subprocess.run(command, stdout=ours, stderr=subprocess.PIPE, timeout=HANG_S, check=False, cwd=cwd)
     finally:
         os.close(ours)
         os.close(terminal)
@@ -408,7 +409,7 @@ def test_output_formats_have_aliases(tmp_path: Path) -> None:
 
 def test_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
     command = f"{sys.executable} -m traceconv convert {KINETO} --to chrome-json -q | head -c 10"
-    result = subprocess.run(["bash", "-c", command], capture_output=True, timeout=60, check=False)
+    result = subprocess.run(["bash", "-c", command], capture_output=True, timeout=HANG_S, check=False)
     assert result.stdout.startswith(b"{")
     assert b"Traceback" not in result.stderr
 
@@ -429,7 +430,7 @@ def test_a_full_standard_output_is_one_line(command: str) -> None:
 @pytest.mark.parametrize("command", SHORT)
 def test_a_closed_standard_output_is_one_line(command: str) -> None:
     script = f"exec {sys.executable} -m traceconv {command.format(ONEDNN)} >&-"
-    result = subprocess.run(["sh", "-c", script], capture_output=True, timeout=60, check=False)
+    result = subprocess.run(["sh", "-c", script], capture_output=True, timeout=HANG_S, check=False)
     assert result.returncode == 1
     assert result.stderr == b"error: standard output: Bad file descriptor\n"
 
@@ -459,7 +460,7 @@ def _main_that(step: str, *arguments: object) -> subprocess.CompletedProcess[str
         "api._write_all = write; main()"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
@@ -473,7 +474,7 @@ def test_a_signal_that_is_ignored_stays_so(tmp_path: Path) -> None:
     code = "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); from traceconv.cli import main\n"
     code += "try: main()\nfinally: print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     command = [sys.executable, "-c", code, "-V"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert done.stdout.splitlines()[-1] == "True"
 
 
@@ -491,7 +492,7 @@ def test_help_is_light_and_has_examples() -> None:
         "import sys; from traceconv.cli import cli; cli.main(['--help'], standalone_mode=False); "
         "sys.exit(any(name in sys.modules for name in ('numpy', 'google.protobuf', 'perfetto', 'msgspec')))"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S, check=False)
     assert result.returncode == 0
     assert b"the other way" in result.stdout
 
@@ -502,14 +503,14 @@ def test_works_where_protobuf_is_not_installed(tmp_path: Path) -> None:
         "cli.main(['convert', sys.argv[1], '-o', sys.argv[2]], standalone_mode=False); cli.main(['check', sys.argv[2]])"
     )
     command = [sys.executable, "-c", code, str(KINETO), str(tmp_path / "out.pftrace")]
-    result = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    result = subprocess.run(command, capture_output=True, timeout=HANG_S, check=False, text=True)
     assert result.returncode == 0, result.stderr
     assert "pftrace, ok" in result.stdout
 
 
 def test_options_are_explained_where_docstrings_are_left_out() -> None:
     command = [sys.executable, "-OO", "-m", "traceconv", "formats", "mxnet"]
-    result = subprocess.run(command, capture_output=True, timeout=60, check=False, text=True)
+    result = subprocess.run(command, capture_output=True, timeout=HANG_S, check=False, text=True)
     assert "option    pid (default: not given): the number that the process had" in result.stdout
 
 
@@ -870,7 +871,7 @@ main()
 )
 def test_ctrl_c_while_modules_are_imported_is_one_line(module: str, tmp_path: Path) -> None:
     code = INTERRUPTED_AT.format(module=module, arguments=["convert", str(ONEDNN), "-o", str(tmp_path / "a.json")])
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False, text=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=HANG_S, check=False, text=True)
     assert (result.returncode, result.stdout, result.stderr.split()) == (130, "", ["interrupted"])
     assert list(tmp_path.iterdir()) == []
 
@@ -926,7 +927,7 @@ def test_a_library_that_cannot_be_loaded_is_one_line(failure: str, reason: str) 
         f"    if name == 'numpy': raise {failure}\nsys.meta_path.insert(0, Finder())\nmain()"
     )
     command = [sys.executable, "-c", code, "convert", str(ONEDNN), "-o", os.devnull, "--to", "perfetto"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=_as_of_users())
+    result = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, env=_as_of_users())
     assert result.returncode == 1
     lines = result.stderr.splitlines()
     assert lines[0] in (f"error: a library cannot be loaded: {reason}", f"error: {reason}")
@@ -938,7 +939,7 @@ def test_a_library_that_cannot_be_loaded_is_one_line(failure: str, reason: str) 
 def test_little_memory_is_no_traceback(limit_mb: int) -> None:
     script = f"ulimit -v {limit_mb << 10}; exec {sys.executable} -m traceconv report {ONEDNN}"
     result = subprocess.run(
-        ["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False, env=_as_of_users()
+        ["sh", "-c", script], capture_output=True, text=True, timeout=HANG_S, check=False, env=_as_of_users()
     )
     said = result.stderr
     assert "Traceback" not in said

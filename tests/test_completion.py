@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import HANG_S
+
 MAIN = "import sys; from traceconv.cli import main; sys.argv[0] = 'traceconv'; main()"
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 
@@ -17,7 +19,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 def answered(shell: str, instruction: str, **words: str) -> str:
     environment = os.environ | words | {"_TRACECONV_COMPLETE": f"{shell}_{instruction}"}
     command = [sys.executable, "-c", MAIN]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False).stdout
 
 
 def completed(shell: str, line: str) -> list[str]:
@@ -77,7 +79,9 @@ def test_bash_completes_files_and_formats(tmp_path: Path) -> None:
           echo "${COMPREPLY[*]}"
         done; complete -p traceconv
     """
-    found = subprocess.run(["bash", "-c", tried], capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    found = subprocess.run(
+        ["bash", "-c", tried], capture_output=True, text=True, timeout=HANG_S, check=False, cwd=tmp_path
+    )
     _, *formats, registered = found.stdout.splitlines()
     assert formats == ["onednn-verbose"] * 2, found.stderr
     assert registered.endswith("-F _traceconv_completion traceconv")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import traceconv
+from tests import HANG_S
 from tests.answers import compare_runtimes
 from traceconv import cli
 from traceconv import errors as errors_
@@ -97,7 +98,7 @@ def printed(arguments: list[str]) -> str:
 @cache
 def _printed(arguments: tuple[str, ...]) -> str:
     command = [sys.executable, "-m", "traceconv", *arguments]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=180)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=HANG_S)
     return "\n".join(f"    {line}".rstrip() for line in (result.stdout + result.stderr).splitlines())
 
 

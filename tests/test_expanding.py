@@ -22,6 +22,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import traceconv
+from tests import HANG_S
 from tests.golden import ROOT
 from traceconv import cli, expanding, inputs, reading
 from traceconv.check._schemas import load_schema
@@ -216,7 +217,11 @@ def test_unknown_files_of_a_pattern_are_skipped(tmp_path: Path) -> None:
     runs = folder(tmp_path / "runs", CONTENT)
     files = [runs / "a.json", runs / "notes.txt", runs / "b" / "onednn.log"]
     refused = subprocess.run(
-        [sys.executable, "-m", "traceconv", "align", *files], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "traceconv", "align", *files],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
     )
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].endswith("; --skip-unknown leaves it out")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import HANG_S
 from tests.golden import ROOT, cases
 from tests.test_conformance import CASES, IMPORTERS, heads, odd_lines
 from tests.test_saved_again import CASES as JSON_CASES
@@ -111,7 +112,7 @@ def test_an_importer_that_cannot_fit_is_not_loaded() -> None:
         f"print(identify(Source({str(path)!r}))[0].name); print(*sorted(sys.modules))"
     )
     name, modules = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG_S
     ).stdout.splitlines()
     assert name == "onednn-verbose"
     families = {one.split(".")[2] for one in modules.split() if one.startswith("traceconv.families.")}

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests import HANG_S
 from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
@@ -347,7 +348,7 @@ except SystemExit as ended:
 def measured(*arguments: object) -> tuple[int, int]:
     """The exit code of a command, and the memory that it took at most, in MB."""
     command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     code, size = done.stdout.splitlines()[-1].split()
     return int(code), int(size) // 1024
 

@@ -13,7 +13,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, Track
 from perfetto.trace_builder.proto_builder import TraceProtoBuilder
 from perfetto.trace_processor import TraceProcessorException
 
-from tests import oracle
+from tests import HANG_S, oracle
 from tests.oracle.fixtures import OpenTrace
 
 BOOTTIME = 6
@@ -156,5 +156,5 @@ def test_server_ends_with_its_client(trace_processor: OpenTrace) -> None:
     """A client that dies without any cleanup takes its server with it."""
     code = "import os; from tests import oracle; oracle._Server(); os._exit(3)"
     # The server inherits stderr, so run() comes back only when both have ended.
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=HANG_S)
     assert done.returncode == 3, done.stderr

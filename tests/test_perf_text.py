@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import GROWTH_S
 from tests.golden import ROOT, cases
 from tests.kernels import using
 from traceconv import kernel
@@ -441,10 +442,10 @@ def test_long_lines_take_linear_time(line: bytes, tmp_path: Path) -> None:
     path.write_bytes(b"a 1 [000] 1.000000: 1 cycles:  ff f+0x1 (/x)\n" + line + b"\n")
     stat_path = tmp_path / "stat.txt"
     stat_path.write_bytes(b" Performance counter stats for 'x':\n  5      cycles\n" + line + b"\n")
-    begin = time.monotonic()
+    begin = time.process_time()
     read(path, format="perf-script")
     read(stat_path, format="perf-stat")
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < GROWTH_S
 
 
 def lost_lines(trace: Trace) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import traceconv
+from tests import HANG_S
 from tests.golden import ROOT
 from traceconv.cli import _progress
 from traceconv.families.perf import _records
@@ -52,6 +53,13 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
+    def wait_for(self, pattern: str) -> None:
+        """Return when it shows something, which a thread of its own writes."""
+        end = time.monotonic() + HANG_S
+        while not re.search(pattern, self.getvalue()):
+            assert time.monotonic() < end, self.getvalue()
+            time.sleep(0.01)
+
 
 def test_it_follows_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
@@ -63,16 +71,13 @@ def test_it_follows_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with _progress.working("reading", False, [path]), path.open("rb", buffering=0) as file:
         progress.note(str(path), file)
         file.read(MB)
-        time.sleep(0.2)
+        screen.wait_for(r"reading: 1\.0 MB of 4\.0 MB, [\d.]+ [KM]?B/s, [\d:]+ left to read")
         file.read()
         with (tmp_path / "out").open("wb") as sink:
             progress.note("out", sink)
             sink.write(bytes(2 * MB))
-            time.sleep(0.2)
-    shown = screen.getvalue()
-    assert re.search(r"reading: 1\.0 MB of 4\.0 MB, [\d.]+ [KM]B/s, 0:0\d left to read", shown)
-    assert "writing out: 2.0 MB" in shown
-    assert shown.endswith("\r\x1b[K")
+            screen.wait_for(r"writing out: 2\.0 MB")
+    assert screen.getvalue().endswith("\r\x1b[K")
     assert progress.positions() == []
 
 
@@ -93,8 +98,7 @@ def test_files_count_as_read_whether_or_not_they_were_seen_open(
         for source in map(Source, paths[:2]):
             with source.open() as file:
                 file.read()
-        time.sleep(0.2)
-    assert "reading: 8.0 MB of 12 MB, " in screen.getvalue()
+        screen.wait_for("reading: 8.0 MB of 12 MB, ")
 
 
 def test_perf_data_moves_along(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +183,7 @@ def test_what_is_short_shows_nothing_on_a_terminal(tmp_path: Path) -> None:
     program = "from traceconv.cli import _progress, main; _progress._AFTER_S = float('inf'); main()"
     command = [sys.executable, "-c", program, "convert", str(log), "-o", str(tmp_path / "a.pftrace")]
     try:
-        subprocess.run(command, stdout=subprocess.PIPE, stderr=ours, timeout=60, check=True)
+        subprocess.run(command, stdout=subprocess.PIPE, stderr=ours, timeout=HANG_S, check=True)
         said = os.read(terminal, 1 << 16).decode()
     finally:
         os.close(ours)

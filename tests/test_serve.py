@@ -11,27 +11,31 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from tests import HANG_S
 from traceconv.cli import serve
 from traceconv.cli.ui import PUBLIC, Ui
 from traceconv.errors import InputError, OutputError
 
 CONTENT = b"\x0a\x02\x08\x01" * 1000
-JOIN_S = 30.0
 
 
 class Session:
     """A `serve()` that runs in a thread, and what a client needs to know of it."""
 
-    def __init__(self, file: Path, timeout_s: float, ui: Ui) -> None:
+    def __init__(self, file: Path, timeout_s: float, ui: Ui, is_held: bool = False) -> None:
+        self.goes_on = threading.Event()
+        if not is_held:
+            self.goes_on.set()
         self.links: queue.Queue[str] = queue.Queue()
         self.results: list[bool] = []
         self.origin = ui.origin
         self.thread = threading.Thread(target=self._run, args=(file, timeout_s, ui))
         self.thread.start()
-        self.link = self.links.get(timeout=JOIN_S)
+        self.link = self.links.get(timeout=HANG_S)
         fragment = urllib.parse.urlsplit(self.link).fragment
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(fragment.removeprefix("!")).query)
         self.url = urllib.parse.urlsplit(query["url"][0])
@@ -44,10 +48,11 @@ class Session:
 
     def _ready(self, link: str, port: int) -> None:
         self.links.put(link)
+        self.goes_on.wait(HANG_S)
 
     def request(self, method: str = "GET", path: str = "", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
         """Sends one request as the UI does; underscores in names of headers stand for hyphens, "" leaves one out."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=JOIN_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
         headers = {"Origin": self.origin} | headers
         sent = {name.replace("_", "-"): value for name, value in headers.items() if value}
         try:
@@ -66,7 +71,7 @@ class Session:
         return self.request()[1]
 
     def result(self) -> bool:
-        self.thread.join(JOIN_S)
+        self.thread.join(HANG_S)
         assert not self.thread.is_alive()
         return self.results[0]
 
@@ -79,10 +84,16 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     monkeypatch.setattr(serve, "IDLE_S", 0.3)
     sessions: list[Session] = []
 
-    def begin(content: bytes = CONTENT, name: str = "out.pftrace", timeout_s: float = 60.0, ui: Ui = PUBLIC) -> Session:
+    def begin(
+        content: bytes = CONTENT,
+        name: str = "out.pftrace",
+        timeout_s: float = HANG_S,
+        ui: Ui = PUBLIC,
+        is_held: bool = False,
+    ) -> Session:
         file = tmp_path / name
         file.write_bytes(content)
-        sessions.append(Session(file, timeout_s, ui))
+        sessions.append(Session(file, timeout_s, ui, is_held))
         return sessions[-1]
 
     yield begin
@@ -186,7 +197,7 @@ def test_disconnect_in_the_middle(start: Start, size: int, capfd: pytest.Capture
     """A fetch that breaks off does not count, is not reported, and the next one works."""
     content = bytes(size)
     session = start(content)
-    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
+    with socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) as client:
         client.sendall(session.get_request())
         assert client.recv(1000).startswith(b"HTTP/1.0 200")
     time.sleep(0.3)
@@ -201,7 +212,7 @@ def test_disconnect_in_the_middle(start: Start, size: int, capfd: pytest.Capture
 )
 def test_garbage(start: Start, request_: bytes, capfd: pytest.CaptureFixture[str]) -> None:
     session = start()
-    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
+    with socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) as client:
         client.sendall(request_)
         client.shutdown(socket.SHUT_WR)
         answer = client.recv(1000)
@@ -221,8 +232,8 @@ def test_an_idle_connection_does_not_block(start: Start) -> None:
 def test_many_slow_clients_take_few_threads_and_do_not_block(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "MAX_CONNECTIONS", 4)
     session, before = start(), threading.active_count()
-    until = time.monotonic() + JOIN_S
-    clients = [socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) for _ in range(40)]
+    until = time.monotonic() + HANG_S
+    clients = [socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) for _ in range(40)]
     for client in clients:
         client.sendall(b"GET")
     for client in clients[:-4]:
@@ -240,10 +251,10 @@ def test_many_slow_clients_take_few_threads_and_do_not_block(start: Start, monke
 def test_a_fetch_is_not_given_up_for_others(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "MAX_CONNECTIONS", 1)
     session = start(content=bytes(50_000_000))
-    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as fetching:
+    with socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) as fetching:
         fetching.sendall(session.get_request())
         received = len(fetching.recv(1000))
-        with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as other:
+        with socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) as other:
             assert other.recv(1) == b""
         while data := fetching.recv(1 << 20):
             received += len(data)
@@ -252,13 +263,16 @@ def test_a_fetch_is_not_given_up_for_others(start: Start, monkeypatch: pytest.Mo
 
 
 def test_a_slow_fetch_outlives_the_timeout(start: Start) -> None:
+    """The time begins to run when the fetch has begun, however long that takes."""
     content = bytes(30_000_000)
-    session = start(content, timeout_s=0.5)
-    with socket.create_connection(("127.0.0.1", session.port), timeout=JOIN_S) as client:
+    session = start(content, timeout_s=0.2, is_held=True)
+    with socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) as client:
         client.sendall(session.get_request())
-        time.sleep(1.2)
+        first = client.recv(1000)
+        session.goes_on.set()
+        time.sleep(1)
         with client.makefile("rb") as stream:
-            assert stream.read().endswith(content)
+            assert (first + stream.read()).endswith(content)
     assert session.result() is True
 
 
@@ -280,7 +294,7 @@ def test_ctrl_c_is_no_timeout(tmp_path: Path) -> None:
     port = urllib.parse.urlsplit(urllib.parse.unquote(links[0]).partition("url=")[2]).port
     assert port is not None
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=JOIN_S)
+        socket.create_connection(("127.0.0.1", port), timeout=HANG_S)
 
 
 def test_busy_port(tmp_path: Path) -> None:
@@ -308,7 +322,11 @@ def beside(tmp_path: Path) -> Ui:
     return Ui("here", files=files)
 
 
-def test_a_ui_beside_the_file(start: Start, beside: Ui) -> None:
+def test_a_ui_beside_the_file(start: Start, beside: Ui, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock stands until all was asked for, then each look at it is a second later."""
+    clock, step = iter(range(10**9)), threading.Event()
+    now = SimpleNamespace(monotonic=lambda: next(clock) if step.is_set() else 0, sleep=time.sleep)
+    monkeypatch.setattr(serve, "time", now)
     session = start(ui=beside)
     page = urllib.parse.urlsplit(session.link)
     assert (page.scheme, page.netloc) == ("http", session.url.netloc)
@@ -327,6 +345,7 @@ def test_a_ui_beside_the_file(start: Start, beside: Ui) -> None:
     assert (response.headers["Content-Type"], found) == ("application/octet-stream", CONTENT)
     # What the UI asks for after the trace still comes, then the server ends.
     assert session.request(path=page.path)[0].status == 200
+    step.set()
     assert session.result() is True
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import HANG_S
 from tests.benchmarks.generate import generate
 from tests.golden import ROOT, Case, cases
 from traceconv import api
@@ -70,7 +71,7 @@ def few_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "traceconv", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False, **options)
 
 
 # -- the outputs ------------------------------------------------------------------------------------------------------
@@ -234,7 +235,7 @@ def _peak(source: Path, to: str, budget: int) -> int:
         "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
     )
     command = [sys.executable, "-c", code, str(source), str(source.with_name(f"{budget}.out.{to}")), str(budget)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     return int(done.stdout) << 10
 
 

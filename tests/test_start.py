@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import HANG_S
 from tests.golden import ROOT
 
 CHROME = ROOT / "chrome-trace" / "flows-v2" / "input.json"
@@ -21,7 +22,7 @@ def loaded(*arguments: object) -> set[str]:
         "from traceconv.cli import main; main()"
     )
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, timeout=60, check=True, text=True)
+    result = subprocess.run(command, capture_output=True, timeout=HANG_S, check=True, text=True)
     modules = set(result.stderr.splitlines()[-1].split())
     assert {"click", "traceconv.cli"} <= modules
     return modules
@@ -66,7 +67,7 @@ def test_no_threads_spin_and_programmes_of_the_user_keep_their_environment(tmp_p
         (["anchor", "-o", tmp_path / "anchor.json", "--", *child], "None"),
     ):
         line = [sys.executable, "-c", code, *map(str, command)]
-        result = subprocess.run(line, capture_output=True, timeout=60, check=True, text=True, env=environment)
+        result = subprocess.run(line, capture_output=True, timeout=HANG_S, check=True, text=True, env=environment)
         assert expected in result.stderr.split()
 
 

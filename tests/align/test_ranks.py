@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from tests import GROWTH_S
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.align import Policy, align
@@ -671,7 +672,7 @@ def test_many_collectives_of_many_ranks_are_quick(tmp_path: Path) -> None:
     begin = time.process_time()
     (check,) = causality(traces, alignment).checks
     assert check.checked == 2000
-    assert time.process_time() - begin < 5
+    assert time.process_time() - begin < GROWTH_S
 
 
 ODD = [None, "", "x", "7", 7.5, -1, 2**70, True, [], [0, "x"], [[0]], {"a": 1}, "[0, 1", "[0, 1, ...]", "9" * 5000]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import traceconv
-from tests import oracle
+from tests import HANG_S, oracle
 from tests.answers.test_report_command import CUDA, KINETO, ONEDNN, run
 from tests.golden import ROOT
 from tests.oracle.fixtures import do_without
@@ -41,7 +41,7 @@ def dom(tmp_path: Path) -> Dom:
         path.write_text(text, encoding="utf-8")
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync"]
         flags += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
-        done = subprocess.run([chromium, *flags], capture_output=True, timeout=120, check=True)
+        done = subprocess.run([chromium, *flags], capture_output=True, timeout=HANG_S, check=True)
         return done.stdout.decode()
 
     return loaded

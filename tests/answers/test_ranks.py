@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
+from tests import HANG_S
 from tests.align.test_hosts import SECOND
 from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, by, kernel
 from tests.benchmarks.ranks import Scene, judged, write_job
@@ -283,7 +284,7 @@ def test_two_ranks_of_gloo() -> None:
 
 def printed(*arguments: object) -> str:
     command = [sys.executable, "-m", "traceconv", "report", *map(str, (*GLOO, *arguments))]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S).stdout
 
 
 @pytest.mark.slow

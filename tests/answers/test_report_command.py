@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
+from tests import HANG_S
 from tests.golden import ROOT
 from traceconv.answers import SECTION_OF, SECTIONS, Questions
 from traceconv.answers.render import markdown, text
@@ -33,7 +34,7 @@ SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(e
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "traceconv", "report", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
 
 
 @pytest.mark.parametrize("form", ["text", "csv", "json"])
@@ -459,7 +460,7 @@ def test_strict_refuses_what_is_lost(tmp_path: Path) -> None:
     assert not page.exists()
     assert run(CUDA, "--strict", "--section", "overview").returncode == 0
     exported = [sys.executable, "-m", "traceconv", "export", str(cut), "--strict", "-o", str(tmp_path / "t.csv")]
-    done = subprocess.run(exported, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(exported, capture_output=True, text=True, check=False, timeout=HANG_S)
     assert done.returncode == 1
     assert "the file ends inside an event" in done.stderr
     assert not (tmp_path / "t.csv").exists()

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import traceconv
+from tests import GROWTH_S
 from tests.golden import ROOT
 from traceconv import Questions
 from traceconv.answers import totals
@@ -569,7 +570,7 @@ def test_many_ranges_with_copies_are_compared_in_seconds(tmp_path: Path) -> None
     assert marks is not None
     began = time.process_time()
     found = totals._calls(table, 0, marks).groups["range7", ""]
-    assert time.process_time() - began < 5
+    assert time.process_time() - began < GROWTH_S
     assert [len(rows) for rows in found] == [10, 10, 10]
     (host,) = (rows for rows in found[:2] if table.of_categories(["user_annotation"], rows).all())
     assert sorted(found[2]) == sorted(host)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import traceconv
-from tests import oracle
+from tests import GROWTH_S, oracle
 from tests.kernels import using
 from tests.kernels import without as without_kernel
 from traceconv import kernel
@@ -169,7 +169,7 @@ def test_many_damaged_events_take_linear_time(damage: str, tmp_path: Path) -> No
     balance = trace.sources[0].balance
     assert balance.even
     assert balance.read >= 20_000
-    assert took < 15
+    assert took < GROWTH_S
 
 
 def without(number: int, text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import GROWTH_S
 from traceconv.families.pytorch.kineto import PytorchKineto
 from traceconv.families.registry import Certainty
 from traceconv.io.source import Head, Source
@@ -366,7 +367,7 @@ def test_many_launches_of_one_time_take_linear_time(tmp_path: Path) -> None:
     path = written(tmp_path, *events)
     begin = time.process_time()
     trace = read(path)
-    assert time.process_time() - begin < 3
+    assert time.process_time() - begin < GROWTH_S
     assert all(call[5:] == work[7:] for call, work in flows_of(trace))
     assert len(trace.flows.from_slice) == 10_000
 
@@ -421,9 +422,9 @@ def test_many_labels_take_linear_time(tmp_path: Path) -> None:
     """Made by hand: each process was compared with all metadata of the file."""
     labels = [m("process_labels", number, f"GPU {number}") for number in range(20_000)]
     path = written(tmp_path, x("hpu_op", "a", 1, 1, 1, 2), *labels)
-    begin = time.monotonic()
+    begin = time.process_time()
     assert kinds(read(path)) == {"GPU 1": "TRACK", "GPU 1/stream 1": "TRACK"}
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < GROWTH_S
 
 
 @pytest.mark.parametrize(

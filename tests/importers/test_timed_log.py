@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import GROWTH_S
 from traceconv.align import align
 from traceconv.align.domains import zone_option
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
@@ -420,9 +421,9 @@ def test_forms_are_documented_in_the_module() -> None:
 @pytest.mark.parametrize("noise", ["-", "a", "a.", "[", " ", "1", "in 1", "took 5", ":a", "\x1b[", '"', "(rank "])
 def test_long_lines_take_linear_time(read: Any, noise: str) -> None:
     line = "2024-01-02T03:04:05Z " + noise * (200_000 // len(noise)) + "\n"
-    start = time.monotonic()
+    start = time.process_time()
     assert len(logs(read(line * 2))) == 2
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < GROWTH_S
 
 
 def test_huge_numbers_are_errors_of_ours(read: Any) -> None:

@@ -9,17 +9,17 @@ import time
 from pathlib import Path
 from typing import Self
 
-WAIT_S = 120
+from tests import HANG_S
 
 
 class Opened:
     """A running `traceconv open`, and the link that it printed."""
 
     def __init__(self, *arguments: str | Path) -> None:
-        command = [sys.executable, "-m", "traceconv", "open", "--no-browser", *arguments]
+        command = [sys.executable, "-m", "traceconv", "open", "--no-browser", "--timeout", str(HANG_S), *arguments]
         environment = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
         pipe = subprocess.PIPE
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HANG_S
         while True:
             self.process = subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=pipe)
             assert self.process.stdout
@@ -35,7 +35,7 @@ class Opened:
     def end(self) -> str:
         """Wait until the command ends by itself, and return what it said besides the link."""
         try:
-            return self.process.communicate(timeout=WAIT_S)[1]
+            return self.process.communicate(timeout=HANG_S)[1]
         finally:
             self.process.kill()
 

@@ -21,10 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests import oracle
+from tests import HANG_S, oracle
 
 HERE = Path(__file__).resolve().parent
-TIMEOUT_S = 120
+TIMEOUT_S = HANG_S // 2
 
 
 def chromium_executable() -> str:
