@@ -695,3 +695,18 @@ def test_decimal_commas_in_json(tmp_path: Path) -> None:
     grouped = stat.json_row(b'{"counter-value" : "1,800", "event" : "cycles"}')
     assert grouped is not None
     assert not grouped[0].counted
+
+
+@pytest.mark.parametrize("zone", ["", "+02:00"])
+def test_a_time_of_day_that_is_none_is_not_used(zone: str, tmp_path: Path) -> None:
+    """Made by hand: the first event states the hour 40, the next one is right."""
+    path = tmp_path / "perf.txt"
+    times = ["2026-11-21 40:07:40.060948871  2674.500000000", "2026-11-21 07:07:41.060948871  2675.500000000"]
+    path.write_text("".join(f"python 1 [001] {time}:  1 cycles:  ff f+0x1 (/x)\n" for time in times))
+    trace = read(path, format="perf-script", options={"utc_offset": zone, "clockid": "monotonic"})
+    assert len(trace.samples.ts) == 2
+    if zone:
+        (snapshot,) = trace.snapshots
+        assert snapshot.other_ts - snapshot.ts == 1795237661060948871 - 2675500000000
+    else:
+        assert trace.metadata["perf_local_time_of_first_event"] == "2026-11-21 07:07:41.060948871"

@@ -81,6 +81,15 @@ def local_ns(text: str, zone: timezone) -> int:
     return seconds_since_1970(moment, zone) * 10**9 + parse_ns(f"0.{match[3] or 0}".encode(), S)
 
 
+def is_moment(text: str) -> bool:
+    """Return whether `local_ns` reads a text: "2026-11-21 40:07:40" is no time."""
+    try:
+        local_ns(text, UTC)
+    except ValueError:
+        return False
+    return True
+
+
 def seconds_since_1970(moment: datetime, zone: timezone) -> int:
     """Return whole seconds since 1970 of a local time in a zone."""
     return (moment.replace(tzinfo=zone) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)

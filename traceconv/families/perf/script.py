@@ -22,7 +22,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
-from traceconv.families.common.local_time import local_ns, local_time, refuse_zone, zone_of
+from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of
 from traceconv.families.importer import Match, option
 from traceconv.families.perf import _text as text
 from traceconv.families.perf._repeated import RepeatedSamples
@@ -339,7 +339,7 @@ class _Reader:
             self.resolution_ns = 1000
         if record is None or ts:
             ts = self._time(ts)
-        if moment is not None and self.time_of_day is None:
+        if moment is not None and self.time_of_day is None and is_moment(moment.decode()):
             self.time_of_day = (moment, ts)
         pid, task = self._names.task(comm, first_id, second_id)
         on_cpu = None if cpu is None else whole(cpu)
