@@ -201,6 +201,17 @@ def test_a_known_file_that_none_reads_is_read_as_a_log_only_if_named(tmp_path: P
     assert identify(Source(path), ("timed-log",))[0].name == "timed-log"
 
 
+@pytest.mark.parametrize(
+    "phrase", ["=== Profile (10 iterations ) ===", "Performance counter statistics:", "ROCPROFV3 SUMMARY:"]
+)
+def test_a_log_that_quotes_such_a_file_is_read(tmp_path: Path, phrase: str) -> None:
+    path = tmp_path / "run.log"
+    lines = [f"2026-11-21T10:00:{second:02}.250Z worker: {phrase if second == 4 else 'step'}\n" for second in range(30)]
+    for text in (lines, [f"{phrase}\n", *lines]):
+        path.write_text("".join(text))
+        assert identify(Source(path))[0].name == "timed-log"
+
+
 def test_an_empty_file(only: Callable[..., None], tmp_path: Path) -> None:
     only(NO)
     path = tmp_path / "input"

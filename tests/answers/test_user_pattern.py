@@ -73,6 +73,14 @@ def test_what_the_hint_proposes_ends(pattern: str) -> None:
     assert UserPattern("--where", pattern).accepted([NAME, "aa"]) == [False, True]
 
 
+def test_a_python_that_does_not_start_is_no_slow_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(broken))
+    assert UserPattern("--where", "a+").accepted(["ba", "b"]) == [True, False]
+
+
 @pytest.mark.parametrize("executable", ["", "/usr/sbin/uwsgi", "/no/such/folder/python3"])
 def test_without_another_python_it_is_matched_here(executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", executable)

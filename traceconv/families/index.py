@@ -210,19 +210,19 @@ _ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-f])|/)")
 class Closed(NamedTuple):
     """A file of a profiler that no importer reads, such as one that its tool must first write in another form.
 
-    It is not read as a log either.
-
     Attributes:
         pattern: the first bytes of such a file match it.
         what: what the file is.
         hint: what is read instead.
         ending: the end of its name.
+        is_form: whether the pattern is of a form that no log has: then it is not read as a log either.
     """
 
     pattern: bytes
     what: str
     hint: str
     ending: str = ""
+    is_form: bool = False
 
 
 #: A few lines before those that tell the format.
@@ -253,6 +253,7 @@ CLOSED = (
         _BEHIND_LINES + rb'(?:# +time [^\n]*\n +\d+\.\d{9}\s| time,[^\n]*\n +\d+\.\d{9},|\{"interval" : \d+\.\d{9}\b)',
         "metrics of perf stat --metric-only, which has no counts",
         "record without --metric-only: traceconv how perf-stat",
+        is_form=True,
     ),
     Closed(
         _BEHIND_LINES + rb"Performance counter statistics[:,]\r?\n",
@@ -263,6 +264,7 @@ CLOSED = (
         rb'"?Sample_Timestamp"?,"?Exec_Mask\b',
         "samples of the program counter of rocprofv3",
         "its kernels, copies, calls and counters are read: traceconv how rocprof",
+        is_form=True,
     ),
     Closed(
         _BEHIND_LINES + rb"\s*ROCPROFV3 (?:[A-Z_]+ )?SUMMARY:",
@@ -273,6 +275,7 @@ CLOSED = (
         rb'\{"version": ?"[\d.]+", ?"dur": ?[\d.]+, ?"timer_freq_hz":',
         "JSON of wprof (-J)",
         "wprof writes traces for Perfetto, too, which are read",
+        is_form=True,
     ),
     Closed(
         rb"\s*<\?xml\s",
@@ -283,10 +286,10 @@ CLOSED = (
 )
 
 
-def closed(head: Head) -> Closed | None:
-    """Return what an input is, if it is a known file that no importer reads."""
+def closed(head: Head, *, may_be_log: bool) -> Closed | None:
+    """Return what an input is, if it is a known file that no importer reads. `may_be_log`: it could be read as one."""
     known = (one for one in CLOSED if re.match(one.pattern, head.data) and head.name.endswith(one.ending))
-    return next(known, None)
+    return next((one for one in known if one.is_form or not may_be_log), None)
 
 
 def may_end_with_marks(head: Head) -> bool:

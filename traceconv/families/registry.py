@@ -100,7 +100,9 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
             hint="without --from, the format is detected",
             at=source.display,
         )
-    known = None if among or surest > Certainty.FALLBACK else closed(source.head())
+    known = None
+    if not among and surest <= Certainty.FALLBACK:
+        known = closed(source.head(), may_be_log=surest is Certainty.FALLBACK)
     if known is not None:
         raise UnrecognizedFormat(f"cannot read {known.what}", at=source.display, hint=known.hint)
     if surest is Certainty.NO:

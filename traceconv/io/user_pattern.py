@@ -1,13 +1,14 @@
 """Regular expressions of the user, with a limit on their time.
 
 `re` cannot be stopped, and can take exponential time: `(a+)+$` on forty letters and a sign takes hours. A pattern that
-may do so is matched by a process of its own, which ends itself if it stands still. It is Python's `re` all the same.
+may do so is matched by a process of its own, which the system ends. It is Python's `re` all the same.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import PurePath
@@ -17,26 +18,21 @@ from msgspec import Struct
 from traceconv.errors import UsageError
 from traceconv.io.shown import one_line
 
-#: How long a few texts may take, s.
-LIMIT_S = 5.0
+#: How much CPU time it may take, s: at least, and more for each text.
+LIMIT_S, _LIMIT_S_OF_TEXT = 5.0, 1e-4
 #: A pattern without these signs takes one way through a text: its time is limited by the lengths of both.
 _SEVERAL_WAYS = frozenset("*+?{|")
 _LONGEST_SHOWN = 60
-#: It writes a byte for each text: their number says which one it stands still at. Then faulthandler ends it with 1,
-#: from a thread that needs no Python; the limit starts again for every 256 texts. If it fails, it ends with 3.
+#: It writes a byte when it is ready, and one for each text: their number says which one takes too long.
 _PROGRAM = """
-import faulthandler, json, os, re, sys
-try:
-    pattern, how, limit, texts = json.load(sys.stdin.buffer)
-    accepts = getattr(re.compile(pattern), how)
-    for number, text in enumerate(texts):
-        if number % 256 == 0:
-            faulthandler.dump_traceback_later(limit, exit=True)
-        os.write(1, b"1" if accepts(text) else b"0")
-except BaseException:
-    os._exit(3)
+import json, os, re, signal, sys
+pattern, how, limit, texts = json.load(sys.stdin.buffer)
+accepts = getattr(re.compile(pattern), how)
+signal.setitimer(signal.ITIMER_PROF, limit)
+os.write(1, b"-")
+for text in texts:
+    os.write(1, b"1" if accepts(text) else b"0")
 """
-_TOO_SLOW = 1
 
 
 class UserPattern(Struct, frozen=True):
@@ -53,24 +49,25 @@ class UserPattern(Struct, frozen=True):
     def accepted(self, texts: list[str], *, whole: bool = False) -> list[bool]:
         """Return for each text whether the pattern matches it: as a whole, or anywhere.
 
-        If no Python can be started, as in a program that embeds it, the time has no limit.
+        If no Python can be started, as in a program that embeds it, or on Windows, the time has no limit.
 
         Raises:
-            UsageError: a text takes longer than the limit.
+            UsageError: it takes longer than the limit.
         """
         how = "fullmatch" if whole else "search"
         is_python = PurePath(sys.executable or "").name.lower().startswith("python")
-        if texts and is_python and _SEVERAL_WAYS.intersection(self.text):
-            given = json.dumps((self.text, how, LIMIT_S, texts)).encode()
+        if texts and is_python and hasattr(signal, "SIGPROF") and _SEVERAL_WAYS.intersection(self.text):
+            given = json.dumps((self.text, how, LIMIT_S + _LIMIT_S_OF_TEXT * len(texts), texts)).encode()
             try:
                 done = subprocess.run([sys.executable, "-I", "-S", "-c", _PROGRAM], input=given, capture_output=True)
             except OSError:
                 pass  # as without Python
             else:
-                if done.returncode == 0:
-                    return [one == ord("1") for one in done.stdout]
-                if done.returncode == _TOO_SLOW:
-                    raise self._too_slow(texts[len(done.stdout)])
+                found = done.stdout[1:]
+                if len(found) == len(texts):
+                    return [one == ord("1") for one in found]
+                if done.returncode == -signal.SIGPROF:
+                    raise self._too_slow(texts[len(found)])
         accepts = getattr(re.compile(self.text), how)
         return [accepts(text) is not None for text in texts]
 
