@@ -95,6 +95,8 @@ def test_nothing_is_drawn_apart_of_a_log_of_one_process(seed: int) -> None:
 def test_a_clock_set_near_the_end_is_refused() -> None:
     with pytest.raises(UnverifiedAlignment, match=r"37 calls lie in no operator .* 11\.6 ms later"):
         merged(inputs("st_step_late"))
+    line = merged(inputs("st_step_late"), Policy(on_ambiguous="best")).receipt[1]
+    assert (line.verdict, line.bound_ns) == ("unverified", None)
 
 
 def test_the_instant_of_a_small_step_is_that_of_the_events() -> None:

@@ -222,6 +222,6 @@ def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
     twice = [line("1", apart(3, "2")), line("2", apart(3, "1"))]
     assert warned(twice) == [(f"warning: 1: {twice[0].messages[0]}", "")]
     assert len(warned([line("1", apart(12, "2")), line("2", apart(2, "1"))])) == 2
-    first, second = (Text.LEAVE_IT(name=name) for name in ("1", "2"))
+    first, second = (Text.SAY_OFFSET(file=name) for name in ("1", "2"))
     assert [more for _, more in warned([line("1", second), line("2", first)])] == ["", ""]
     assert warned([line("1", first), line("2", first)]) == [(f"warning: 1: {first}", "likewise 2")]

@@ -494,7 +494,7 @@ def _contradiction(
         named.append(Text.OF_TWO_RANKS(collective=called, early=where, late=there, **ranks))
     files = tuple(inputs.traces[index].sources[0].name for index in sorted(used))
     text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named))
-    return InconsistentClocks(text, hint=Text.LEAVE_IT(name=files[-1]))
+    return InconsistentClocks(text, hint=Text.KEEP_CLOCKS())
 
 
 def _uneven(
@@ -512,7 +512,7 @@ def _uneven(
     """
     inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (one, other)]
     files = tuple(inputs.traces[index].sources[0].name for index in sorted({*inputs_of[0], *inputs_of[1]}))
-    hint = Text.LEAVE_IT(name=inputs.traces[inputs_of[1][0]].sources[0].name)
+    hint = Text.KEEP_CLOCKS()
     if found.shown is Ends.OF_NO_JOB:
         return UnverifiedAlignment(Text.ENDS_OF_NO_JOB(files=files, scatter=found.scatter_ns), hint=hint)
     if found.shown is Ends.STEEP:
@@ -539,4 +539,4 @@ def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentErr
         inputs.traces[index].sources[0].name for index in sorted({i for one in unsettled for i in one.inputs})
     )
     text = Text.SEVERAL_ORDERS_FIT(files=files) if several else Text.NO_ORDER_FITS(files=files)
-    return (AmbiguousAlignment if several else UnverifiedAlignment)(text, hint=Text.LEAVE_IT(name=files[-1]))
+    return (AmbiguousAlignment if several else UnverifiedAlignment)(text, hint=Text.KEEP_CLOCKS())

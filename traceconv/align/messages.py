@@ -530,7 +530,7 @@ class Text(enum.Enum):
     BECAUSE = "{text}: {why}"
     NO_OFFSET_EXPLAINS = "no offset makes all of them possible: a clock was set in between, or records are missing"
     ONE_CLOCK_WAS_SET = "one clock was set in between, by about {by:short}, or records are missing"
-    LEAVE_IT = "--offset {name:file}=0ns keeps its clock, and --on-ambiguous best keeps all clocks"
+    KEEP_CLOCKS = "--on-ambiguous best keeps all clocks, and marks them"
     MOVED_BY = "--offset {name:file}={move:option}"
     ALL_POSSIBLE_WITH = "with {options: } all these collectives are possible; {leave}"
     FEWER_IMPOSSIBLE_WITH = (

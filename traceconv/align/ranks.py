@@ -202,7 +202,7 @@ def _contradiction(
     clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
     place, worst = _place(traces, wrong), wrong.worst_ns
     text = Text.COLLECTIVES_CONTRADICT(clocks=clocks, count=wrong.count, all=wrong.of.count, worst=worst, place=place)
-    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or Text.LEAVE_IT(name=names[second]))
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or Text.KEEP_CLOCKS())
 
 
 # -- offsets that would help ------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     worst = max(impossible, key=lambda one: one.worst_ns)
     pair = _inputs(worst, records)
     first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
-    leave = Text.LEAVE_IT(name=traces[pair[1]].sources[0].name)
+    leave = Text.KEEP_CLOCKS()
     unit = related.units(impossible)
     records = replace(records, bound=records.bound // 2)
     moves = _moves(records, unit, int(unit[first]))

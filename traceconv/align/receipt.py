@@ -166,10 +166,14 @@ class Alignment:
         return [names.index(name) if known else -1 for name, known in zip(names, sure, strict=True)]
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: Message) -> Alignment:
-        """Return the alignment with no better verdict than this one for some inputs, and a warning for the last."""
+        """Return the alignment with no better verdict than this one for some inputs, and a warning for the last.
+
+        What events contradict beyond its bound has none.
+        """
+        unbound: dict[str, Any] = {} if verdict in (Verdict.OK, Verdict.ASSUMED) else {"bound_ns": None}
         maps = [
             {
-                clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict))
+                clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict), **unbound)
                 for clock, clock_map in maps_of.items()
             }
             if index in inputs
@@ -182,6 +186,7 @@ class Alignment:
                 line,
                 verdict=str(worse(Verdict(line.verdict), verdict)),
                 messages=(*line.messages, text) if index == inputs[-1] else line.messages,
+                **unbound,
             )
             if index in inputs
             else line
