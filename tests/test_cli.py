@@ -104,6 +104,8 @@ def test_merge_refuses_unrelated_clocks_and_writes_nothing(tmp_path: Path) -> No
     ("offset", "message"),
     [
         ("input.log=5", "is not a time with a unit"),
+        ("input.log=5ms~", "is not a time with a unit"),
+        ("input.log=5ms~-1us", "is less than 0"),
         ("input.log", "expected FILE=TIME"),
         ("other.log=5ms", "is not one of the inputs"),
         ("input.log=1e30s", "out of range"),

@@ -130,7 +130,7 @@ def test_the_word_of_the_user_stands_and_is_doubted(offset: int, late: int) -> N
     assert (second.offset_ns, second.verdict) == (offset, "assumed")
     warning, *away = second.warnings
     assert len(away) == len(first.warnings) == (abs(offset) >= 10**12)  # and then they do not overlap
-    match = re.search(r"fit (\S+ \S+) (earlier|later) .*--offset b.json=(\S+) would agree", warning)
+    match = re.search(r"fit (\S+ \S+) (earlier|later) .*--offset b.json=([^\s~]+)~\S+ would agree", warning)
     assert match is not None
     moved = parse_duration(match[1]) * (1 if match[2] == "later" else -1)
     assert moved == pytest.approx(-late - offset, rel=0.005)
@@ -233,7 +233,7 @@ def test_clocks_that_are_stated_to_be_equal_are_contradicted_beyond_what_events_
     """Also where the two do not overlap as their files have it."""
     with pytest.raises(InconsistentClocks, match="as both files state them") as caught:
         align(two(late_ns))
-    (moved,) = re.findall(r"--offset a\.json=(\S+) follows the events", caught.value.hint)
+    (moved,) = re.findall(r"--offset a\.json=([^\s~]+)~\S+ follows the events", caught.value.hint)
     assert abs(parse_duration(moved) - late_ns) < 5_000
 
 
@@ -317,7 +317,7 @@ def test_a_guessed_zone_is_overruled_and_said(quarters: int, zone: str, turned: 
 def test_a_name_that_is_wrong_by_no_zone_is_refused(off_ns: int, local: LocalTime) -> None:
     with pytest.raises(InconsistentClocks, match=r"as the file says\) contradict their events") as caught:
         align(guessed(off_ns, local))
-    (moved,) = re.findall(r"--offset b\.json=(\S+) follows the events", caught.value.hint)
+    (moved,) = re.findall(r"--offset b\.json=([^\s~]+)~\S+ follows the events", caught.value.hint)
     assert abs(parse_duration(moved) + off_ns) < 5_000
     assert f"if b.json is moved by {format_time(parse_duration(moved))}" in caught.value.message
     assert "--tz" not in caught.value.hint

@@ -18,7 +18,7 @@ from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.robust import hidden_step
 from traceconv.api import merge, read
-from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
+from traceconv.errors import AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
 from traceconv.model.clocks import DRIFT_UNIT
 from traceconv.model.times import parse_duration
 from traceconv.model.trace import Trace
@@ -145,47 +145,3 @@ def test_none_is_placed_outside_of_its_bound(regime: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_clock_that_was_not_set_is_believed(seed: int) -> None:
     assert not late_step(seed, is_set=False).refused
-
-
-_PROPOSED = re.compile(r"--(offset|same-run|on-ambiguous)(?: ([^\s;,]+))?")
-
-
-_ROOT = Path(__file__).parents[2]
-_PAIRS = {
-    **{path.name: sorted(path.glob("*.*z")) for path in sorted(_DATA.iterdir()) if path.is_dir()},
-    **{f"hosts-{path.name}": sorted(path.glob("*.json*")) for path in sorted((_DATA.parent / "hosts").iterdir())},
-    "sched": sorted((_DATA / "sched").iterdir()),
-    "unrelated": [
-        _ROOT / "golden/mxnet/mxnet-dnnl-process/input.json",
-        _ROOT / "golden/onednn-verbose/mkldnn-v0/input.log",
-    ],
-}
-
-
-@pytest.mark.parametrize("name", [name for name, paths in _PAIRS.items() if len(paths) > 1])
-def test_hints_of_refusals_are_followed(name: str) -> None:
-    """Each option that a hint states in full lets the merge pass; either nothing contradicts it, or it is marked."""
-    traces = [read(path) for path in _PAIRS[name]]
-    try:
-        merged(traces)
-    except AlignmentError as error:
-        hint = error.hint
-    else:
-        return
-    for option, value in _PROPOSED.findall(hint):
-        policy, offsets = Policy(), dict[int, int]()
-        if option == "same-run":
-            policy = Policy(same_run=True)
-        elif option == "on-ambiguous":
-            policy = Policy(on_ambiguous=value)
-        else:
-            file, _, text = value.partition("=")
-            if not text or text == "TIME":
-                continue
-            offsets = {[one.sources[0].name for one in traces].index(file): parse_duration(text)}
-        found = merged(traces, policy, Constraints(offsets=offsets))
-        marked = {line.verdict for line in found.receipt} - {"ok", "assumed"}
-        unsure = any(line.bound_ns is None for line in found.receipt)
-        for line in found.receipt:
-            assert marked or unsure or not any("fit better" in text for text in line.warnings)
-        assert policy.on_ambiguous == "fail" or marked or unsure

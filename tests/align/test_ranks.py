@@ -175,7 +175,8 @@ def test_the_hint_names_all_files_of_a_host(tmp_path: Path) -> None:
     for path, host in zip(paths, ("node7", "node7", "node8", "node8", "node9"), strict=True):
         path.write_text(path.read_text().replace("node7", host))
     options = options_of(refusal(run("merge", *paths, "-o", tmp_path / "out.json")).hint)
-    assert options[1::2] == ["rank2.json=-3600s", "rank3.json=-3600s", "rank4.json=+7200s"]
+    told = [option.partition("~")[0] for option in options[1::2]]
+    assert told == ["rank2.json=-3600s", "rank3.json=-3600s", "rank4.json=+7200s"]
     result = run("merge", *paths, "-o", tmp_path / "out.json", *options)
     assert result.exit_code == 0
     assert "all are possible with these offsets" in result.stderr

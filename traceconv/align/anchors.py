@@ -341,7 +341,7 @@ def _checked(
         file, its_file = instant.names(traces)
         raise InconsistentClocks(
             Text.ANCHOR_ELSEWHERE(anchor=instant.text, file=file, other=its_file, away=away),
-            hint=Text.CHECK_ANCHOR(file=file, move=apart),
+            hint=Text.CHECK_ANCHOR(file=file, move=apart, within=instant.within_ns),
         )
     wrong = disagreement(stated, traces, relations)
     if wrong is None:

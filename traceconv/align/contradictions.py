@@ -163,12 +163,14 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
             return side, Text.ZONE_MOVED(was=was, matches=matches, other=other, zone=fits, option=option)
         options.append(option)
     side, move = moves[0]
+    at_start, at_end = (pair.clock_map.at(ts) - known.at(ts) for ts in pair.a.span)
+    within = abs(at_end - at_start) + pair.bound_ns
     settle = Text.ZONES_WOULD_AGREE(options=tuple(options)) if options else ""
     raise InconsistentClocks(
         Text.EVENTS_CONTRADICT(
             a=pair.a.name, b=pair.b.name, by=_sources_of(known), n=pair.estimate.matches, file=side.name, move=move
         ),
-        hint=Text.BELIEVE_OR_LEAVE(settle=settle, file=side.name, move=move),
+        hint=Text.BELIEVE_OR_LEAVE(settle=settle, file=side.name, move=move, within=within),
         pairs=[pair],
     )
 
@@ -235,7 +237,9 @@ class Doubt:
         text = Text.BELONGS_ELSEWHERE(other=other, where=where, n=estimate.matches, within=self.allowed)
         if side.offset is None or not is_steady:
             return text
-        return Text.OFFSET_WOULD_AGREE(text=text, file=side.name, move=side.offset.offset_ns + moves[0])
+        within = abs(moves[1] - moves[0]) + self.pair.bound_ns
+        move = side.offset.offset_ns + moves[0]
+        return Text.OFFSET_WOULD_AGREE(text=text, file=side.name, move=move, within=within)
 
 
 def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:

@@ -266,7 +266,8 @@ class Text(enum.Enum):
     ANCHOR_AFTER_EVENTS = "--anchor {anchor:repr} names a time {away:long} after its last event: check file and unit"
     ANCHOR_ELSEWHERE = "the anchor {anchor:repr} puts {file} and {other} {away}"
     CHECK_ANCHOR = (
-        "check the anchor; if the clocks of two machines differed, --offset {file:file}={move:option} moves the file"
+        "check the anchor; if the clocks of two machines differed, --offset {file:file}={move:option}~{within:within} "
+        "moves the file"
     )
     ANCHOR_BELIEVED = "{guess}: {apart:time} away from --anchor {anchor:repr}, which is used"
 
@@ -384,18 +385,19 @@ class Text(enum.Enum):
         "{move:time}"
     )
     BELIEVE_OR_LEAVE = (
-        "{settle}--offset {file:file}={move:option} follows the events; --anchor names one event in both files"
+        "{settle}--offset {file:file}={move:option}~{within:within} follows the events; --anchor names one event in "
+        "both files"
     )
     WORK_TOO_EARLY = (
         "{host} and {device}: their clocks ({by}) contradict their events: {early}, and at most {most:time} is possible"
     )
-    NONE_TOO_EARLY = "--offset {file:file}={move:option} lets none start before its call"
+    NONE_TOO_EARLY = "if you know the offset: --offset {file:file}=TIME; it is at least {move:time}"
     EARLY_WORK_WARNING = "the clocks of {host} and {device} contradict their events: {early}"
     MOVE = "{move:move}"
     MOVES = "{begin:move} at its start and {end:move} at its end"
     FITS_BETTER = "its events and those of {other} would fit better {where}, but that is {verdict}: {reason}"
     BELONGS_ELSEWHERE = "its events and those of {other} fit {where} ({n} matches, within {within:time})"
-    OFFSET_WOULD_AGREE = "{text}; --offset {file:file}={move:option} would agree"
+    OFFSET_WOULD_AGREE = "{text}; --offset {file:file}={move:option}~{within:within} would agree"
 
     # -- solve --------------------------------------------------------------------------------------------------------
     LOOP_DOES_NOT_CLOSE = (
@@ -531,7 +533,7 @@ class Text(enum.Enum):
     NO_OFFSET_EXPLAINS = "no offset makes all of them possible: a clock was set in between, or records are missing"
     ONE_CLOCK_WAS_SET = "one clock was set in between, by about {by:short}, or records are missing"
     KEEP_CLOCKS = "--on-ambiguous best keeps all clocks, and marks them"
-    MOVED_BY = "--offset {name:file}={move:option}"
+    MOVED_BY = "--offset {name:file}={move:option}~{within:within}"
     ALL_POSSIBLE_WITH = "with {options: } all these collectives are possible; {leave}"
     FEWER_IMPOSSIBLE_WITH = (
         "with {options: } {count} of {all} collectives remain impossible, by up to {worst:short} instead of "

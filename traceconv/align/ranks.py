@@ -225,13 +225,13 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     records = replace(records, bound=records.bound // 2)
     moves = _moves(records, unit, int(unit[first]))
     options = [
-        Text.MOVED_BY(name=traces[index].sources[0].name, move=moves[number] + moved)
+        Text.MOVED_BY(name=traces[index].sources[0].name, move=moves[number][0] + moved, within=moves[number][1])
         for index, number in enumerate(unit.tolist())
         if number in moves and (moved := related.moved[index]) is not None
     ]
     if not options:
         return leave
-    by = np.array([moves.get(number, 0) for number in unit.tolist()], np.int64)[records.input]
+    by = np.array([moves.get(number, (0, 0))[0] for number in unit.tolist()], np.int64)[records.input]
     rest = replace(records, start=records.start + by, end=records.end + by).impossible()
     if not rest.count:
         return Text.ALL_POSSIBLE_WITH(options=options, leave=leave)
@@ -240,8 +240,8 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     )
 
 
-def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, int]:
-    """Return by how much to move units of inputs so that their collectives become possible, ns.
+def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, int]]:
+    """Return by how much to move units so that their collectives become possible, and how wrong that may be, ns.
 
     Args:
         records: the collectives.
@@ -251,7 +251,7 @@ def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, int]:
     of = unit[records.input]
     placed = _Placed(int(np.max(records.number)) + 1)
     placed.add(records.where(of == first), 0)
-    moves: dict[int, int] = {}
+    moves: dict[int, tuple[int, int]] = {}
     rest = [number for number in np.unique(of).tolist() if number != first]
     for may_move in (False, True):  # first those that can stay
         before: list[int] = []
@@ -259,13 +259,13 @@ def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, int]:
             before, rest = rest, []
             for number in before:
                 its = records.where(of == number)
-                move = placed.move_of(its)
+                move, within = placed.move_of(its)
                 if move is None or (move and not may_move):
                     rest.append(number)
                     continue
                 placed.add(its, move)
                 if move:
-                    moves[number] = move
+                    moves[number] = move, within + max((more for _, more in moves.values()), default=0)
     return moves
 
 
@@ -286,17 +286,24 @@ class _Placed:
         np.maximum.at(self.entered, records.number[enters], (records.start - records.bound)[enters] + move)
         np.minimum.at(self.left, records.number[leaves], (records.end + records.bound)[leaves] + move)
 
-    def move_of(self, records: Occurrences) -> int | None:
-        """Return by how much to move the records of a unit, ns; None if nothing tells, or no move helps much."""
+    def move_of(self, records: Occurrences) -> tuple[int | None, int]:
+        """Return by how much to move the records of a unit, and how wrong that may be, ns.
+
+        Returns:
+            None if nothing tells, or no move helps much.
+        """
         enters, leaves = records.side != Side.END, records.side != Side.START
         after = (self.entered[records.number] - records.end - records.bound)[leaves]
         before = (self.left[records.number] - records.start + records.bound)[enters]
         least, most = int(np.max(after, initial=-NO_BOUND_NS)), int(np.min(before, initial=NO_BOUND_NS))
         ends = least > -NO_BOUND_NS // 2, most < NO_BOUND_NS // 2
         if least <= 0 <= most:
-            return 0 if any(ends) else None
+            return (0 if any(ends) else None), 0
         helps = (least - most) * _HELPS < max(least, -most)
-        return _short(*sorted((least, most))) if all(ends) and helps else None
+        if not all(ends) or not helps:
+            return None, 0
+        move = _short(*sorted((least, most)))
+        return move, max(abs(move - least), abs(most - move))
 
 
 def _short(least: int, most: int) -> int:

@@ -23,7 +23,15 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any, Final
 
-from traceconv.model.times import earlier_or_later, format_bound, format_drift, format_long, format_option, format_short
+from traceconv.model.times import (
+    earlier_or_later,
+    format_bound,
+    format_drift,
+    format_long,
+    format_option,
+    format_short,
+    format_uncertainty,
+)
 from traceconv.model.times import format_time as exact_time
 
 _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
@@ -33,6 +41,7 @@ _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
     "us": lambda ns: f"{ns / 1e3:.0f} µs",
     "move": earlier_or_later,
     "option": format_option,
+    "within": format_uncertainty,
     "bound": format_bound,
     "drift": format_drift,
     "file": shlex.quote,

@@ -108,10 +108,15 @@ def _settings(
 
 
 def _ns(text: str) -> tuple[int, int]:
-    """Return a time as typed, and what its last digit counts, ns."""
+    """Return a time as typed, and its uncertainty, ns: what follows a tilde, or what its last digit counts."""
+    time, tilde, within = text.partition("~")
     try:
-        ns = parse_duration(text)
-        return ns, step_of(text, ns)
+        ns = parse_duration(time)
+        if not tilde:
+            return ns, step_of(time, ns)
+        if (bound := parse_duration(within)) < 0:
+            raise ValueError(f"{within!r} after the `~` is less than 0")
+        return ns, bound
     except ValueError as error:
         raise UsageError(f"--offset: {error}") from None
 
@@ -193,7 +198,8 @@ recordings_options = grouped(
         "offsets",
         multiple=True,
         metavar="FILE=TIME",
-        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit: +1.5ms is ±0.1 ms.",
+        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit: +1.5ms is ±0.1 ms; "
+        "+1.5ms~20us states it.",
     ),
     click.option(
         "--same-machine",

@@ -126,6 +126,12 @@ def format_option(ns: int) -> str:
     return f"{'+' if ns >= 0 else ''}{format_time(ns)}".replace(" ", "").replace("µ", "u")
 
 
+def format_uncertainty(ns: int) -> str:
+    """Return an uncertainty (ns) in the form of options, rounded up to two digits: 1096 -> "1.1us"."""
+    step = 10 ** max(len(str(ns)) - 2, 0)
+    return format_option(-(-ns // step) * step)[1:]
+
+
 def format_short(ns: float) -> str:
     """Return a time (ns) for people, in three digits: "71.5 ms"."""
     size, unit = next(((size, unit) for unit, size in _UNITS_DOWN if abs(ns) >= size), (1, "ns"))
