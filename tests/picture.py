@@ -18,8 +18,8 @@ What the JSON importer of Perfetto (v52) cannot show, and is therefore not looke
 - The last digit of a value: Perfetto reads 4.94 as 4.9399999999999995.
 - Escapes: Perfetto shows them as they stand in the file, unless a quote is among them; here they are read.
 - Names that are empty: such a slice is called "[No name]", and what lies below an unnamed thread names it by its tid.
-- A flow at a slice inside of which another one begins at once: Perfetto takes the slice of the thread that began
-  last, also where that has ended.
+- A flow at a slice inside of which another one begins at once, or ended before: Perfetto takes the slice of the thread
+  that began last, also where that has ended.
 - Call stack samples: events of phase P are skipped. Log entries are there as instants, but not in the table of logs.
 - Groups above processes: `process_labels` are skipped.
 

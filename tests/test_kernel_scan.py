@@ -217,7 +217,7 @@ def test_plain_events_take_the_fast_way() -> None:
     assert rows.dur.tolist() == [1000] * 2
     assert rows.is_fresh.tolist() == [True, False]
     assert rows.args_of(1) == b'{"k":[1,2]}'
-    assert scanner.stand(int(rows.stand[0])) == (b"1", b'"a"', "c", False)
+    assert scanner.stand(int(rows.stand[0])) == (b"1", b'"a"', "c", "")
 
 
 @needs_kernel

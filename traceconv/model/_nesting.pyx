@@ -174,13 +174,10 @@ def innermost(
     if ends.shape[0] != starts.shape[0] or found.shape[0] < points.shape[0]:
         raise ValueError("columns of different lengths")
     cdef int64_t[::1] stack = np.empty(starts.shape[0], np.int64)
-    cdef Py_ssize_t place, at, depth = 0, upcoming = 0
-    cdef int64_t ending, point
+    cdef Py_ssize_t at, depth = 0, upcoming = 0
+    cdef int64_t point
     for at in range(points.shape[0]):
         point = points[at]
-        if at > 0 and point == points[at - 1]:  # many slices may end here: one look at all of them is enough
-            found[at] = found[at - 1]
-            continue
         while upcoming < starts.shape[0] and starts[upcoming] <= point:
             while depth and ends[stack[depth - 1]] < starts[upcoming]:
                 depth -= 1
@@ -189,16 +186,7 @@ def innermost(
             upcoming += 1
         while depth and ends[stack[depth - 1]] < point:
             depth -= 1
-        ending = -1
-        found[at] = -1
-        for place in range(depth - 1, -1, -1):
-            if ends[stack[place]] > point or starts[stack[place]] == point:
-                found[at] = stack[place]
-                break
-            if ends[stack[place]] == point and ending < 0:
-                ending = stack[place]
-        if found[at] < 0:
-            found[at] = ending
+        found[at] = stack[depth - 1] if depth else -1
 
 
 def pair(

@@ -43,7 +43,7 @@ cdef enum:
 
 
 cdef struct _Stand:
-    int32_t pid, tid, category, is_flow_end
+    int32_t pid, tid, category, flow
 
 
 @cython.final
@@ -90,12 +90,12 @@ cdef class Scanner:
             raise ValueError("each field needs one row")
 
     def stand(self, int number) -> tuple[int, int, int, int]:
-        """Return the numbers of the texts pid, tid and category of a point, and whether it is of ends of flows."""
+        """Return the numbers of the texts pid, tid and category of a point, and `f` or `s` for flows, else 0."""
         if not 0 <= number < self.stands.count:
             raise IndexError("no such stand")
         cdef _Stand stand
         memcpy(&stand, self.stands.text(number + 1), sizeof(_Stand))
-        return stand.pid, stand.tid, stand.category, stand.is_flow_end
+        return stand.pid, stand.tid, stand.category, stand.flow
 
     def text(self, int number) -> bytes:
         """Return a name, category, pid or tid by its number."""
@@ -189,7 +189,8 @@ cdef class Scanner:
         cdef int stands = self.stands.count
         cdef _Stand here
         here.pid, here.tid = self._number_of(p, _PID) - 1, self._number_of(p, _TID) - 1
-        here.category, here.is_flow_end = category - 1, self._phase == c"f"
+        here.category = category - 1
+        here.flow = 0 if not _is_flow(self._phase) else c"f" if self._phase == c"f" else c"s"
         self._fields[_NAME_ROW, row] = name - 1
         self._fields[_CATEGORY_ROW, row] = category - 1
         self._fields[_STAND_ROW, row] = self.stands.number(<const uint8_t *>&here, sizeof(_Stand)) - 1

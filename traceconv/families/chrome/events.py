@@ -243,9 +243,14 @@ class ChromeEvents:
         """Return the track of the thread of an event."""
         return self.thread(bytes(event.pid), bytes(event.tid))
 
-    def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
-        """Return the track of a plain event or of a step of a flow, or a placeholder of `flows` for it."""
-        del category, is_flow_end
+    def track_of(self, pid: bytes, tid: bytes, category: str, flow: str) -> int:
+        """Return the track of a plain event, or that of a step of a flow or a placeholder of `flows` for it.
+
+        Args:
+            pid, tid, category: of the event.
+            flow: `f` for the end of a flow, `s` for another step of one, empty for an event that is none.
+        """
+        del category, flow
         return self.thread(pid, tid)
 
     def prepare(self, event: Event) -> None:
@@ -361,7 +366,7 @@ class ChromeEvents:
             return
         key = (event.cat, event.name, bytes(event.id).strip(b'"'))
         to_next = event.ph == "f" and event.bp != "e"
-        track = self.track_of(bytes(event.pid), bytes(event.tid), event.cat, event.ph == "f")
+        track = self.track_of(bytes(event.pid), bytes(event.tid), event.cat, "f" if event.ph == "f" else "s")
         self.flows.add(key, event.ph, track, ts, number, to_next=to_next)
 
     # -- metadata ------------------------------------------------------------------------------------------------

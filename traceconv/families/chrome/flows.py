@@ -441,8 +441,8 @@ def _order(*keys: npt.NDArray[Any]) -> Order:
 def _innermost(starts: I64, ends: I64, points: I64) -> I64:
     """Return the innermost slice of a track at each time, -1 without one.
 
-    A slice that ends exactly at the time is used only if no other is open. Slices that cross are treated as a stack: a
-    slice that ends before the next one starts is closed.
+    A slice that ends exactly at the time counts: critical paths leave slices at their ends. Slices that cross are a
+    stack: one that ends before the next one starts is closed.
 
     Args:
         starts, ends: the slices, ns.
@@ -457,12 +457,7 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
     around: list[int] = []
     open_slices: list[int] = []
     upcoming = 0
-    before = None
     for point in points.tolist():
-        if point == before:  # many slices may end here: they are popped together
-            around.append(around[-1])
-            continue
-        before = point
         while upcoming < len(begins) and begins[upcoming] <= point:
             while open_slices and stops[open_slices[-1]] < begins[upcoming]:
                 open_slices.pop()
@@ -470,16 +465,5 @@ def _innermost(starts: I64, ends: I64, points: I64) -> I64:
             upcoming += 1
         while open_slices and stops[open_slices[-1]] < point:
             open_slices.pop()
-        around.append(_top(open_slices, begins, stops, point))
+        around.append(open_slices[-1] if open_slices else _NO_SLICE)
     return np.array(around, np.int64)
-
-
-def _top(open_slices: list[int], starts: list[int], ends: list[int], ts: int) -> int:
-    """Return the innermost slice at `ts` (ns); one that ends exactly there only if no other is open."""
-    ending = -1
-    for index in reversed(open_slices):
-        if ends[index] > ts or starts[index] == ts:
-            return index
-        if ends[index] == ts and ending < 0:
-            ending = index
-    return ending

@@ -142,11 +142,11 @@ class RowScanner:
             pid = self._pids[stand] = self.stand(stand)[0]
         return pid
 
-    def stand(self, number: int) -> tuple[bytes, bytes, str, bool]:
-        """Return the pid, tid and category of an event, and whether it is the end of a flow."""
-        pid, tid, category, is_flow_end = self._scanner.stand(number)
+    def stand(self, number: int) -> tuple[bytes, bytes, str, str]:
+        """Return the pid, tid and category of an event, and what `ChromeEvents.track_of` calls `flow`."""
+        pid, tid, category, flow = self._scanner.stand(number)
         if pid != self._last_pid[0]:  # consecutive stands often share the pid: one text is enough for them
             self._last_pid = pid, self.text(pid)
         if category != self._last_category[0]:
             self._last_category = category, self.name(category)
-        return self._last_pid[1], self.text(tid), self._last_category[1], bool(is_flow_end)
+        return self._last_pid[1], self.text(tid), self._last_category[1], chr(flow) if flow else ""

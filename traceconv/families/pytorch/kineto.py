@@ -130,7 +130,7 @@ class PytorchKineto:
     becomes = (
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
         ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
-        ("ac2g, async_cpu_to_gpu, async_gpu, async, fwdbwd", "flows"),
+        ("ac2g, async_cpu_to_gpu, async_gpu, async, fwdbwd, critical_path", "flows, on threads and streams"),
         (
             "launches, also of graphs",
             "a flow to each kernel from the call with its `correlation`, also if other calls start in the same µs",
@@ -297,7 +297,7 @@ class KinetoEvents(ChromeEvents):
         super().__init__(out)
         self._metadata: list[tuple[str, bytes, bytes, Any]] = []
         self.flows = FlowSteps(unpaired=HALF_FLOW)
-        self._launched: dict[tuple[bytes, bytes], int] = {}
+        self._flow_threads: dict[tuple[bytes, bytes, bool], int] = {}  # placeholders
         self._host_pids: set[bytes] = set()
         self._plain_memory_tracks: dict[tuple[bytes, int, int], list[TrackId | None]] = {}  # by series
         self._memory_values = array("q")  # plain instants: track, ts, value, number of the event
@@ -313,14 +313,15 @@ class KinetoEvents(ChromeEvents):
             self.out.problem(BACKSLASHES, repr(event.name))
             event.name = name
 
-    def track_of(self, pid: bytes, tid: bytes, category: str, is_flow_end: bool) -> int:
-        """Return the track of an event; a placeholder for the end of a launch, whose stream is known at the end."""
+    def track_of(self, pid: bytes, tid: bytes, category: str, flow: str) -> int:
+        """Return the track of an event; a placeholder for a step of a flow, whose place is known at the end."""
         if category in _ON_HOST:
             self._host_pids.add(pid)
-        if category in _LAUNCH_FLOWS and is_flow_end:
-            if (pid, tid) not in self._launched:
-                self._launched[pid, tid] = self.flows.placeholder()
-            return self._launched[pid, tid]
+        if flow:
+            key = pid, tid, flow == "f" and category in _LAUNCH_FLOWS
+            if key not in self._flow_threads:
+                self._flow_threads[key] = self.flows.placeholder()
+            return self._flow_threads[key]
         return self.thread(_device_pid(pid) if category in _ON_DEVICE else pid, tid)
 
     # -- tracks -----------------------------------------------------------------------------------------------
@@ -410,10 +411,15 @@ class KinetoEvents(ChromeEvents):
     # -- the end ----------------------------------------------------------------------------------------------
 
     def finish(self, frames: dict[str, Any] | None = None) -> None:
-        """Put the ends of launches on the streams of their device, then finish as usual."""
-        for (pid, tid), placeholder in self._launched.items():
-            on_device = self.known_thread(_device_pid(pid), tid)
-            self.flows.settle(placeholder, self.thread(pid, tid) if on_device is None else on_device)
+        """Put the steps of flows on the threads or streams of that pid and tid, then finish as usual.
+
+        Where there are both, the end of a launch belongs to the stream, any other step to the thread.
+        """
+        for (pid, tid, is_launched), placeholder in self._flow_threads.items():
+            host, device = self.known_thread(pid, tid), self.known_thread(_device_pid(pid), tid)
+            first, second = (device, host) if is_launched else (host, device)
+            known = second if first is None else first
+            self.flows.settle(placeholder, self.thread(pid, tid) if known is None else known)
         values = np.array(self._memory_values, np.int64).reshape(-1, 4).T.copy()
         self.out.bulk.counters(
             values[0].astype(np.int32), values[1], values[2], np.ones(len(values[0]), np.uint8), values[3]
