@@ -459,11 +459,15 @@ def define_name(iid: int, name: str) -> Fill:
 
 def unsequenced(id: int) -> Fill:
     def fill(b: Builder) -> None:
-        packet = b.packet()
+        packet = b.event(INSTANT, 5)
         packet.trusted_packet_sequence_id = id
-        packet.clock_snapshot.primary_trace_clock = 6
+        packet.track_event.name = "x"
 
     return fill
+
+
+def clocks_without_sequence(b: Builder) -> None:
+    b.packet(flags=0, sequence=0).clock_snapshot.primary_trace_clock = 6
 
 
 def nested(levels: int) -> Fill:
@@ -491,7 +495,7 @@ def nameless_track(b: Builder) -> None:
 
 
 PFTRACE_RULES: dict[str, tuple[Fill, Fill]] = {
-    "no_sequence": (unsequenced(1), unsequenced(0)),
+    "no_sequence": (do(unsequenced(1), clocks_without_sequence), unsequenced(0)),
     "not_cleared": (flags(1), flags(0)),
     "not_interned": (
         do(

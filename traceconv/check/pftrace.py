@@ -50,7 +50,9 @@ UNKNOWN_FIELDS = declare(
     "check-pftrace.unknown_fields", Severity.NOTICE, "fields that the protobuf definitions do not have"
 )
 NO_SEQUENCE = declare(
-    "check-pftrace.no_sequence", Severity.DATA_LOSS, "events of a packet without a sequence id are dropped"
+    "check-pftrace.no_sequence",
+    Severity.DATA_LOSS,
+    "events, interned data and defaults of a packet without a sequence id are dropped",
 )
 NOT_CLEARED = declare(
     "check-pftrace.not_cleared",
@@ -106,6 +108,8 @@ _INTERNED = {
     "callstacks": "",
     "log_message_body": "body",
 }
+# Fields of a packet that belong to its sequence; others, such as snapshots of clocks, do without one.
+_OF_SEQUENCES = frozenset(("track_event", "interned_data", "trace_packet_defaults"))
 # Fields of a TrackEvent, with the interned field that they refer to.
 _REFERENCES = {
     "correlation_id_str_iid": "correlation_id_str",
@@ -230,10 +234,10 @@ class _Checker:
 
     def _enter_sequence(self, packet: Fields) -> _Sequence:
         id = packet.get("trusted_packet_sequence_id", 0)
-        if not id and packet.get("data") not in (None, "track_descriptor"):
-            self._add(NO_SEQUENCE)
         sequence = self._sequences[id]
         flags = packet.get("sequence_flags", 0)
+        if not id and (flags & _CLEARED or not _OF_SEQUENCES.isdisjoint(packet)):
+            self._add(NO_SEQUENCE)
         if flags & _CLEARED:
             sequence = self._sequences[id] = _Sequence(cleared=True)
         elif flags & _NEEDS and not sequence.cleared:
