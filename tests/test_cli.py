@@ -268,9 +268,10 @@ def test_check_tells_good_from_bad(tmp_path: Path) -> None:
         (ROOT / "onnxruntime" / "v1.12-quotes" / "input.json", "onnxruntime (ONNX Runtime profile)"),
     ],
 )
-def test_check_says_what_is_no_trace_but_can_become_one(file: Path, what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [b"", b"\n"])  # packets begin with a line feed, too
+def test_check_says_what_is_no_trace_but_can_become_one(before: bytes, file: Path, what: str, tmp_path: Path) -> None:
     named = tmp_path / "a b.txt"
-    named.write_bytes(file.read_bytes())
+    named.write_bytes(before + file.read_bytes())
     result = run("check", named)
     assert result.exit_code == 1
     first, *_, last = result.stdout.splitlines()

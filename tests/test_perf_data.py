@@ -36,7 +36,7 @@ from tests.make_perf import (
     oddities,
 )
 from traceconv.align.duplicates import warnings_of_duplicates
-from traceconv.api import read
+from traceconv.api import identify, read
 from traceconv.errors import NothingRead
 from traceconv.families.perf import _zstd as _perf_zstd
 from traceconv.families.perf._elf_symbols import functions_of
@@ -78,7 +78,11 @@ def test_both_endiannesses_say_the_same(tmp_path: Path) -> None:
 
 def test_the_magic_of_before_linux_3_4_is_read(tmp_path: Path) -> None:
     data = oddities("<")
-    assert dump(trace_of(tmp_path, data.replace(b"PERFILE2", b"PERFFILE", 1))) == dump(trace_of(tmp_path, data))
+    old = data.replace(b"PERFILE2", b"PERFFILE", 1)
+    assert dump(trace_of(tmp_path, old)) == dump(trace_of(tmp_path, data))
+    path = tmp_path / "old.data"
+    path.write_bytes(old)
+    assert identify(path).format == "perf-data"
 
 
 def test_a_feature_that_perf_left_empty_is_no_loss(tmp_path: Path) -> None:

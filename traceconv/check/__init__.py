@@ -6,6 +6,7 @@ their output as well as files of other tools.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from typing import BinaryIO, cast
@@ -26,6 +27,8 @@ DAMAGED = declare(
 UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
 _READ_BYTES = 4 << 20
+#: Characters that no text has; escapes begin colours.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> CheckReport:
@@ -39,7 +42,8 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
         InputError: the file cannot be read or its compression is broken.
     """
     source = Source(path, limits=limits)
-    is_protobuf = bool(re.match(FIELD_1, source.head().data))
+    head = source.head().data
+    is_protobuf = bool(re.match(FIELD_1, head)) and not _is_text(head)
     with source.open() as plain:
         report = _check_stream(cast(BinaryIO, plain), is_protobuf, source.unpacked)
     diagnostics = Diagnostics()
@@ -48,6 +52,17 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     if source.recoded:
         diagnostics.add(UTF16, source.display)
     return extend_report(report, diagnostics)
+
+
+def _is_text(head: bytes) -> bool:
+    """Return whether the first bytes of a file are text, such as a report that begins with a line feed, not packets."""
+    if _CONTROL.search(head):
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _check_stream(file: BinaryIO, is_protobuf: bool, unpacked: Unpacked) -> CheckReport:

@@ -103,7 +103,7 @@ FORMATS = {
             *(b"layername", b"layertype:", b"[step 1/", b"command line parameters"),
         ),
     ),
-    "perf-data": Format("perf.data:PerfData", (b"perfile2", b"2elifrep")),
+    "perf-data": Format("perf.data:PerfData", (b"perfile2", b"2elifrep", b"perffile")),
     "perf-header": Format("perf.header:PerfHeader", (b"# captured on",)),
     "perf-json": Format("perf.json_export:PerfJson", (b'"linux-perf-json-version"',)),
     "perf-report": Format("perf.report:PerfReport", (b"# samples: ",)),
