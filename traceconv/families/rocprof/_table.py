@@ -28,7 +28,9 @@ from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
-FOREIGN_LINE = skipped("rocprof.foreign_line", "a line before the heading of the table: left out", quiet=True)
+FOREIGN_LINE = skipped(
+    "rocprof.foreign_line", "a line of the tool, or before the heading of the table: left out", quiet=True
+)
 
 _HEADINGS = (
     {"start_timestamp", "end_timestamp"},
@@ -39,6 +41,9 @@ _HEADINGS = (
 )
 #: The kind of each of them.
 _OF_HEADINGS = b"(?i:timestamp|ns|calls|counter|gpu.id)"
+#: What begins the lines of rocprof itself, which stand before a table or behind it.
+_OF_TOOL = b"(?i:rocprofiler|rpl): "
+_IS_OF_TOOL = re.compile(_OF_TOOL.decode())
 _MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
 _ARGS = {
@@ -226,6 +231,8 @@ class Table:
                 self._lines.idle(self._blank, EMPTY)
             elif header is None or _is_heading(cells):
                 header = self._heading(cells, number, header)
+            elif _IS_OF_TOOL.match(cells[0]):
+                self._lines.skip(FOREIGN_LINE, number)
             else:
                 self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
         for kernel, count in self._counted.kernels():
@@ -360,7 +367,7 @@ class Table:
 @cache
 def _cut_rows(columns: int) -> bytes:
     """Return the expression of lines with fewer cells than there are columns that are not a heading."""
-    return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS))
+    return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS), holds(_OF_TOOL))
 
 
 def _is_heading(cells: list[str]) -> bool:
