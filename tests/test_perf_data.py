@@ -338,13 +338,27 @@ def test_a_length_beyond_a_compressed_record_is_said(tmp_path: Path) -> None:
         trace_of(tmp_path, maker.data())
 
 
-def test_messages_of_perf_behind_a_stream_are_no_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"[ perf record: Woken up 1 times to write data ]\n", b"[ perf record: Captured and wrote 0.1 MB - ]\n"],
+        [b"Terminated\n"],
+        [b"Killed\n"],
+        ["Speicherzugriffsfehler (für gdb)\r\n".encode(), b"\n", b"[1]+\tDone"],
+    ],
+)
+def test_text_behind_a_stream_is_no_damage(lines: list[bytes], tmp_path: Path) -> None:
     stream = (ROOT / "perf-data" / "pipe" / "input.data").read_bytes()
-    messages = [b"[ perf record: Woken up 1 times to write data ]\n", b"[ perf record: Captured and wrote 0.1 MB - ]\n"]
-    alone, trace = trace_of(tmp_path, stream), trace_of(tmp_path, stream + b"".join(messages))
+    alone, trace = trace_of(tmp_path, stream), trace_of(tmp_path, stream + b"".join(lines))
     assert samples(trace) == samples(alone)
-    assert lost(trace) == {**lost(alone), "perf-data.message": 2}
+    assert lost(trace) == {**lost(alone), "perf-data.message": len(lines)}
     assert trace.sources[0].balance.even
+
+
+def test_what_is_no_text_behind_a_stream_is_damage(tmp_path: Path) -> None:
+    stream = (ROOT / "perf-data" / "pipe" / "input.data").read_bytes()
+    for behind in (stream[:9], b"Killed\0\n", b"\xff\xfe\n"):
+        assert lost(trace_of(tmp_path, stream + behind))["perf-data.damaged"] == 1
 
 
 def test_compressed_records_are_counted_where_nothing_reads_them(

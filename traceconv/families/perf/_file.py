@@ -30,8 +30,8 @@ ORDERS = {b"PERFILE2": "<", b"2ELIFREP": ">", b"PERFFILE": "<"}
 _HEADER_BYTES, _PIPE_HEADER_BYTES = 104, 16
 #: The position of the bitmap of features in the header, and its number of bits.
 _BITMAP_AT, _FEATURES = 72, 256
-#: How a message of perf begins, and how long the last one may be.
-_MESSAGE, _LONGEST_MESSAGE = b"[ perf record: ", 1024
+#: The most bytes of text behind a stream.
+_MOST_TEXT = 1 << 16
 
 
 class Kind(enum.IntEnum):
@@ -367,7 +367,7 @@ class PerfFile(msgspec.Struct):
         build_ids: the build ids of the files with samples, by path.
         pmus: the names of performance monitoring units, by number.
         problems: sentences about parts that could not be read.
-        messages: what perf itself printed behind a stream, with its offset.
+        is_stream: whether perf wrote it to a pipe.
         unfinished: whether perf was killed before it wrote the size of the data.
     """
 
@@ -381,7 +381,7 @@ class PerfFile(msgspec.Struct):
     build_ids: dict[str, bytes] = msgspec.field(default_factory=dict)
     pmus: dict[int, str] = msgspec.field(default_factory=dict)
     problems: list[str] = msgspec.field(default_factory=list)
-    messages: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    is_stream: bool = False
     unfinished: bool = False
 
     def feature(self, number: int, body: bytes) -> None:
@@ -511,9 +511,7 @@ def read_header(data: Buffer) -> PerfFile:
         raise Damage(len(data), "the file ends inside its header")
     (size,) = struct.unpack_from(f"{order}Q", data, 8)
     if size == _PIPE_HEADER_BYTES:
-        file = PerfFile(order, _PIPE_HEADER_BYTES, len(data))
-        _cut_messages(file, data)
-        return file
+        return PerfFile(order, _PIPE_HEADER_BYTES, len(data), is_stream=True)
     if size < _HEADER_BYTES or len(data) < _HEADER_BYTES:
         raise Damage(8, f"a header of {size} bytes in a file of {len(data)}, expected {_HEADER_BYTES}")
     attr_size, attrs_at, attrs_size, data_at, data_size = struct.unpack_from(f"{order}5Q", data, 16)
@@ -532,16 +530,22 @@ def read_header(data: Buffer) -> PerfFile:
     return file
 
 
-def _cut_messages(file: PerfFile, data: Buffer) -> None:
-    """Take the messages of perf off the end of a stream: they are there if stderr went into it, too."""
-    while True:
-        end = file.data_end
-        at = data.rfind(_MESSAGE, max(file.data_at, end - _LONGEST_MESSAGE), end)
-        text = data[max(at, 0) : end].decode("ascii", "replace").rstrip("\r\n")
-        if at < 0 or not text.endswith("]") or not text.isprintable():
-            return
-        file.messages.insert(0, (at, text))
-        file.data_end = at
+def lines_behind(data: Buffer, at: int) -> list[tuple[int, str]]:
+    """Return the lines of text, with their offsets, that are all from `at` to the end of the data, else nothing.
+
+    They stand behind a stream into which stderr went, too: perf and the shell write there. The header of a record has
+    bytes that text has not.
+    """
+    if len(data) - at > _MOST_TEXT:
+        return []
+    lines = []
+    for line in data[at:].splitlines(keepends=True):
+        text = line.rstrip(b"\r\n").decode("utf-8", "replace")
+        if not text.replace("\t", " ").isprintable() or "\ufffd" in text:
+            return []
+        lines.append((at, text))
+        at += len(line)
+    return lines
 
 
 def _read_attrs(file: PerfFile, data: Buffer, entry: int, at: int, size: int) -> None:

@@ -21,6 +21,7 @@ from traceconv.families.perf._file import (
     PerfFile,
     Reading,
     Stamp,
+    lines_behind,
     records,
     text_of,
 )
@@ -59,7 +60,7 @@ LOST = absent(
     "the kernel could not store events while perf was recording: their number is drawn as an instant; "
     "record with a lower frequency or a larger buffer (perf record -m)",
 )
-MESSAGE = skipped("perf-data.message", "messages of perf itself behind the stream are not data: left out", quiet=True)
+MESSAGE = skipped("perf-data.message", "lines of text behind the stream, of perf or the shell: left out", quiet=True)
 PACKED = lost(
     "perf-data.packed",
     "records are compressed (perf record -z), and zstd is not available: left out; install zstandard "
@@ -159,9 +160,6 @@ class RecordReader:
 
     def read(self) -> None:
         self._records(self._data, self._file.data_at, self._file.data_end, None)
-        for at, text in self._file.messages:
-            self._out.balance.read += 1
-            self._out.skip(MESSAGE, at, text)
         self._flush(_NEVER)
         self._tracks.finish()
         if self._symbols is not None:
@@ -186,8 +184,12 @@ class RecordReader:
                 except (struct.error, Damage) as error:
                     self._out.skip(BROKEN_RECORD, at, f"type {header.kind}: {error}")
         except Damage as damage:
-            self._out.balance.read += 1
-            self._out.skip(DAMAGED, damage.at if outer is None else outer, damage.reason)
+            lines = lines_behind(data, damage.at) if outer is None and self._file.is_stream else []
+            self._out.balance.read += len(lines) or 1
+            for at, text in lines:
+                self._out.skip(MESSAGE, at, text)
+            if not lines:
+                self._out.skip(DAMAGED, damage.at if outer is None else outer, damage.reason)
 
     def _sample(self, data: Buffer, header: Header, at: int) -> None:
         event = self._event_of_sample(data, header)
