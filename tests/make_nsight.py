@@ -720,15 +720,16 @@ def many_kernels(path: Path, count: int) -> None:
     build(path, tables, enums={}, page_size=4096)
 
 
-def never_set(path: Path, zeros: Container[int] = (9, 25, 41)) -> None:
-    """50 kernels; CUPTI could not collect the times of some of them, and left 0."""
+def never_set(path: Path, zeros: Container[int] = (9, 25, 41), ends: bool = False) -> None:
+    """50 kernels; CUPTI could not collect the times of some of them, and left 0. `ends`: only as start."""
     string = Strings()
     calls, kernels = [], []
     for n in range(50):
         number, start = n + 1, 3_000_000 + n * 100_000
         calls.append(call(string, "cudaLaunchKernel_v7000", MAIN0, start, 6_000, correlationId=number))
         row = kernel(string, GEMM, start + 10_000, 80_000, globalPid=RANK0, correlationId=number)
-        kernels.append(row | {"start": 0, "end": 0} if n in zeros else row)
+        unset = {"start": 0} if ends else {"start": 0, "end": 0}
+        kernels.append(row | unset if n in zeros else row)
     tables: dict[str, Rows] = {"CUPTI_ACTIVITY_KIND_KERNEL": kernels, "CUPTI_ACTIVITY_KIND_RUNTIME": calls}
     build(path, {"StringIds": string.rows(), **tables}, enums={})
 

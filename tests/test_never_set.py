@@ -23,8 +23,8 @@ from traceconv.check import check_file
 from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
-from traceconv.model.marks import FormatMarks
-from traceconv.model.never_set import AtZero
+from traceconv.model.marks import GPU_LAUNCHES, FormatMarks
+from traceconv.model.never_set import AtZero, Slices
 from traceconv.model.trace import SourceInfo, Trace
 
 KINETO = ROOT / "pytorch-kineto"
@@ -226,6 +226,76 @@ def test_records_of_rocprof_that_are_no_kernels(tmp_path: Path) -> None:
     assert (len(trace.slices.ts), codes(trace)) == (1, {"time.never_set": 1})
 
 
+STARTLESS = [
+    [event("open", 0, 90e6 + 500)],
+    [event("open", 0, ph="b", cat="c", id=1), event("open", 90e6 + 500, ph="e", cat="c", id=1)],
+    [event("open", 0, ph="B"), event("open", 90e6 + 500, ph="E")],
+    [event("open", 0, 1_790_000_000_000_000.0)],
+]
+
+
+@pytest.mark.parametrize("startless", STARTLESS)
+def test_a_slice_whose_start_was_never_set(startless: Events, tmp_path: Path) -> None:
+    work = [event("work", 90e6 + number * 1000, 500) for number in range(2)]
+    path = write(tmp_path, startless + work)
+    trace = traceconv.read(path)
+    assert (names(trace), codes(trace)) == (["work", "work"], {"time.never_set": 1})
+    assert trace.sources[0].balance.even
+    assert found(path)["check.never_set"] == 1
+
+
+def test_a_kernel_of_nsight_whose_start_was_never_set(tmp_path: Path) -> None:
+    """The recording begins before all kernels, so none begins with it, however near the others are."""
+    path = tmp_path / "trace.sqlite"
+    make_nsight.never_set(path, ends=True)
+    row = device_of(path)
+    assert (row["window_ns"], row["busy_ns"], row["launches"]) == (4_980_000, 47 * 80_000, 47)
+    assert codes(traceconv.read(path)) == {"time.never_set": 3}
+
+
+def test_kernels_of_torch_whose_start_was_never_set(tmp_path: Path) -> None:
+    whole = json.loads((KINETO / "never-set-kernels" / "input.json").read_bytes())
+    work = next(one for one in whole["traceEvents"] if one.get("cat") == "kernel" and one["ts"])
+    work |= {"ts": 0, "dur": work["ts"] + 80}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(whole))
+    assert codes(traceconv.read(path)) == {"time.never_set": 11}
+    assert device_of(path)["window_ns"] < 10 * MS
+    assert found(path)["check.never_set"] == 11
+
+
+def test_kernels_near_the_others(tmp_path: Path) -> None:
+    """A file whose times were made to begin at 0: the call that begins it is measured, the kernels at 0 are not."""
+    whole = json.loads((KINETO / "never-set-kernels" / "input.json").read_bytes())
+    first = min(one["ts"] for one in whole["traceEvents"] if one.get("ts"))
+    for one in whole["traceEvents"]:
+        one["ts"] -= first if one.get("ts") else 0
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(whole))
+    assert codes(traceconv.read(path)) == {"time.never_set": 10}
+    assert found(path)["check.never_set"] == 10
+
+
+def test_async_slices_at_zero(tmp_path: Path) -> None:
+    pair = [event("lost", 0, ph=phase, cat="c", id=1) for phase in "be"]
+    path = write(tmp_path, [*pair, event("run", 1_790_000_000_000_000, 10)])
+    assert codes(traceconv.read(path)) == {"time.never_set": 1}
+    assert found(path)["check.never_set"] == 1
+
+
+@pytest.mark.parametrize(("reading", "left_out"), [(5_000, 1), (0, 0)])
+def test_a_perfetto_trace_counts_from_boot_if_its_clocks_say_so(reading: int, left_out: int, tmp_path: Path) -> None:
+    packets = Packets(clock=MONOTONIC)
+    snapshot(packets, (MONOTONIC, reading * S), (6, reading * S), primary=6)
+    packets.descriptor(5, "queue")
+    packets.slice(0, 0, "begin")
+    packets.slice(5_000 * S, 10 * MS, "kernel")
+    path = tmp_path / "trace.pftrace"
+    path.write_bytes(packets.bytes())
+    assert found(path).get("check.never_set", 0) == left_out
+    assert codes(traceconv.read(path)).get("time.never_set", 0) == left_out
+
+
 # -- recordings of which some times are taken away: they answer as without these events --------------------------------
 
 
@@ -311,8 +381,12 @@ def test_recordings_of_rocprof(tmp_path: Path) -> None:
         [event("first", 0, 0), event("next", 90e6, 3), event("last", 190e6, 3)],
         [event("whole", 0, 200e6), event("first", 0, 0), event("next", 190e6, 3)],
         [event("begin", 0, ph="i", s="g"), event("next", 90e6, 3)],
+        [event("begin", 0, 0), event("next", 90e6, 3)],
+        [event("begin", 0, 0, cat="cpu_op"), event("next", 5, 3, args={"Ev Idx": 1})],
         [event("only", 0, 0)],
         [event("first", 0, ph="B"), event("first", 90e6, ph="E"), event("next", 90e6, 3)],
+        [event("first", 0, ph="b", id=1), event("next", 90e6, 3)],
+        [event("whole", 0, 90e6 + 5), event("next", 90e6, 3)],
     ],
 )
 def test_zero_is_a_time_where_a_trace_begins(events: Events, tmp_path: Path) -> None:
@@ -334,23 +408,55 @@ def test_rows_without_times_are_at_no_zero() -> None:
 # -- the rule ---------------------------------------------------------------------------------------------------------
 
 
+KINETO_MARKS = FormatMarks(GPU_LAUNCHES, unmeasured="kernel", early_at_zero=True)
+GPU_TOOL = FormatMarks(GPU_LAUNCHES, unmeasured=".*", zero_before_work=True)
+ANY_TOOL = FormatMarks(any_tool=True)
+
+
+def slices(*dur: int, category: str = "") -> Slices:
+    """Slices at 0 with these durations."""
+    return Slices(np.zeros(len(dur), np.int64), np.array(dur, np.int64), np.zeros(len(dur), np.int64), [category])
+
+
 @pytest.mark.parametrize(
-    ("shown", "is_no_time"),
+    ("shown", "dur", "is_no_time"),
     [
-        (AtZero(17 * 10**17, 17 * 10**17 + S, empty=False, long=True), True),
-        (AtZero(100 * S, 101 * S, empty=True, long=False), True),
-        (AtZero(100 * S, 101 * S, empty=True, long=True), False),
-        (AtZero(100 * S, 101 * S, empty=False, long=False), False),
-        (AtZero(100 * S, 111 * S, empty=True, long=False), False),
-        (AtZero(59 * S, 60 * S, empty=True, long=False), False),
-        (AtZero(100 * S, 1000 * S, empty=False, long=True, long_before=True), True),
-        (AtZero(59 * S, 60 * S, empty=True, long=False, long_before=True), False),
-        (AtZero(-5, 100 * S, empty=True, long=False), False),
-        (AtZero(2**63 - 1, 0, empty=True, long=False, long_before=True), False),
+        (AtZero(17 * 10**17, 17 * 10**17 + S), [5], True),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0], True),
+        (AtZero(100 * S, 101 * S), [0], False),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 5], False),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 100 * S + 5], True),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), [], False),
+        (AtZero(100 * S, 111 * S, KINETO_MARKS), [0], False),
+        (AtZero(59 * S, 60 * S, KINETO_MARKS), [0], False),
+        (AtZero(100 * S, 1000 * S, zero=Zero.BOOT), [5], True),
+        (AtZero(100 * S, 1000 * S, ANY_TOOL, Zero.BOOT), [0], False),
+        (AtZero(100 * S, 1000 * S, ANY_TOOL, Zero.BOOT, since_boot=True), [0], True),
+        (AtZero(59 * S, 60 * S, zero=Zero.BOOT), [0], False),
+        (AtZero(-5, 100 * S, KINETO_MARKS), [0], False),
+        (AtZero(2**63 - 1, 0, KINETO_MARKS, Zero.BOOT), [0], False),
     ],
 )
-def test_what_makes_zero_no_time(shown: AtZero, is_no_time: bool) -> None:
-    assert shown.is_no_time is is_no_time
+def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool) -> None:
+    assert shown.is_no_time(slices(*dur)) is is_no_time
+
+
+@pytest.mark.parametrize(
+    ("shown", "some", "count"),
+    [
+        (AtZero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 2),
+        (AtZero(100 * S, 111 * S), slices(105 * S), 0),
+        (AtZero(59 * S, 60 * S), slices(59 * S + 1), 0),
+        (AtZero(10, 20), slices(17 * 10**17), 1),
+        (AtZero(10, 20, KINETO_MARKS), slices(0, 5, 15, category="kernel"), 1),
+        (AtZero(10, 20, KINETO_MARKS), slices(0, category="cpu_op"), 0),
+        (AtZero(10, 20, GPU_TOOL), slices(0, 5, 15, category="kernel"), 3),
+        (AtZero(10, 20, GPU_TOOL), slices(0, 5, 15, category="nvtx"), 1),
+        (AtZero(10, 20, FormatMarks(GPU_LAUNCHES, unmeasured=".*")), slices(0, 5, category="kernel"), 1),
+    ],
+)
+def test_which_slices_have_no_time(shown: AtZero, some: Slices, count: int) -> None:
+    assert int(shown.never_set(some).sum()) == count
 
 
 @pytest.mark.parametrize(("categories", "left"), [("kernel|memcpy", 1), ("", 2)])

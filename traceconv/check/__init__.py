@@ -9,13 +9,18 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from typing import BinaryIO, cast
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from traceconv.check._report import CheckReport, Problem, declare, extend_report
+from traceconv.errors import InputError
 from traceconv.families.index import FIELD_1
-from traceconv.io.limits import DEFAULT_LIMITS, Limits, Unpacked
+from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.source import Source
 from traceconv.model.diagnostics import Diagnostics, Severity
+
+if TYPE_CHECKING:
+    from traceconv.model.never_set import AtZero
 
 __all__ = ["CheckReport", "Problem", "check_file"]
 
@@ -45,7 +50,7 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     head = source.head().data
     is_protobuf = bool(re.match(FIELD_1, head)) and not _is_text(head)
     with source.open() as plain:
-        report = _check_stream(cast(BinaryIO, plain), is_protobuf, source.unpacked)
+        report = _check_stream(cast(BinaryIO, plain), is_protobuf, source)
     diagnostics = Diagnostics()
     if source.damage:
         diagnostics.add(DAMAGED, f"{source.display}: {source.damage}")
@@ -65,15 +70,27 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def _check_stream(file: BinaryIO, is_protobuf: bool, unpacked: Unpacked) -> CheckReport:
+def _check_stream(file: BinaryIO, is_protobuf: bool, source: Source) -> CheckReport:
     # Imported here, since each check has large imports of its own.
     if is_protobuf:
         from traceconv.check.pftrace import check_pftrace
 
-        return check_pftrace(file, unpacked)
+        return check_pftrace(file, source.unpacked)
     from traceconv.check.chrome_json import check_chrome_json
 
     data = bytearray()  # file.read() would hold the data twice for a moment
     while chunk := file.read(_READ_BYTES):
         data += chunk
-    return check_chrome_json(data)
+    return check_chrome_json(data, partial(_tell_writer, source))
+
+
+def _tell_writer(source: Source, at_zero: AtZero) -> None:
+    """Set what the format states about the times of its writer; nothing if no importer reads the file."""
+    from traceconv.families.importer import extras
+    from traceconv.families.registry import identify
+
+    try:
+        importer, _ = identify(source)
+    except InputError:
+        return
+    at_zero.marks, at_zero.zero = extras(importer).marks, importer.clock.zero

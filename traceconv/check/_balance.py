@@ -12,7 +12,9 @@ from array import array
 import numpy as np
 
 from traceconv.check._report import declare
+from traceconv.check._zeros import Zeros
 from traceconv.model.diagnostics import Diagnostics, Severity
+from traceconv.model.trace import I64
 
 END_ALONE = declare("check-pftrace.end_without_begin", Severity.DATA_LOSS, "an end finds no open slice on its track")
 END_CROSSES = declare(
@@ -55,19 +57,34 @@ class Edges:
         self._packets.append(packet)
         self._kinds.append(-name - 1)
 
-    def check(self, diagnostics: Diagnostics) -> int:
-        """Pair by time, and in file order if that differs; return the number of slices."""
+    def check(self, diagnostics: Diagnostics, zeros: Zeros) -> int:
+        """Pair by time, and in file order if that differs; note slices from 0; return the number of slices."""
         ts = np.array(self._ts, np.int64)
         backwards = np.flatnonzero(ts[1:] < ts[:-1])
         if len(backwards):
             place = f"packet {self._packets[int(backwards[0]) + 1]}"
             diagnostics.add(UNSORTED, place, len(backwards))
-            self._check_both_orders(np.argsort(ts, kind="stable").tolist(), place, diagnostics)
+            pairs = self._check_both_orders(np.argsort(ts, kind="stable").tolist(), place, diagnostics)
         else:
-            self._pair(range(len(ts)), diagnostics)
+            pairs = self._pair(range(len(ts)), diagnostics)
+        self._note_zeros(ts, pairs, zeros)
         return sum(kind > 0 for kind in self._kinds)
 
-    def _check_both_orders(self, by_time: list[int], place: str, diagnostics: Diagnostics) -> None:
+    def _note_zeros(self, ts: I64, pairs: dict[int, int], zeros: Zeros) -> None:
+        """Note the slices from 0, and the times of the others."""
+        is_other = ts != 0
+        for row in np.flatnonzero(~is_other).tolist():
+            end = pairs.get(row)
+            if self._kinds[row] > 0 and end is None:
+                zeros.unended(0, self._packets[row])
+            elif end is not None:
+                is_other[end] = False
+                zeros.slice(0, self._ts[end], self._packets[row])
+        if np.any(is_other):
+            zeros.time(int(np.min(ts[is_other])))
+            zeros.time(int(np.max(ts[is_other])))
+
+    def _check_both_orders(self, by_time: list[int], place: str, diagnostics: Diagnostics) -> dict[int, int]:
         wrong = Diagnostics()
         pairs = self._pair(by_time, wrong)
         in_file = self._pair(range(len(by_time)), Diagnostics())
@@ -79,6 +96,7 @@ class Edges:
             for begin, end in in_file.items():
                 if self._ts[end] < self._ts[begin]:
                     diagnostics.add(END_EARLY, f"packet {self._packets[end]}")
+        return pairs
 
     def _pair(self, order: range | list[int], diagnostics: Diagnostics) -> dict[int, int]:
         """Return the row of the end by the row of the start."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from traceconv.check._messages import Fields
 from traceconv.check._report import declare
 from traceconv.model.diagnostics import Diagnostics, Severity
+from traceconv.model.never_set import FAR_NS, AtZero
 
 UNKNOWN_CLOCK = declare(
     "check-pftrace.unknown_clock", Severity.DATA_LOSS, "no earlier snapshot relates the clock to the timeline"
 )
 
 BOOTTIME = 6
+_SINCE_BOOT = ((BOOTTIME, 0), (3, 0))
 _SEQUENCE_CLOCKS = range(64, 128)
 
 #: A clock id, and the sequence that it is private to (0: none).
@@ -33,6 +35,7 @@ class Clocks:
         self._multipliers: dict[Clock, int] = {}
         self._running: dict[Clock, int] = {}
         self._offsets: dict[Clock, int] = {}
+        self._since_boot = False
 
     def snapshot(self, message: Fields, sequence: int) -> None:
         """Note a ClockSnapshot message."""
@@ -44,6 +47,12 @@ class Clocks:
         self._join(set(readings))
         for clock, ns in readings.items():
             self._offsets[clock] = readings.get(self._timeline, ns) - ns
+        if len(readings) > 1 and self._timeline in _SINCE_BOOT:
+            self._since_boot |= readings.get(self._timeline, 0) >= FAR_NS
+
+    def tell(self, at_zero: AtZero) -> None:
+        """Set whether readings show that the timeline counts from boot."""
+        at_zero.since_boot = self._since_boot
 
     def _read(self, entry: Fields, sequence: int) -> tuple[Clock, int]:
         """Return a clock and its reading in ns; also note the unit of the clock."""

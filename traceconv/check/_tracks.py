@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from traceconv.check._balance import Edges
 from traceconv.check._messages import Fields
 from traceconv.check._report import declare
+from traceconv.check._zeros import Zeros
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
 
 NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without a uuid is not shown")
@@ -125,11 +126,11 @@ class Tracks:
         if track.first_value < 0:
             track.first_value = packet
 
-    def finish(self) -> tuple[int, int]:
+    def finish(self, zeros: Zeros) -> tuple[int, int]:
         """Make the checks that need all packets; return the numbers of tracks and of slices."""
         slices = 0
         for uuid, track in self._tracks.items():
-            slices += track.edges.check(self._diagnostics)
+            slices += track.edges.check(self._diagnostics, zeros)
             if uuid == _DEFAULT_TRACK and track.declared < 0:
                 continue
             for code, packet in self._problems(track):

@@ -45,6 +45,7 @@ from traceconv.check._zeros import Zeros
 from traceconv.io.shown import Counted
 from traceconv.model.counted import ASYNC_SLICES, COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
+from traceconv.model.never_set import AtZero
 from traceconv.model.times import US, parse_ns
 
 NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
@@ -174,8 +175,12 @@ _SHORT, _MOST_SHORT = 64, 1 << 15
 _MANY = 1 << 14  # the events of a batch, which are short then
 
 
-def check_chrome_json(data: bytes | bytearray) -> CheckReport:
-    """Check the text of a Chrome JSON trace."""
+def _of_no_writer(at_zero: AtZero) -> None:
+    """Leave what is known about the writer: nothing."""
+
+
+def check_chrome_json(data: bytes | bytearray, evidence: Callable[[AtZero], None] = _of_no_writer) -> CheckReport:
+    """Check the text of a Chrome JSON trace; `evidence` sets what is known about its writer."""
     diagnostics = Diagnostics()
     events = load(data, diagnostics)
     if events is None:
@@ -187,7 +192,7 @@ def check_chrome_json(data: bytes | bytearray) -> CheckReport:
         count += len(batch)
     if not count:
         diagnostics.add(EMPTY_LIST if is_list(memoryview(data)) else NO_EVENTS)
-    return make_report("chrome-json", diagnostics, checker.finish())
+    return make_report("chrome-json", diagnostics, checker.finish(evidence))
 
 
 class _Checker:
@@ -286,12 +291,11 @@ class _Checker:
                 handler(position, event, ts)
         return handler is not None or "bind_id" in event
 
-    def finish(self) -> dict[Counted, int]:
+    def finish(self, evidence: Callable[[AtZero], None]) -> dict[Counted, int]:
         """Make the checks that need all events; return the counts."""
         for text, times in self._again.items():
             for code, count in self._short[text].items():
                 self._diagnostics.add(code, count=times * count)
-        self._zeros.report(self._diagnostics, "event")
         self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
         for thread, edges in self._edges.items():
             self._pair(edges, self._slices[thread])
@@ -305,6 +309,7 @@ class _Checker:
         for of_one_id in self._async.groups():
             self._pair_async(of_one_id)
         self._finish_flows()
+        self._zeros.report(self._diagnostics, "event", evidence)
         wanted = (EVENTS, SLICES, ASYNC_SLICES, INSTANTS, COUNTERS, FLOWS, THREADS)
         return {what: self._counts[what] for what in wanted}
 
@@ -369,21 +374,16 @@ class _Checker:
         dur = self._time(position, event, "dur")
         if dur is None:
             return
+        self._zeros.slice(ts, ts + max(dur, 0), position, event.get("cat", b""))
         if dur < 0:
             self._diagnostics.add(NEGATIVE_DUR, f"event {position}: dur {_shown(event['dur'])}")
             return
-        self._zeros.start(ts, position)
-        self._zeros.end(ts + dur)
         thread = self._thread(position, event)
         if thread is not None:
             self._slices[thread].add(ts, ts + dur, position)
 
     def _edge(self, position: int, event: RawEvent, ts: int) -> None:
         is_begin = event["ph"] == b'"B"'
-        if is_begin:
-            self._zeros.start(ts, position)
-        else:
-            self._zeros.end(ts)
         name = self._texts.number(event.get("name", b""))
         thread = self._thread(position, event)
         if thread is not None:
@@ -459,13 +459,15 @@ class _Checker:
                 continue
             start, begun, expected = starts.pop(), positions.pop(), names.pop()
             slices.add(start, ts, begun)
+            self._zeros.slice(start, ts, begun)
             if start == ts and (begun > self._first_complete or ts > self._earliest_complete):
                 self._diagnostics.add(EMPTY_PAIR, f"event {begun}")
             if name and name != expected:
                 shown = (_shown(self._texts.text(one)) for one in (name, expected))
                 self._diagnostics.add(END_NAME, f"event {position}: {' closes '.join(shown)}")
-        for position in positions:
+        for start, position in zip(starts, positions, strict=True):
             self._diagnostics.add(BEGIN_ALONE, f"event {position}")
+            self._zeros.unended(start, position)
         if complete:
             open_ones = list(zip(starts, positions, strict=True))
             for position in slices.cut_by_complete(complete, open_ones, max(ts, max(slices.starts))):
@@ -473,14 +475,15 @@ class _Checker:
 
     def _pair_async(self, edges: Iterable[tuple[int, ...]]) -> None:
         """Pair the starts and ends of an async id: an end closes the innermost open slice of its name."""
-        open_names, open_positions = array("q"), array("q")
+        open_names, open_positions, open_times = array("q"), array("q"), array("q")
         names: Counter[int] = Counter()
         other = 0
-        for _, position, is_begin, name, _ in edges:
+        for ts, position, is_begin, name, _ in edges:
             if is_begin:
                 self._counts["async slices"] += 1
                 open_names.append(name)
                 open_positions.append(position)
+                open_times.append(ts)
                 names[name] += 1
                 continue
             if not names[name]:
@@ -489,13 +492,15 @@ class _Checker:
             closed = 0
             while not closed or other != name:
                 other = open_names.pop()
-                open_positions.pop()
+                begun, start = open_positions.pop(), open_times.pop()
                 names[other] -= 1
                 closed += 1
+                self._zeros.slice(start, ts, begun)
             if closed > 1:
                 self._diagnostics.add(ASYNC_CROSSES, f"event {position}")
-        for position in open_positions:
+        for start, position in zip(open_times, open_positions, strict=True):
             self._diagnostics.add(ASYNC_BEGIN_ALONE, f"event {position}")
+            self._zeros.unended(start, position)
 
     def _finish_flows(self) -> None:
         for points in self._flows.groups():

@@ -352,11 +352,9 @@ class _Checker:
     def _begin(self, event: Fields, ts: int, uuid: int, name: int) -> None:
         if not name:
             self._add(NO_NAME)
-        self._zeros.start(ts, self._position)
         self._tracks.for_slice(uuid, self._position).edges.begin(ts, self._position, name)
 
     def _end(self, event: Fields, ts: int, uuid: int, name: int) -> None:
-        self._zeros.end(ts)
         self._tracks.for_slice(uuid, self._position).edges.end(ts, self._position, name)
 
     def _instant(self, event: Fields, ts: int, uuid: int, name: int) -> None:
@@ -406,8 +404,8 @@ class _Checker:
 
     def finish(self) -> dict[Counted, int]:
         """Make the checks that need all packets; return the counts."""
-        self._zeros.report(self._found, "packet")
-        tracks, slices = self._tracks.finish()
+        tracks, slices = self._tracks.finish(self._zeros)
+        self._zeros.report(self._found, "packet", self._clocks.tell)
         for id, points in self._flows.items():
             points.sort()
             self._counts["flows"] += len(points) > 1

@@ -372,7 +372,7 @@ class Builder:
         Return what was left out; None if nothing was.
         """
         self.pair()
-        return leave_out_never_set(self.tables, self.info, self.clocks.domains)
+        return leave_out_never_set(self.tables, self.info, self.clocks.domains, self.clocks.snapshots)
 
     def finish(self) -> Trace:
         """Finish and return the trace; the builder cannot be used any more."""

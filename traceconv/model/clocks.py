@@ -211,7 +211,7 @@ ONE_HOST_DRIFT = 50e-6
 SLEWED_DRIFT = 700e-6
 
 #: Times in this range (the years 2001 to 2096) can only count from 1970: a clock since boot would need 31 years.
-_UNIX_TIMES = 10**18, 4 * 10**18
+UNIX_TIMES = 10**18, 4 * 10**18
 
 
 def worse(one: Verdict, other: Verdict) -> Verdict:
@@ -221,7 +221,7 @@ def worse(one: Verdict, other: Verdict) -> Verdict:
 
 def looks_like_unix_time(ns: int) -> bool:
     """Return whether a time (ns) is so large that it can only count from 1970."""
-    return _UNIX_TIMES[0] <= ns < _UNIX_TIMES[1]
+    return UNIX_TIMES[0] <= ns < UNIX_TIMES[1]
 
 
 #: The zeros of clocks that files of one machine can share. They differ by the time that the machine slept.

@@ -206,6 +206,8 @@ class FormatMarks(Struct, frozen=True):
         times: a pattern of the names of sampled events that count time, in ns; "" if there are none.
         unmeasured: a pattern of the categories of slices whose start and end are 0, or 0 on another clock that the
             writer converts, if it could not measure them; "" if it measures all, or 0 is a time.
+        zero_before_work: whether the zero of the file is before all device work, so that none starts at 0.
+        early_at_zero: whether the writer writes times from before the zero of its file as 0.
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
     """
@@ -233,6 +235,8 @@ class FormatMarks(Struct, frozen=True):
     step_args: tuple[str, ...] = ()
     several: SeveralMarks | None = None
     unmeasured: str = ""
+    zero_before_work: bool = False
+    early_at_zero: bool = False
 
 
 NO_MARKS: Final = FormatMarks()

@@ -6,11 +6,15 @@ how far clocks differ.
 
 In most traces 0 is a time as any other, so it takes evidence:
 
-- the format declares what its writer leaves (`FormatMarks.unmeasured`): then these slices, without a length at 0. A
-  writer that converts times from the clock of a device to its own has put this 0 long before its start;
-- the other times count from 1970, or the format states that they count from 1970 or from boot: then every event at 0;
-- slices without a length are at 0, none with one is, and all other times are far away: then every event at 0, too.
-  Kineto writes the times from before the base time of its file, and those that were never set, as 0.
+- the format declares what its writer leaves (`FormatMarks.unmeasured`): then these slices, without a length at 0, or
+  device work of any length where 0 is before all of it. A writer that converts times from the clock of a device to its
+  own has put this 0 long before its start;
+- the other times count from 1970, or the format or readings of clocks in the file state that they count from 1970 or
+  from boot: then every event at 0;
+- the format writes early times as 0 (`FormatMarks.early_at_zero`), slices without a length are at 0, none with one is,
+  and all other times are far away: then every event at 0, too;
+- a slice from 0 ends among times that are all far from 0, or its length counts from 1970: then this slice. One that
+  ends before or with the others, or lasts as long as they do, may be what they are parts of.
 
 An event with a start, whose end was never set, has a negative duration that leads to 0: it is drawn as unfinished.
 """
@@ -18,15 +22,16 @@ An event with a start, whose end was never set, has a negative duration that lea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.model.clocks import SINCE_BOOT, ClockDomain, Zero, looks_like_unix_time
+from traceconv.model.clocks import SINCE_BOOT, UNIX_TIMES, ClockDomain, ClockSnapshot, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import KEPT_PLACES, absent
+from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks, distinct_values, occurring
 from traceconv.model.tables import Tables
 from traceconv.model.trace import I64, SourceInfo
@@ -46,29 +51,83 @@ _LATEST = np.iinfo(np.int64).max
 Mask = npt.NDArray[np.bool_]
 
 
-class AtZero(Struct):
-    """What a clock shows at 0, and its other times.
+class Slices(Struct):
+    """Slices that may have no time.
 
     Attributes:
-        first, last: the first and the last of the other times, ns.
-        empty: whether slices without a length are at 0.
-        long: whether slices with a length begin at 0.
-        long_before: whether the format states that 0 is long before its recordings, such as 1970 or the boot.
+        ts, dur: starts and durations, ns.
+        category: the number of the category of each.
+        texts: the categories by their numbers.
+    """
+
+    ts: I64
+    dur: I64
+    category: npt.NDArray[Any]
+    texts: Mapping[int, str] | Sequence[str]
+
+    def of(self, is_of: Callable[[str], object]) -> Mask:
+        """Return which slices are of the categories of which this holds."""
+        return np.isin(self.category, [one for one in occurring(self.category) if is_of(self.texts[one])])
+
+
+class AtZero(Struct):
+    """What makes 0 no time of a clock.
+
+    Attributes:
+        first, last: the first and the last of the times that are not 0, ns.
+        marks: what the writer of the format does.
+        zero: the zero of the clock, as the format states it.
+        since_boot: whether readings in the file show that the clock counts from boot.
     """
 
     first: int
     last: int
-    empty: bool
-    long: bool
-    long_before: bool = False
+    marks: FormatMarks = NO_MARKS
+    zero: Zero = Zero.UNKNOWN
+    since_boot: bool = False
+
+    def is_no_time(self, slices: Slices) -> bool:
+        """Return whether no event is at 0, given the slices there."""
+        long_before = self.since_boot or (self.zero in _LONG_BEFORE and not self.marks.any_tool)
+        if looks_like_unix_time(self.first) or (long_before and FAR_NS <= self.first <= self.last):
+            return True
+        if not self.marks.early_at_zero or not self._is_far:
+            return False
+        here = slices.ts == 0
+        is_empty = slices.dur == 0
+        return bool(np.any(is_empty & here) and not np.any(here & ~is_empty & ~self._is_stretched(slices)))
+
+    def never_set(self, slices: Slices) -> Mask:
+        """Return which slices have no time."""
+        left = self._is_left(slices) | self._is_stretched(slices)
+        return left | (slices.ts == 0) if self.is_no_time(slices) else left
+
+    def _is_left(self, slices: Slices) -> Mask:
+        """Return which slices are what the format declares as left without a time."""
+        if not self.marks.unmeasured:
+            return np.zeros(len(slices.ts), bool)
+        is_left: Mask = slices.dur == 0
+        if self.marks.zero_before_work and self.marks.launches is not None:
+            is_left = is_left | (slices.ts == 0) & slices.of(self.marks.launches.work.__contains__)
+        is_left &= slices.of(re.compile(self.marks.unmeasured).fullmatch)
+        return is_left
+
+    def _is_stretched(self, slices: Slices) -> Mask:
+        """Return which slices have an end, but no start."""
+        is_stretched: Mask = (slices.dur >= UNIX_TIMES[0]) & (slices.dur < UNIX_TIMES[1])
+        if self._is_far:
+            is_stretched |= (slices.dur > self.first) & (slices.dur < self.last)
+        is_stretched &= slices.ts == 0
+        return is_stretched
 
     @property
-    def is_no_time(self) -> bool:
-        """Whether 0 is no time of this clock."""
-        if looks_like_unix_time(self.first) or (self.long_before and FAR_NS <= self.first <= self.last):
-            return True
-        is_far = self.first >= max(FAR_NS, _FAR_SPANS * (self.last - self.first))
-        return is_far and self.first <= self.last and self.empty and not self.long
+    def _is_far(self) -> bool:
+        return max(FAR_NS, _FAR_SPANS * (self.last - self.first)) <= self.first <= self.last
+
+
+def earliest_left(marks: FormatMarks) -> int:
+    """Return the latest time (ns) below 0 that can be the 0 of a device, converted by the writer of the format."""
+    return -FAR_NS if marks.unmeasured else -_LATEST
 
 
 class LeftOut(Struct):
@@ -83,71 +142,79 @@ class LeftOut(Struct):
     tracks: Mask
 
 
-def leave_out_never_set(tables: Tables, info: SourceInfo, clocks: Sequence[ClockDomain]) -> LeftOut | None:
+def leave_out_never_set(
+    tables: Tables, info: SourceInfo, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]
+) -> LeftOut | None:
     """Leave out the events whose time was never set, and count them; None if there are none.
 
     Flows from and to these slices are left out, too.
     """
     if info.marks.is_output:  # traceconv has looked at these inputs
         return None
-    found = _Found(tables, info, clocks)
+    found = _Found(tables, info)
+    if found.any:
+        found.judge(clocks, snapshots)
     return found.leave_out() if found.any else None
 
 
 class _Found:
     """The events at 0 whose time was never set."""
 
-    def __init__(self, tables: Tables, info: SourceInfo, clocks: Sequence[ClockDomain]) -> None:
+    def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
-        latest = -FAR_NS if info.marks.unmeasured else -_LATEST  # of the 0 of a device
+        latest = earliest_left(info.marks)
         self._rows = {name: _rows_at_zero(tables.columns[name]["ts"].numbers(), latest) for name in _TABLES}
-        self.any = any(len(rows) for rows in self._rows.values())
-        if not self.any:
-            return
         self._clock_of = tables.tracks.column("clock")
         self._tracks = np.zeros(len(self._clock_of), bool)
-        used = np.zeros(len(clocks), bool)
-        for name, rows in self._rows.items():
-            used[self._clock_of[self._column(name, "track")[rows]]] = True
-        slices = self._rows["slices"]
-        empty = self._column("slices", "dur")[slices] == 0
-        is_unmeasured = empty & self._is_of_unmeasured(slices)
-        for clock in np.flatnonzero(used).tolist():
-            at_zero = self._look_at(clock, empty)
-            at_zero.long_before = clocks[clock].zero in _LONG_BEFORE and not info.marks.any_tool
-            if not clocks[clock].synthetic and at_zero.is_no_time:
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return any(len(rows) for rows in self._rows.values())
+
+    def judge(self, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]) -> None:
+        """Keep only the events that the other times of their clock show to be without one."""
+        is_unset = {name: np.zeros(len(rows), bool) for name, rows in self._rows.items()}
+        of_clock = {name: self._clock_of[self._column(name, "track")[rows]] for name, rows in self._rows.items()}
+        for clock in np.flatnonzero(np.bincount(np.concatenate(list(of_clock.values())))).tolist():
+            at_zero, here = self._look_at(clock, clocks[clock], snapshots), of_clock["slices"] == clock
+            slices = self._slices(self._rows["slices"][here])
+            is_unset["slices"][here] = at_zero.never_set(slices)
+            if at_zero.is_no_time(slices):
                 self._tracks |= self._clock_of == clock
+                for name in ("instants", "counters"):
+                    is_at_zero = self._column(name, "ts")[self._rows[name]] == 0
+                    is_unset[name] |= is_at_zero & (of_clock[name] == clock)
         for name, rows in self._rows.items():
-            is_unset = self._tracks[self._column(name, "track")[rows]] & (self._column(name, "ts")[rows] == 0)
-            self._rows[name] = rows[is_unset | is_unmeasured if name == "slices" else is_unset]
-        self.any = any(len(rows) for rows in self._rows.values())
+            self._rows[name] = rows[is_unset[name]]
 
     def _column(self, table: str, name: str) -> npt.NDArray[Any]:
         return self._tables.columns[table][name].numbers()
 
-    def _is_of_unmeasured(self, rows: I64) -> Mask:
-        """Return which slices have a category that the format declares as left at 0."""
-        categories, texts = self._column("slices", "category")[rows], self._tables.strings()
-        if not self._info.marks.unmeasured:
-            return np.zeros(len(rows), bool)
-        is_of = re.compile(self._info.marks.unmeasured).fullmatch
-        return np.isin(categories, [one for one in occurring(categories) if is_of(texts[one])])
+    def _slices(self, rows: I64) -> Slices:
+        ts, dur, category = (self._column("slices", name)[rows] for name in ("ts", "dur", "category"))
+        return Slices(ts, dur, category, self._tables.strings())
 
-    def _look_at(self, clock: int, empty: Mask) -> AtZero:
-        """Return what a clock shows; `empty` is of the slices that were found."""
-        here = self._clock_of[self._column("slices", "track")[self._rows["slices"]]] == clock
-        first, last = _LATEST, 0
+    def _look_at(self, number: int, clock: ClockDomain, snapshots: Sequence[ClockSnapshot]) -> AtZero:
+        """Return what a clock shows."""
+        marks = self._info.marks
+        if clock.synthetic:
+            return AtZero(0, 0, marks)
+        read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
+        since_boot = clock.zero in SINCE_BOOT and any(one == clock and ts >= FAR_NS for one, ts in read)
+        at_zero = AtZero(_LATEST, 0, marks, clock.zero, since_boot)
         for name in _TABLES:
             ts, track = self._column(name, "ts"), self._column(name, "track")
             dur = self._column(name, "dur") if name == "slices" else None
             for rows in chunks(len(ts)):
-                others = (ts[rows] != 0) & (self._clock_of[track[rows]] == clock)
+                others = (ts[rows] != 0) & (self._clock_of[track[rows]] == number)
                 times = ts[rows][others]
-                first = int(np.min(times, initial=first))
-                last = int(np.max(times if dur is None else times + dur[rows][others], initial=last))
-                if first < FAR_NS:  # 0 is a time, whatever follows
-                    return AtZero(first, last, empty=False, long=True)
-        return AtZero(first, last, bool(np.any(here & empty)), bool(np.any(here & ~empty)))
+                at_zero.first = int(np.min(times, initial=at_zero.first))
+                ends = times if dur is None else times + dur[rows][others]
+                at_zero.last = int(np.max(ends, initial=at_zero.last))
+                if at_zero.first < FAR_NS:  # 0 is a time, whatever follows
+                    return at_zero
+        return at_zero
 
     def leave_out(self) -> LeftOut:
         """Leave out what was found, and count it."""

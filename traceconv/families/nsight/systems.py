@@ -19,6 +19,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+from msgspec import structs
+
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.importer import Match, option
@@ -285,7 +287,7 @@ class NsightSystems:
     url: ClassVar[str] = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
     versions: ClassVar[str] = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
     clock: ClassVar[ClockDomain] = SESSION_CLOCK
-    marks: ClassVar[FormatMarks] = GPU_MARKS
+    marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, zero_before_work=True)
     record: ClassVar[str] = (
         "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "
         "nsys export --type=sqlite --output=report.sqlite report.nsys-rep"
@@ -342,7 +344,7 @@ class NsightSystems:
     lost: ClassVar[tuple[str, ...]] = (
         "The report itself (.nsys-rep, .qdrep) is in a closed format: export it first.",
         "Binary NVTX payloads are kept as text and not decoded.",
-        "Kernels and calls whose times could not be collected (start and end 0) are counted, and not drawn.",
+        "Kernels and calls whose times, and kernels whose start could not be collected (0) are counted, and not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
     )
 

@@ -119,6 +119,7 @@ class PytorchKineto:
         memory=r"Total (?:Allocated|Reserved) \(.*\)",
         counts=CountMarks(("cuda_profiler_range",), r"\w+__\w+\.sum|kineto__\w+"),
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
+        early_at_zero=True,
     )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
     with_perf = (
@@ -148,7 +149,7 @@ class PytorchKineto:
     skips = (EMPTY_EVENT,)
     lost = (
         "Flows of which only one end was recorded are not drawn. Calls that start no work have such flows.",
-        "Kernels, copies and operators whose times could not be collected (ts 0, dur 0) are counted, and not drawn.",
+        "Kernels, copies and operators whose times or starts could not be collected (ts 0) are counted, and not drawn.",
     )
     checked = (
         ("torch 2.13, CPU", "recorded", "all of the file, against the calls inside"),
