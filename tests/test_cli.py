@@ -313,6 +313,7 @@ def test_errors_are_one_line_and_a_hint() -> None:
     [
         (("convert", "https://example.org/a.json"), "download the file first"),
         (("merge", "s3://bucket/a.json", "-o", "out.pftrace"), "download the file first"),
+        (("convert", "file:///absent/a.json"), "name the path alone"),
         (("convert", "absent.json"), "check the spelling"),
         (("diff", "a.json", "b.json"), "traceconv report FILE --format json"),
         (("compare",), "traceconv report FILE --format json"),

@@ -440,7 +440,7 @@ def test_idle_of_a_recorded_run_is_split_as_its_definition_says() -> None:
     assert row["launch_latency_p50_ns"] == latency[(len(latency) - 1) // 2]
     assert sum(gap > 2 * MS for gap in late) == 3
     most = host_late.records()[0]
-    assert most["name"] == "(nothing recorded)"
+    assert most["name"] == "(none recorded)"
     assert most["time_ns"] > 3 * 2 * MS
 
 
@@ -723,7 +723,7 @@ def test_what_late_hosts_ran_is_that_of_a_raster(
             if inside
             else ""
         )
-        wanted[name or "(nothing recorded)"] = wanted.get(name or "(nothing recorded)", 0) + 10_000
+        wanted[name or "(none recorded)"] = wanted.get(name or "(none recorded)", 0) + 10_000
     rows = found[1].records() if len(found) > 1 else []
     assert {row["name"]: row["time_ns"] for row in rows} == wanted
     assert sum(wanted.values()) == found[0].records()[0]["host_late_ns"]
@@ -746,7 +746,7 @@ def test_a_pftrace_knows_that_lanes_are_of_the_thread_that_launches(name: str, t
 def test_named_steps_are_not_what_a_late_host_ran(tmp_path: Path) -> None:
     events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
     table = kineto(tmp_path / "a.json", [*events, event("my step", 0, 200)])
-    for step_name, ran in (("", "my step"), ("my .*", "(nothing recorded)")):
+    for step_name, ran in (("", "my step"), ("my .*", "(none recorded)")):
         late = answers(table.trace, Aligned(), Questions(("device",), step_name=step_name))[1]
         assert [(row["name"], row["time_ns"]) for row in late.records()] == [(ran, 30_000)]
 

@@ -83,7 +83,7 @@ def test_an_open_slice_is_not_what_a_late_host_ran(tmp_path: Path) -> None:
     events = launched(1, (0, 2), (5, 100)) + launched(2, (130, 133), (140, 150))
     events += [event("open", 101, 900, **OPEN), event("ran", 102, 8)]
     _, late = device(kineto(tmp_path / "a.json", events))
-    assert {row["name"]: row["time_ns"] for row in late.records()} == {"(nothing recorded)": 22_000, "ran": 8_000}
+    assert {row["name"]: row["time_ns"] for row in late.records()} == {"(none recorded)": 22_000, "ran": 8_000}
 
 
 def test_steps_and_collectives_of_ranks(tmp_path: Path) -> None:

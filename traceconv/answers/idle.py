@@ -29,7 +29,7 @@ _HOST_LATE = (
     Column("thread", "thread", Unit.TEXT, detail=True),
     Column("input", "input", Unit.TEXT, detail=True),
 )
-_NOTHING = "(nothing recorded)"
+_NOTHING = "(none recorded)"  # not longer than the narrowest column of names, so that it is never cut
 
 
 class Gaps(Struct, frozen=True):

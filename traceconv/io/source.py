@@ -489,7 +489,10 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
 def unreadable(display: str, error: OSError) -> InputError:
     """Return the error for a path that cannot be opened."""
     absent = "check the spelling and the current folder"
-    if len(display.partition(":/")[0]) > 1 and ":/" in display:  # not a drive of Windows
+    scheme, is_address, _ = display.partition(":/")
+    if scheme.lower() == "file" and is_address:
+        absent = "an address is not read: name the path alone, without file://"
+    elif len(scheme) > 1 and is_address:  # not a drive of Windows
         absent = "an address is not read: download the file first, and name the copy"
     hint = {
         FileNotFoundError: absent,
