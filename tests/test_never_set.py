@@ -23,7 +23,7 @@ from traceconv.check import check_file
 from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
-from traceconv.model.marks import GPU_LAUNCHES, FormatMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, FormatMarks
 from traceconv.model.never_set import AtZero, Slices
 from traceconv.model.trace import SourceInfo, Trace
 
@@ -446,6 +446,9 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
     [
         (AtZero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 2),
         (AtZero(100 * S, 111 * S), slices(105 * S), 0),
+        (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 1),
+        (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="begin"), 0),
+        (AtZero(10, 20, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 0),
         (AtZero(59 * S, 60 * S), slices(59 * S + 1), 0),
         (AtZero(10, 20), slices(17 * 10**17), 1),
         (AtZero(10, 20, KINETO_MARKS), slices(0, 5, 15, category="kernel"), 1),

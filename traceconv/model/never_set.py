@@ -13,6 +13,7 @@ In most traces 0 is a time as any other, so it takes evidence:
   from boot: then every event at 0;
 - the format writes early times as 0 (`FormatMarks.early_at_zero`), slices without a length are at 0, none with one is,
   and all other times are far away: then every event at 0, too;
+- in a format of any tool, device work without a length is at 0, and all other times are far away: then this work;
 - a slice from 0 ends among times that are all far from 0, or its length counts from 1970: then this slice. One that
   ends before or with the others, or lasts as long as they do, may be what they are parts of.
 
@@ -104,11 +105,13 @@ class AtZero(Struct):
 
     def _is_left(self, slices: Slices) -> Mask:
         """Return which slices are what the format declares as left without a time."""
-        if not self.marks.unmeasured:
-            return np.zeros(len(slices.ts), bool)
         is_left: Mask = slices.dur == 0
-        if self.marks.zero_before_work and self.marks.launches is not None:
-            is_left = is_left | (slices.ts == 0) & slices.of(self.marks.launches.work.__contains__)
+        work = self.marks.launches.work if self.marks.launches is not None else ()
+        if not self.marks.unmeasured:
+            is_left &= self.marks.any_tool and self._is_far
+            return is_left & slices.of(work.__contains__)
+        if self.marks.zero_before_work:
+            is_left = is_left | (slices.ts == 0) & slices.of(work.__contains__)
         is_left &= slices.of(re.compile(self.marks.unmeasured).fullmatch)
         return is_left
 
