@@ -751,7 +751,7 @@ def test_events_that_count_time_are_shown_as_such(tmp_path: Path) -> None:
         units = {column.name: column.unit for column in section.columns}
         assert units["cpu-clock:ppp"] is (Unit.COUNT if without else Unit.NS)
         assert units["page-faults"] is Unit.COUNT
-        assert any("an event has no periods" in note for note in section.notes) == without
+        assert any("an event has no periods" in note for note in tree.notes) == without
         shown = {row["frame"]: (row["cpu-clock:ppp"], row["share"]) for row in tree.records()}
         assert shown == {"f": (row["cpu-clock:ppp"], 1), "g": (0, 0)}
 

@@ -26,7 +26,7 @@ def test_slices_have_args_and_samples_a_flame_graph(ui_shot: Shot, tmp_path: Pat
     assert slices.problems == []
     arguments = slices.details.replace("arrow_drop_down", "").partition("Arguments")[2].split("\n")
     shown = dict(zip(arguments[2::2], arguments[3::2], strict=False))
-    assert shown["samples"] == shown["samples_total"] == "182"
+    assert shown["samples"] == shown["samples_total"] == "156"
     assert (shown["cpu-clock"], shown["page-faults/period=10/"]) == ("78000000", "260")
     outline = [line.strip() for line in slices.outline()]
     assert {"cpu-clock by layer (5509)", "page-faults/period=10/ by layer (5509)"} <= set(outline)

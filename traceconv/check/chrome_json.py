@@ -46,6 +46,7 @@ from traceconv.io.shown import Counted
 from traceconv.model.counted import ASYNC_SLICES, COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS
 from traceconv.model.diagnostics import Code, Diagnostics, Severity
 from traceconv.model.never_set import AtZero
+from traceconv.model.numbers import double
 from traceconv.model.times import US, parse_ns
 
 NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
@@ -352,7 +353,7 @@ class _Checker:
         if not self._any_large:
             self._any_large = True
             self._diagnostics.add(LARGE_TIMES, f"event {position}")
-        us = float(text.strip(b'"'))  # that is how Perfetto reads them
+        us = double(text.strip(b'"').decode())  # that is how Perfetto reads them
         return int(us) * 1000 if us.is_integer() else round(us * 1000)
 
     def _thread(self, position: int, event: RawEvent) -> bytes | None:

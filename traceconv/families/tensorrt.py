@@ -25,6 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import msgspec
@@ -143,13 +144,14 @@ class _Times(msgspec.Struct):
             if not _is_instant(key) and (length := _double(value)) is not None
         }
         self.step = max(self.step, *(_step(end) for _, _, _, end in spans))
-        before: SliceId | None = None
+        parts: list[tuple[int, SliceId]] = []
         for track, name, start, end in spans:
             args = {"inference": number - 1, **(durations if name == "compute" else {})}
             slice_id = self.out.slice(self.tracks[track], start, end - start, name, "inference", args, number)
-            if before is not None:
-                self.out.flow(before, slice_id, "inference", at=number)
-            before = slice_id
+            parts.append((start, slice_id))
+        parts.sort(key=lambda part: part[0])  # the input of an inference is often copied before it is enqueued
+        for (_, before), (_, after) in pairwise(parts):
+            self.out.flow(before, after, "inference", at=number)
         self.out.balance.written += 1
 
     def finish(self) -> None:

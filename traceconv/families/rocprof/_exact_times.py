@@ -17,6 +17,7 @@ import re
 import numpy as np
 
 from traceconv.model.builder import Builder
+from traceconv.model.numbers import whole
 from traceconv.model.times import LIMIT_NS
 
 _TIMES = re.compile(rb'"(BeginNs|EndNs)"\s*:\s*"?([0-9]{1,19})"?\s*[,}]')
@@ -36,7 +37,7 @@ def take_exact_times(out: Builder) -> bool:
     begin, end = np.zeros(len(ts), np.int64), np.zeros(len(ts), np.int64)
     kept = tables.kept_args()
     for row, (at, length) in enumerate(zip(args_at.tolist(), args_len.tolist(), strict=True)):
-        times = {name: int(digits) for name, digits in _TIMES.findall(kept.get(at, length))}
+        times = {name: whole(digits) for name, digits in _TIMES.findall(kept.get(at, length))}
         if len(times) < 2 or max(times.values()) > LIMIT_NS:
             return False
         begin[row], end[row] = times[b"BeginNs"], times[b"EndNs"]
