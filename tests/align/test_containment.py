@@ -81,10 +81,16 @@ def test_a_log_that_fits_elsewhere_is_not_believed(by_ns: int) -> None:
     assert left.receipt[1].warnings[-1] == str(said.text)
 
 
-def test_the_log_where_the_user_puts_it_is_not_judged() -> None:
+@pytest.mark.parametrize("placed", [0, 1])
+def test_an_option_for_either_file_silences_no_check(placed: int) -> None:
+    """The user decides: nothing is refused, but the verdict and the bound are not those of clocks that are right."""
     one, other = recorded(STEADY)
-    checks, _ = checked([one, moved(other, 2 * MS)], {1: 0})
-    assert checks == []
+    traces = [one, moved(other, 2 * MS)]
+    checks, alignment = checked(traces, {placed: 0})
+    (said,) = checks[0].contradictions
+    assert (said.verdict, said.by_user) == (Verdict.UNVERIFIED, True)
+    line = believed(alignment, causality(traces, alignment)).receipt[1]
+    assert (line.verdict, line.bound_ns, line.warnings[-1]) == ("unverified", None, str(said.text))
 
 
 @pytest.mark.parametrize("by_ns", [-4 * MS, 3 * MS, 9 * MS])

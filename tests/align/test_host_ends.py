@@ -36,6 +36,11 @@ def ends(
     return one.astype(np.int64), other.astype(np.int64), kinds
 
 
+@pytest.mark.parametrize("count", range(8))
+def test_a_few_ends_show_nothing(count: int) -> None:
+    assert ends_of_two(*ends(count)).shown is Ends.FEW
+
+
 @pytest.mark.parametrize("vary", [0.0, 5.0, 500.0])
 @pytest.mark.parametrize("drift", [0.0, 90e-6, -90e-6])
 def test_ends_of_one_job(vary: float, drift: float) -> None:

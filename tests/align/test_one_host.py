@@ -99,6 +99,31 @@ def test_a_clock_set_near_the_end_is_refused() -> None:
     assert (line.verdict, line.bound_ns) == ("unverified", None)
 
 
+@pytest.mark.parametrize(
+    "constraints", [Constraints(offsets={0: 0}), Constraints(offsets={1: 0}), Constraints(drifts={1: 0})]
+)
+def test_an_option_that_moves_nothing_confirms_no_clock(constraints: Constraints) -> None:
+    line = merged(inputs("st_step_late"), constraints=constraints).receipt[1]
+    assert (line.verdict, line.bound_ns) == ("unverified", None)
+    assert any("11.6 ms later" in warning for warning in line.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "offset", "least"),
+    [("mixed", "-3591.840475548s", 1_900), ("step_fwd_small", "-3591.13777s", 34_000)],
+)
+def test_the_bound_of_an_offset_contains_the_events(name: str, offset: str, least: int) -> None:
+    line = merged(inputs(name), constraints=Constraints(offsets={1: parse_duration(offset)})).receipt[1]
+    assert line.bound_ns is not None
+    assert least < line.bound_ns < 3 * least
+    assert line.verdict == "assumed"
+
+
+def test_cycles_of_one_schedule_need_not_overlap() -> None:
+    cycles = [read(path) for path in sorted((_DATA / "sched").glob("*.json"))]
+    assert all(not line.warnings for line in merged(cycles[:3]).receipt)
+
+
 def test_the_instant_of_a_small_step_is_that_of_the_events() -> None:
     (pair,) = merged(inputs("step_fwd_small")).pairs
     first, last = pair.estimate.chain.lines[1].doubt or (0.0, 0.0)

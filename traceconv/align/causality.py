@@ -119,7 +119,7 @@ def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fa
         UnverifiedAlignment: they contradict an assumption about the clocks.
     """
     contradictions = [one for check in causality.checks for one in check.contradictions]
-    against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED)]
+    against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED) and not one.by_user]
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda one: one.verdict.badness)
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment

@@ -72,6 +72,7 @@ class Contradiction(Struct, frozen=True):
         file: the name of the last of them.
         text: what is wrong with that one.
         hint: what the user can do about it.
+        by_user: whether an option places one of the clocks: then the user decides, and nothing is refused.
     """
 
     verdict: Verdict
@@ -79,6 +80,7 @@ class Contradiction(Struct, frozen=True):
     file: str
     text: Message
     hint: Message
+    by_user: bool = False
 
     @property
     def sentence(self) -> Message:

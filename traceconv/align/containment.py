@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.estimate import Array, Events, some_of
@@ -112,18 +113,26 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     """Return the check of one log against one framework; None if files do not relate them, or without common work."""
     maps = [alignment.maps[side.index][side.clock] for side in (outer, inner)]
     ranks = {side.trace.sources[0].rank for side in (outer, inner)} - {None}
-    # Neither the user nor events placed a clock that files state, nor were two hosts taken for one.
+    # Events did not place a clock that files or user state, nor were two hosts taken for one.
     stated = all(
         (clock_map.bound_ns is not None or clock_map.verdict is Verdict.OK)
         and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
-        and not (clock_map.by_user or clock_map.two_hosts or clock_map.rests_on)
+        and not (clock_map.two_hosts or clock_map.rests_on)
         for clock_map in maps
     )
     if len(ranks) > 1 or not stated:
         return None
     clock_map = maps[1].then(maps[0].inverse())
+    others = alignment.others.get(inner.index, np.empty(0, np.int64))
+    if len(others) and clock_map.by_user:
+        inner = _part(inner, np.setdiff1d(np.arange(len(inner.trace.slices.ts)), others))
     calls = _calls(*_in_windows(outer, inner, clock_map), clock_map, names)
-    return None if calls is None else _check(calls)
+    if calls is None:
+        return None
+    check, by_user = _check(calls), any(clock_map.by_user for clock_map in maps)
+    return structs.replace(
+        check, contradictions=tuple(structs.replace(one, by_user=by_user) for one in check.contradictions)
+    )
 
 
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap) -> _Calls | None:

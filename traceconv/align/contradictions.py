@@ -209,6 +209,7 @@ class Doubt:
         at_start, at_end: by how much it would move clock a of the pair, at its first and at its last time, ns.
         allowed: by how much it may without a contradiction, ns; 0 if events fit at several offsets, all others.
         is_weak: whether the estimate itself is not certain.
+        agrees: whether it contradicts nothing, but is less exact than the user.
     """
 
     pair: PairEstimate
@@ -216,11 +217,12 @@ class Doubt:
     at_end: int
     allowed: int
     is_weak: bool = False
+    agrees: bool = False
 
     @property
     def apart_ns(self) -> int | None:
-        """How far the user's place is from that of the events, ns; None if they fit at several offsets."""
-        return max(abs(self.at_start), abs(self.at_end)) if self.allowed else None
+        """How wrong the user's place may be by the events, ns; None if they fit at several offsets."""
+        return max(abs(self.at_start), abs(self.at_end)) + (self.pair.clock_map.bound_ns or 0) if self.allowed else None
 
     def warning(self, side: ClockInput) -> Message:
         """Return the warning for one of the two clocks."""
@@ -264,10 +266,11 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         stated = maps[a.key].then(maps[b.key].inverse())
         doubt = _doubt(a, b, stated, policy.names, [*pairs, *new], inputs.stated.instants)
         if doubt is not None:
-            new += [] if doubt.pair in pairs else [doubt.pair]
             one = b if maps[b.key].by_user else a
-            warnings.setdefault(one.key, doubt.warning(one))
-            bounds.setdefault(one.key, doubt.apart_ns)
+            bounds[one.key] = _wider(bounds.get(one.key, 0), doubt.apart_ns)
+            if not doubt.agrees:
+                new += [] if doubt.pair in pairs else [doubt.pair]
+                warnings.setdefault(one.key, doubt.warning(one))
     files = host_and_device(inputs.traces)
     hosts, devices = ([one for one in placed_clocks if files and one.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
@@ -279,7 +282,7 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         if early is not None:
             text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early[0])
             warnings.setdefault(by_user[-1].key, text)
-            bounds.setdefault(by_user[-1].key, early[1])
+            bounds[by_user[-1].key] = _wider(bounds.get(by_user[-1].key, 0), early[1])
     wider = {key: replace(maps[key], bound_ns=_wider(maps[key].bound_ns, apart)) for key, apart in bounds.items()}
     return replace(
         placed,
@@ -341,9 +344,17 @@ def _doubt(
     if estimate.clock_map.bound_ns is None:
         return None
     times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span
-    at_start, at_end = (estimate.clock_map.at(ts) - stated.at(ts) for ts in times)
+    apart = [estimate.clock_map.at(ts) - stated.at(ts) for ts in times]
     allowed += estimate.clock_map.bound_ns
-    return Doubt(estimate, at_start, at_end, allowed) if max(abs(at_start), abs(at_end)) > allowed else None
+    if not instants:
+        knots = [bend.at_ns for bend in estimate.clock_map.bends if a.span[0] < bend.at_ns < a.span[1]]
+        apart += [estimate.clock_map.at(ts) - stated.at(ts) for knot in knots for ts in (knot - 1, knot)]
+    farthest = max(apart, key=abs)
+    if abs(farthest) > allowed:
+        return Doubt(estimate, apart[0], apart[1], allowed)
+    # What says which clock it is, or what is read at an instant, may be more exact than events are.
+    by_number = any(side.offset is not None or side.correction.steps for side in (a, b))
+    return Doubt(estimate, farthest, farthest, allowed, agrees=True) if by_number else None
 
 
 def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:

@@ -90,6 +90,8 @@ def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
         one, other: the ends on the clock of each host, ns, in order of `one`.
         kinds: the numbers of the groups, operations and sizes of the collectives.
     """
+    if len(one) < 2 * _LEAST_PART:
+        return EndsOfTwo(Ends.FEW, 0.0, 0.0)
     at = (one - one[0]).astype(np.float64)
     apart = (other - one - int(np.median(other - one))).astype(np.float64)
     between = np.diff(one).astype(np.float64), np.diff(other).astype(np.float64)

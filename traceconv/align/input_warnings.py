@@ -14,8 +14,8 @@ from msgspec import Struct
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run
-from traceconv.model.trace import Trace
+from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run, Verdict
+from traceconv.model.trace import Trace, TrackKind
 
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS
@@ -112,11 +112,32 @@ def warnings_of_no_overlap(
     alone = [one for one in placed if len(placed) > 1 and all(one.gap(other) > 0 for other in placed if other != one)]
     for one in alone:
         others = [other for other in placed if other != one]
+        if any(_of_one_process(one, other, traces, maps) for other in others):
+            continue  # such as the cycles of a profiler's schedule
         near = min(others, key=one.gap)
         text = Text.OVERLAPS_WITH_NONE(gap=one.gap(near), other=near.name)
         hints = [_hint(one, others, constraints)]
         hints += [_hint(other, [one], constraints, only_if_some=True) for other in others if other not in alone]
         yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
+
+
+def _of_one_process(
+    one: _OnTraceTime, other: _OnTraceTime, traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]
+) -> bool:
+    """Return whether two inputs are of one tool in one process, on one clock as their files state it."""
+    sides = [traces[side.index] for side in (one, other)]
+    sources = [trace.sources[0] for trace in sides]
+    pids = [{track.pid for track in trace.tracks if track.kind is TrackKind.PROCESS} - {None} for trace in sides]
+    by_files = [maps[side.index][side.clock] for side in (one, other)]
+    return (
+        sources[0].format == sources[1].format
+        and all(source.real_ids for source in sources)
+        and bool(sides[0].host)
+        and sides[0].host == sides[1].host
+        and bool(pids[0] & pids[1])
+        and sides[0].clocks[one.clock].name == sides[1].clocks[other.clock].name
+        and all(clock_map.verdict is Verdict.OK and not clock_map.rests_on for clock_map in by_files)
+    )
 
 
 def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_OnTraceTime]:

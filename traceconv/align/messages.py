@@ -547,7 +547,7 @@ class Text(enum.Enum):
         "other: a clock was set in between, records are wrong, or they are of different jobs"
     )
     ENDS_OF_NO_JOB = (
-        "{files:list}: these are records of different jobs, or of different collectives: the ranks of a job leave a "
+        "{files:list}: these may be records of different jobs, or of different collectives: the ranks of a job leave a "
         "collective together; here the ends scatter by {scatter:short}, and the times between them do not vary together"
     )
     CLOCK_WAS_SET_AFTER = (
