@@ -22,7 +22,11 @@ def main() -> None:
     except (ImportError, MemoryError) as error:
         if os.environ.get("TRACECONV_DEBUG") or (getattr(error, "name", "") or "").startswith("traceconv"):
             raise
-        sys.stderr.write(_why_not_loaded(error))
+        try:
+            reason = _why_not_loaded(error)
+        except MemoryError:
+            reason = "error: not enough memory\n"
+        sys.stderr.write(reason)
         sys.exit(1)
     finally:
         interrupts.end_silently()

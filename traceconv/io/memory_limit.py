@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+try:
+    import resource  # here, since it may not load when memory has run out
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 
 def memory_hint() -> str:
     """Return what to do about too little memory: if it is limited, as by `ulimit -v`, what the limit is."""
-    try:
-        import resource
-    except ImportError:  # Windows, or even too little memory for this
+    if resource is None:
         return ""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
