@@ -51,7 +51,7 @@ REPAIRED_JSON = repaired(
 
 _LINE = re.compile(rb"[^\r\n]+")
 _OBJECT = re.compile(rb"\{[^{}]*\}")
-_LAYER = re.compile(rb'\A[^{]*+\{\s*"name"\s*:\s*"(.*)"\s*,\s*"timeMs"\s*:(.*)\}')
+_LAYER = re.compile(rb'\A[^{]*+\{\s*"name"\s*:\s*"(?>(.*)"\s*,\s*"timeMs"\s*:)(.*)\}')
 _MEMBER = re.compile(rb'"(\w+)"\s*:\s*([^,}\s]+)')
 _TIMES = re.compile(rb'\A\[\s*\{[^{}]*"(?:startComputeMs|startEnqMs|endComputeMs)"\s*:')
 _PROFILE = re.compile(rb'\A\s*\[\s*\{\s*"count"\s*:\s*\d+\s*\}')
