@@ -392,7 +392,12 @@ def _aligned(
         alignment = align(traces, policy=policy, constraints=files.constraints)
         if len(traces) > 1:
             checks = causality(traces, alignment, policy.names)
-        return believed(alignment, checks, policy.on_ambiguous), checks
+        alignment = believed(alignment, checks, policy.on_ambiguous)
+        if checks.matched is not None:
+            from traceconv.align.device_bounds import with_device_bounds  # few merges need it
+
+            alignment = with_device_bounds(alignment, checks.matched.occurrences)
+        return alignment, checks
     except AlignmentError as error:
         _write_reports(_rendered(reports_to, traces, error, checks), force)
         raise

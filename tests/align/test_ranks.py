@@ -707,7 +707,7 @@ def simulated(seed: int, apart: int) -> Occurrences:
     seen = rng.random((count, ranks)) < 0.8
     number, rank = np.nonzero(seen)
     bounds = rng.choice([0, 5 * US, 20 * US], ranks)[rank]
-    nothing = [number * 0] * 7
+    nothing = [number * 0] * 8
     return Occurrences(number, rank, number, rank, (entered + clocks)[seen], (left + clocks)[seen], bounds, *nothing)
 
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_waits_are_those_of_brute_force(job: list[list[tuple[int, int, int, int]
     columns = [np.array([row[at] for row in rows], np.int64) for at in range(6)]
     number, rank, start, duration, bound, clock = columns
     nothing = number * 0
-    seen = Occurrences(number, rank, number, rank, start, start + duration, bound, *[nothing] * 7)
+    seen = Occurrences(number, rank, number, rank, start, start + duration, bound, *[nothing] * 8)
     found = waits(seen, clock)
     assert found.collective.tolist() == number.tolist()
     for at, members in enumerate(job):
@@ -333,6 +334,64 @@ def test_clocks_of_hosts_are_those_that_their_collectives_tell(tmp_path: Path) -
     found = judged(write_job(tmp_path, Scene(4, 40, skew_ns=MS, clock_ns=0, hosts=4, host_ns=5 * MS), 1))
     assert found.collectives == 40
     assert found.right == found.named
+
+
+SKEWED = Path(__file__).parents[1] / "data" / "hosts" / "gpu_skew"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_how_far_devices_are_from_their_hosts_does_not_matter_among_them(seed: int, tmp_path: Path) -> None:
+    scene = Scene(8, 100, skew_ns=3 * MS, clock_ns=20 * US, hosts=8, host_ns=5 * MS)
+    found = []
+    for number, one in enumerate((scene, replace(scene, device_ns=500 * US))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        found.append(judged(write_job(folder, one, seed)))
+        assert found[-1].right == found[-1].named > 0
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_devices_of_one_host_that_disagree_name_no_wrong_rank(seed: int, tmp_path: Path) -> None:
+    """Each host has two devices that are up to 1 ms apart; the bounds of the hosts do not contain that."""
+    scene = Scene(8, 200, skew_ns=3 * MS, clock_ns=20 * US, hosts=4, host_ns=5 * MS, device_ns=500 * US)
+    found = judged(write_job(tmp_path, scene, seed))
+    assert found.right == found.named > 0
+
+
+def test_a_device_that_is_behind_hides_nobody() -> None:
+    """Its host is placed within 561 µs, since the clock of the device is 394 µs behind; the devices agree."""
+    found = tables(*(SKEWED / f"rank{rank}.json.gz" for rank in (0, 1)))
+    rows = found["collectives"].records()
+    named = [row for row in rows if row["last_rank"] is not None]
+    assert {row["bound_ns"] for row in rows} == {217_083}
+    assert len(named) == sum(row["lead_ns"] > 217_083 for row in rows) == 91
+    assert [row["bound_ns"] for row in found["hosts"].records()] == [20_001, 560_983]
+
+
+def test_devices_of_one_host_whose_clocks_differ_name_nobody(tmp_path: Path) -> None:
+    """One of the devices of a host is 400 µs ahead, so its rank seems late; the host is placed by the other one."""
+    times = [n * 10 * MS for n in range(20)]
+    pair = [collective(at + 5 * MS, 10 * US, n, "[0, 1]") for n, at in enumerate(times)]
+    every = [[collective(at + off, 500 * US, n, "[0, 1, 2]") for n, at in enumerate(times)] for off in (0, 400 * US)]
+    paths = write(tmp_path, {0: pair + every[0]}, 3, "node7")
+    paths += write(tmp_path, {1: pair + every[0], 2: every[1]}, 3, "node8")
+    found = tables(*paths)
+    rows = [row for row in found["collectives"].records() if row["group"] == "0-2"]
+    assert {(row["last_rank"], row["lead_ns"]) for row in rows} == {(None, 400 * US)}
+    assert {row["bound_ns"] < 400 * US for row in found["hosts"].records()} == {True}
+    assert all(row["bound_ns"] > 900 * US for row in rows)
+
+
+@pytest.mark.parametrize("name", ["out.pftrace", "out.json"])
+def test_outputs_state_the_bounds_between_devices(name: str, tmp_path: Path) -> None:
+    paths = [SKEWED / f"rank{rank}.json.gz" for rank in (0, 1)]
+    result = traceconv.merge(paths, tmp_path / name)
+    assert [line.device_bound_ns for line in result.receipt] == [20_000, 197_083]
+    assert result.receipt[1].bound_text == "±560.983 µs; ±197.083 µs between devices"
+    metadata = traceconv.read(tmp_path / name).metadata
+    lines = metadata.get("metadata", metadata)["alignment"]
+    assert [line["device_bound_ns"] for line in lines] == [20_000, 197_083]
 
 
 def test_how_far_each_host_was_moved(tmp_path: Path) -> None:

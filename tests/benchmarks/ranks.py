@@ -36,6 +36,8 @@ class Scene:
         hosts: how many; ranks are dealt out in turn.
         host_ns: by how much the clock of each host but the first is off at most, too.
         stated_ns: within what the user states offsets of hosts to be, which are 0; None if the user says nothing.
+        device_ns: by how much the clock of each device is off that of its host at most, as launches show; 0 for no
+            launches.
     """
 
     ranks: int
@@ -45,6 +47,7 @@ class Scene:
     hosts: int = 1
     host_ns: int = 0
     stated_ns: int | None = None
+    device_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,10 @@ def write_job(folder: Path, scene: Scene, seed: int) -> Job:
     of_host = rng.integers(-scene.host_ns, scene.host_ns + 1, scene.hosts)
     of_host[0] = 0
     off += of_host[np.arange(scene.ranks) % scene.hosts]
+    host_off = off.copy()
+    if scene.device_ns:
+        off += rng.integers(-scene.device_ns, scene.device_ns + 1, scene.ranks)
+    launched = came - rng.integers(5 * _US, 50 * _US, shape)
     members = str(list(range(scene.ranks)))
     inputs: list[Path | traceconv.Input] = []
     for rank in range(scene.ranks):
@@ -112,9 +119,23 @@ def write_job(folder: Path, scene: Scene, seed: int) -> Job:
                 "tid": 20,
                 "ts": int(came[n, rank] + off[rank]) / 1000,
                 "dur": int(left[n, rank] - came[n, rank]) / 1000,
-                "args": {"device": 0, "Collective name": "allreduce", "Process Group Ranks": members, "Seq": n},
+                "args": {"device": 0, "Collective name": "allreduce", "Process Group Ranks": members, "Seq": n}
+                | ({"correlation": n + 1} if scene.device_ns else {}),
             }
             for n in range(scene.collectives)
+        ]
+        events += [
+            {
+                "ph": "X",
+                "cat": "cuda_runtime",
+                "name": "cudaLaunchKernel",
+                "pid": 9,
+                "tid": 9,
+                "ts": int(launched[n, rank] + host_off[rank]) / 1000,
+                "dur": 3,
+                "args": {"correlation": n + 1},
+            }
+            for n in range(scene.collectives if scene.device_ns else 0)
         ]
         info = {"backend": "nccl", "rank": rank, "world_size": scene.ranks}
         top = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info}
@@ -148,6 +169,8 @@ SCENES = {
         _HOST, hosts=2, host_ns=200 * _US, stated_ns=200 * _US
     ),
     "the same 8 on 8 hosts, up to 5 ms apart, related by nobody": replace(_HOST, hosts=8, host_ns=5 * _MS),
+    "8 on 8 hosts with devices up to 500 µs off": replace(_HOST, hosts=8, host_ns=5 * _MS, device_ns=500 * _US),
+    "8 on 4 hosts with devices up to 500 µs off": replace(_HOST, hosts=4, host_ns=5 * _MS, device_ns=500 * _US),
 }
 
 

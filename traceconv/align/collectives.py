@@ -49,6 +49,7 @@ class Occurrences:
         side: the ends that bound other ranks, a `Side`.
         least, most: the least and the greatest skew of the clock of a device, ns: its times plus the skew are those of
             the host; 0 for records of a host. See `device_skew`.
+        device: the number of the device in its input, 0 for records of a host.
     """
 
     number: I64
@@ -65,6 +66,7 @@ class Occurrences:
     side: I64
     least: I64
     most: I64
+    device: I64
 
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
@@ -264,8 +266,10 @@ def _recorded(
     return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *(*columns, *skew))
 
 
-def _skews_of(trace: Trace, rows: I64, clocks: I64, skews: Mapping[int, Mapping[int, DeviceSkew]]) -> tuple[I64, I64]:
-    """Return the least and the greatest skew of the device of each record, ns; 0 for records of a host.
+def _skews_of(
+    trace: Trace, rows: I64, clocks: I64, skews: Mapping[int, Mapping[int, DeviceSkew]]
+) -> tuple[I64, I64, I64]:
+    """Return the least and the greatest skew (ns) of the device of each record, and its number; 0 for those of a host.
 
     Args:
         trace: the input.
@@ -282,7 +286,7 @@ def _skews_of(trace: Trace, rows: I64, clocks: I64, skews: Mapping[int, Mapping[
         own = np.flatnonzero(on_device & (clocks == clock) & (of_track == track))
         skew = skews.get(clock, {}).get(track, NOTHING_KNOWN)
         least[own], most[own] = skew.at(slices.ts[rows[own]])
-    return least, most
+    return least, most, np.where(on_device, of_track + 1, 0)
 
 
 def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) -> dict[GroupStated, Hashable]:

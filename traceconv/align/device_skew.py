@@ -35,7 +35,7 @@ _LATENCY_NS = 50_000
 #: one offset for the whole recording: this is 10 ppm in 50 s.
 MOST_UNSEEN_NS = 500_000
 #: The error of the times of profilers, ns.
-_PROFILER_NS = 20_000
+PROFILER_NS = 20_000
 _UNKNOWN = float(2**61)
 
 
@@ -56,7 +56,7 @@ class DeviceSkew:
     @property
     def is_behind(self) -> bool:
         """Whether kernels begin before their launches by more than profilers are wrong."""
-        return bool(np.max(self.launched, initial=0) > _PROFILER_NS)
+        return bool(np.max(self.launched, initial=0) > PROFILER_NS)
 
     def at(self, ts: I64) -> tuple[I64, I64]:
         """Return the least and the greatest skew at some times, ns."""
@@ -135,7 +135,7 @@ def allowed_for(inputs: Inputs, placed: Placed) -> Placed:
         early = Text.EARLY_WORK(early=int((launched > 0).sum()), kernels=len(launched), worst=worst)
         warnings.append((one.key, Text.DEVICE_IS_BEHIND(early=early)))
         if bound is not None:
-            wide = max(bound, _PROFILER_NS + worst + _LATENCY_NS)
+            wide = max(bound, PROFILER_NS + worst + _LATENCY_NS)
             maps[one.key] = replace(maps[one.key], bound_ns=wide)
     return replace(placed, maps=maps, warnings=warnings)
 

@@ -458,6 +458,7 @@ class Text(enum.Enum):
     NO_TIMES_ALONE = "no times in the file: positions are synthetic"
     ALONG_LINES = "{method}, in {n} segments of time"
     BOUND = "{bound:bound}"
+    BOUND_AMONG_DEVICES = "{bound}; {devices:bound} between devices"
     BOUND_OF_TWO_HOSTS = "not known (clocks of hosts may differ)"
 
     # -- causality ----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from traceconv.model.trace import I64
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
+    from traceconv.align.device_bounds import DeviceBound
     from traceconv.align.duration_layout import Placement
     from traceconv.align.inputs import ClockInput, HostsApart
     from traceconv.align.pairs import PairEstimate
@@ -48,6 +49,8 @@ class ReceiptLine:
         world_size: the number of processes of the job, None if the input does not state it.
         two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
         moved_ns: how much later the first event is than its file states, ns; None if not known. Not in the metadata.
+        device_bound_ns: how wrong times of its device can be against those of the first device of the job, ns; None if
+            the bound of the clock holds there, too.
     """
 
     file: str
@@ -67,6 +70,7 @@ class ReceiptLine:
     world_size: int | None = None
     two_hosts: bool = False
     moved_ns: int | None = None
+    device_bound_ns: int | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -76,7 +80,9 @@ class ReceiptLine:
     @property
     def bound_text(self) -> str:
         """The bound as text."""
-        return str(Text.BOUND_OF_TWO_HOSTS() if self.two_hosts else Text.BOUND(bound=self.bound_ns))
+        bound = Text.BOUND_OF_TWO_HOSTS() if self.two_hosts else Text.BOUND(bound=self.bound_ns)
+        devices = self.device_bound_ns
+        return str(bound if devices is None else Text.BOUND_AMONG_DEVICES(bound=bound, devices=devices))
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
@@ -86,7 +92,7 @@ class ReceiptLine:
         del members["moved_ns"]
         absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
         absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
-        absent |= {name: members[name] is None for name in ("rank", "world_size")}
+        absent |= {name: members[name] is None for name in ("rank", "world_size", "device_bound_ns")}
         return {name: value for name, value in members.items() if not absent.get(name)}
 
 
@@ -126,6 +132,7 @@ class Alignment:
         repeats: for each input that repeats another one that input, by numbers.
         skews: for each input the skews of its devices, by clock and track.
         others: for a log with calls of other processes than the recorded one: the rows of these slices.
+        device_bounds: for inputs with collectives of a device the bound between devices, if it is less.
     """
 
     clock: ClockDomain
@@ -142,6 +149,7 @@ class Alignment:
     repeats: Mapping[int, int] = field(default_factory=dict)
     skews: Sequence[Mapping[int, Mapping[int, Any]]] = ()
     others: Mapping[int, I64] = field(default_factory=dict)
+    device_bounds: Mapping[int, DeviceBound] = field(default_factory=dict)
 
     @property
     def apart(self) -> list[str]:

@@ -232,7 +232,9 @@ class _Judged(Struct, frozen=True):
 
 
 def _judged(matched: Matched, alignment: Alignment) -> _Judged:
-    of, rest = matched.occurrences, matched.unmatched
+    from traceconv.align.device_bounds import among_devices  # few reports need it
+
+    of, rest = among_devices(matched.occurrences, alignment.device_bounds), matched.unmatched
     waited = waits(of, np.array(alignment.related, np.int64)[of.input])
     parts = pairwise(np.append(waited.first, len(of.number)).tolist())
     missing = [set(matched.terms.members[int(of.group[low])]) - set(of.rank[low:high].tolist()) for low, high in parts]

@@ -129,7 +129,7 @@ def simulated(seed: int, ranks: int, hosts: int, count: int, named: Mapping[str,
         raw * 0,
         what,
         seq,
-        *[raw * 0] * 3,
+        *[raw * 0] * 4,
     )
     job = Job(seen, host_of, ahead, drift, float(ready.max()) / count, dict(named))
     job = _damaged(job, random)
@@ -303,7 +303,7 @@ def _timed() -> Iterator[tuple[int, int, float, float]]:
                 nothing,
                 nothing,
                 seq if numbered else nothing - 1,
-                *[nothing] * 3,
+                *[nothing] * 4,
             )
             host_of = np.arange(ranks) * hosts // ranks
             spans = np.repeat([[BASE], [BASE + 20 * MS * count]], hosts, axis=1)
