@@ -34,7 +34,7 @@ from traceconv.answers.steps import steps
 from traceconv.answers.tables import SliceTable
 from traceconv.api import convert, merge, read, report
 from traceconv.errors import UsageError
-from traceconv.io.shown import shortened, told_apart
+from traceconv.io.shown import shortened, shortened_column, told_apart
 from traceconv.model import ordering
 from traceconv.model.trace import take
 
@@ -923,6 +923,15 @@ def test_texts_told_apart_are_no_longer_and_differ(texts: list[str], width: int)
         assert cut == shortened(one, width) or len(alike) > 1
         assert cut == one or len(one) > width
     assert width < 4 or len(set(shown)) == len(set(texts))
+
+
+@given(st.lists(st.text("ab(…2", max_size=12), max_size=12), st.text("ab(", max_size=8), st.integers(4, 10))
+def test_columns_with_a_common_end_are_no_wider_and_differ(starts: list[str], end: str, width: int) -> None:
+    texts = [start + end for start in starts]
+    shown = shortened_column(texts, width)
+    assert all(len(one) <= width for one in shown)
+    assert all(cut == one or len(one) > width for one, cut in zip(texts, shown, strict=True))
+    assert len(set(shown)) == len(set(texts))
 
 
 @given(st.sets(st.tuples(*[st.sampled_from(["one", "two", "six"])] * 5), min_size=2), st.integers(16, 60))

@@ -13,8 +13,9 @@ import pytest
 import traceconv
 from tests.golden import ROOT
 from traceconv.answers import SECTION_OF, SECTIONS, Questions
-from traceconv.answers.render import RENDERERS
+from traceconv.answers.render import RENDERERS, text
 from traceconv.answers.section import Section
+from traceconv.io.shown import shortened_column
 
 #: The columns that name a row; numbers and `input` do not count.
 NAMING = {
@@ -180,3 +181,36 @@ def test_one_input_is_not_named_in_titles(tmp_path: Path) -> None:
     for paths in ([path], [path, other]):
         for section in sections_of(paths, Questions(["device", "steps"])):
             assert not any(" · " in str(cell) for row in section.rows for cell in row)
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        (("r0.json · GPU 0 (NVIDIA H100)", "r1.json · GPU 0 (NVIDIA H100)"), ("r0.json · GPU 0…", "r1.json · GPU 0…")),
+        (
+            ("rank 7 · node7 · GPU 7 (NVIDIA H100)", "rank 6 · node6 · GPU 1 (NVIDIA H100)", "short"),
+            ("rank 7 …· GPU 7…", "rank 6 …· GPU 1…", "short"),
+        ),
+        (
+            ("r0.json · process 100 / thread 8", "r0.json · process 100 / thread 9"),
+            ("r0.json …hread 8", "r0.json …hread 9"),
+        ),
+        (("r0.json · GPU 0 (NVIDIA H100)",) * 2, ("r0.json …A H100)",) * 2),
+    ],
+)
+def test_an_end_that_names_share_is_not_shown_instead_of_what_differs(
+    ends: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    found = shortened_column(ends, 16)
+    assert len(set(found)) == len(set(ends))
+    assert max(map(len, found)) <= 16
+    assert tuple(found) == shown
+
+
+def test_a_narrow_table_shows_what_tells_devices_apart(tmp_path: Path) -> None:
+    late = next(one for one in traceconv.report(devices(tmp_path)) if one.name == "host_late")
+    table = text([late], 0, 80)
+    assert {line.split("  ")[1] for line in table.splitlines() if "GPU" in line} == {
+        "a.json · GPU 0 (…",
+        "b.json · GPU 0 (…",
+    }

@@ -10,7 +10,7 @@ from textwrap import TextWrapper, wrap
 
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.io.json_text import as_json
-from traceconv.io.shown import lines, one_line, shortened, told_apart, widths_within
+from traceconv.io.shown import lines, one_line, shortened, shortened_column, told_apart, widths_within
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.
 _MOST_COLUMNS, _MOST_IN_SHORT = 11, 15
@@ -57,8 +57,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
         titles = [wrap(column.title, room) for column, room in zip(columns, widths, strict=True)]
         folded = zip_longest(*titles, fillvalue="")
         columns_cut = [
-            told_apart(column, [shortened(cell, room) for cell in column])
-            for column, room in zip(zip(*cells, strict=True), widths, strict=True)
+            shortened_column(column, room) for column, room in zip(zip(*cells, strict=True), widths, strict=True)
         ]
         cells = [list(row) for row in zip(*columns_cut, strict=True)]
         for shown, under in (*((list(title), []) for title in folded), *zip(cells, texts, strict=True)):

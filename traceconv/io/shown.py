@@ -67,6 +67,20 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:first]}…{text[len(text) - (width - 1 - first) :]}"
 
 
+def shortened_column(texts: Sequence[str], width: int) -> list[str]:
+    """Return texts of at most `width` characters, which differ where the texts do.
+
+    If the shown ends of all longer texts would be equal, they are left out, and more of the rest is shown.
+    """
+    long = sorted({text[::-1] for text in texts if len(text) > width})
+    same = _common(long[0], long[-1]) if len(long) > 1 else 0
+    shown = [shortened(text, width) for text in texts]
+    if same >= (width - 1) // 2:
+        rest = [shortened(text[: max(len(text) - same, width - 1)], width - 1) for text in texts]
+        shown = [text if text == cut else f"{own}…" for text, cut, own in zip(texts, shown, rest, strict=True)]
+    return told_apart(texts, shown)
+
+
 def told_apart(texts: Sequence[str], shown: Sequence[str]) -> list[str]:
     """Return texts as they were shortened; those that became equal show their start and where they differ.
 
