@@ -67,6 +67,21 @@ def test_two_jobs_on_one_schedule_do_not_vary_together(seed: int) -> None:
     assert ends_of_two(one.astype(np.int64), other.astype(np.int64), due * 0).shown is Ends.OF_NO_JOB
 
 
+@pytest.mark.parametrize("shape", ["grows", "grows again and again", "falls at first"])
+@pytest.mark.parametrize("seed", range(5))
+def test_two_jobs_whose_steps_change_together_are_two(seed: int, shape: str) -> None:
+    """As the steps of a script do, by 0.4 %; the ends scatter by more than single steps vary."""
+    random, number = np.random.default_rng(seed), np.arange(600)
+    change = {"grows": number / 600, "grows again and again": number % 60 / 60, "falls at first": np.exp(-number / 20)}
+    steps = np.array([5.0, 9.0, 20.0])[number % 3] * MS * (1 + 0.004 * change[shape])
+    one, other = (
+        np.cumsum(steps + 5 * US * random.standard_normal(600)) + 40 * US * random.exponential(size=600)
+        for _ in range(2)
+    )
+    found = ends_of_two(one.astype(np.int64), other.astype(np.int64), number % 3)
+    assert found.shown is Ends.OF_NO_JOB
+
+
 def test_two_jobs_with_the_same_input_wander_apart() -> None:
     random = np.random.default_rng(3)
     steps = 20 * MS + 3 * MS * random.random(120)
