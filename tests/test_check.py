@@ -453,6 +453,10 @@ def sample(callstack: int) -> Fill:
     return lambda b: setattr(b.packet(5).perf_sample, "callstack_iid", callstack)
 
 
+def on_cpu(number: int) -> Fill:
+    return lambda b: setattr(b.packet(5).perf_sample, "cpu", number)
+
+
 def define_name(iid: int, name: str) -> Fill:
     return lambda b: b.packet().interned_data.event_names.add(iid=iid, name=name)
 
@@ -516,6 +520,7 @@ PFTRACE_RULES: dict[str, tuple[Fill, Fill]] = {
     "no_name": (instant(), instant(name="")),
     "no_value": (value(), unvalued),
     "extra_values": (extra(8), extra(9)),
+    "cpu_range": (on_cpu(4095), on_cpu(4096)),
     "flow_alone": (do(instant(1, flow_ids=[3]), instant(2, flow_ids=[3])), instant(flow_ids=[3])),
     "flow_without_start": (
         do(instant(1, flow_ids=[3]), instant(2, terminating_flow_ids=[3])),

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests import GROWTH_S
 from traceconv.model.arg_bytes import Args
 from traceconv.model.args import join_args
-from traceconv.model.builder import IMPOSSIBLE_CPU, IMPOSSIBLE_WEIGHT, Builder
+from traceconv.model.builder import IMPOSSIBLE_WEIGHT, Builder
 from traceconv.model.bulk import NOT_A_NUMBER
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.diagnostics import (
@@ -33,7 +33,7 @@ from traceconv.model.diagnostics import (
     Severity,
     declare,
 )
-from traceconv.model.drawable import END_NEVER_SET, NEGATIVE_DURATION, OUT_OF_RANGE
+from traceconv.model.drawable import END_NEVER_SET, IMPOSSIBLE_CPU, NEGATIVE_DURATION, OUT_OF_RANGE
 from traceconv.model.dump import dump
 from traceconv.model.layout import lay_out
 from traceconv.model.paired_slices import MISNAMED_END, UNBEGUN_END, UNENDED
@@ -856,12 +856,20 @@ def test_a_weight_fits_into_its_column(weight: int, kept: int, out: Builder) -> 
     assert problems(trace) == ({IMPOSSIBLE_WEIGHT.name: 1} if weight != kept else {})
 
 
-@pytest.mark.parametrize(("cpu", "kept"), [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, NO_CPU), (-2, NO_CPU)])
-def test_a_cpu_fits_into_its_column(cpu: int, kept: int, out: Builder) -> None:
+@pytest.mark.parametrize(("cpu", "kept"), [(0, 0), (4095, 4095), (4096, NO_CPU), (2**31, NO_CPU), (-2, NO_CPU)])
+def test_a_cpu_is_one_that_viewers_draw(cpu: int, kept: int, out: Builder) -> None:
     out.sample(out.tracks.add("t"), 5, StackId(-1), "s", cpu=cpu)
     trace = out.finish()
     assert trace.samples.cpu.tolist() == [kept]
     assert problems(trace) == ({IMPOSSIBLE_CPU.name: 1} if cpu != kept else {})
+
+
+def test_cpus_of_many_samples_are_ones_that_viewers_draw(out: Builder) -> None:
+    columns = [np.full(4, out.tracks.add("t"), np.int32), np.arange(4), np.full(4, -1, np.int32), np.zeros(4, np.int32)]
+    out.bulk.samples(*columns, np.ones(4, np.int64), np.array([-1, 4095, 4096, -7], np.int32), np.arange(4))
+    trace = out.finish()
+    assert trace.samples.cpu.tolist() == [NO_CPU, 4095, NO_CPU, NO_CPU]
+    assert problems(trace) == {IMPOSSIBLE_CPU.name: 2}
 
 
 def test_a_sample_whose_weight_is_no_integer_leaves_all_columns_equal(out: Builder) -> None:

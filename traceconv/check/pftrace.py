@@ -34,6 +34,7 @@ from traceconv.model.counted import (
     TRACKS,
 )
 from traceconv.model.diagnostics import Diagnostics, Severity
+from traceconv.model.drawable import MOST_CPUS
 
 TRUNCATED = declare(
     "check-pftrace.truncated",
@@ -78,6 +79,11 @@ EXTRA_VALUES = declare(
     "check-pftrace.extra_values",
     Severity.DATA_LOSS,
     "an event with more than 8 extra counter values, or without a track for each, vanishes",
+)
+CPU_RANGE = declare(
+    "check-pftrace.cpu_range",
+    Severity.ERROR,
+    f"a sample on a CPU from {MOST_CPUS:,} on: viewers abort",
 )
 FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow with only one event is not drawn")
 FLOW_NO_START = declare(
@@ -397,8 +403,11 @@ class _Checker:
     def _sample(self, packet: Fields, sequence: _Sequence) -> None:
         self._counts["samples"] += 1
         self._time(packet, sequence)
-        if "callstack_iid" in packet["perf_sample"]:
-            self._use(sequence, "callstacks", packet["perf_sample"]["callstack_iid"])
+        sample = packet["perf_sample"]
+        if sample.get("cpu", 0) >= MOST_CPUS:
+            self._add(CPU_RANGE, f"CPU {sample['cpu']}")
+        if "callstack_iid" in sample:
+            self._use(sequence, "callstacks", sample["callstack_iid"])
 
     # The end.
 

@@ -18,7 +18,7 @@ from traceconv.model.bulk import NOT_A_NUMBER, Bulk, mark_key
 from traceconv.model.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.model.collectives import Collectives
 from traceconv.model.diagnostics import Balance, Code, ProblemKind, declare
-from traceconv.model.drawable import possible_slice, possible_ts
+from traceconv.model.drawable import possible_cpu, possible_slice, possible_ts
 from traceconv.model.never_set import LeftOut, leave_out_never_set
 from traceconv.model.numbers import fits_int64
 from traceconv.model.paired_slices import PairedSlices
@@ -46,13 +46,7 @@ _TOTALS_STEP_NS = 1000
 TOTALS_ENDING = " (no timeline)"
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _LEAST, _MOST = -(2**63), 2**63 - 1
-_MAX_CPU = 2**31 - 1
 
-IMPOSSIBLE_CPU = declare(
-    "sample.impossible_cpu",
-    ProblemKind.REPAIRED,
-    "a sample names a CPU beyond 2^31 (a damaged or foreign value): its CPU counts as not known",
-)
 IMPOSSIBLE_WEIGHT = declare(
     "sample.impossible_weight",
     ProblemKind.REPAIRED,
@@ -339,9 +333,7 @@ class Builder:
     ) -> None:
         """Add a sample: the call stack of a thread at a time. StackId(-1): no stack; NO_CPU: the CPU is not known."""
         weight = self._possible_weight(weight, at)
-        if not NO_CPU <= cpu <= _MAX_CPU:
-            self.problem(IMPOSSIBLE_CPU, at, str(cpu))
-            cpu = NO_CPU
+        cpu = possible_cpu(self.info, cpu, at)
         columns = self.tables.columns["samples"]
         columns["ts"].append(ts if -LIMIT_NS <= ts <= LIMIT_NS else possible_ts(self.info, ts, at))
         columns["track"].append(track)

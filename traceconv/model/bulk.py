@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from traceconv.model.args import join_args
 from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.drawable import beyond, possible_slice, possible_times
+from traceconv.model.drawable import beyond, possible_cpus, possible_slice, possible_times
 from traceconv.model.tables import Tables
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I32, I64, U8, SourceInfo
@@ -125,7 +125,8 @@ class Bulk:
 
     def samples(self, track: I32, ts: I64, stack: I32, name: I32, weight: I64, cpu: I32, origin: I64) -> None:
         """Add samples. A `stack` of -1 is no call stack, a `cpu` of NO_CPU is unknown."""
-        self._tables.extend("samples", possible_times(self._info, ts, origin), track, stack, name, weight, cpu, origin)
+        ts, cpu = possible_times(self._info, ts, origin), possible_cpus(self._info, cpu, origin)
+        self._tables.extend("samples", ts, track, stack, name, weight, cpu, origin)
 
     def _told_times(self, args_at: I64, args_len: I32, ts: I64, key: Callable[[int], str]) -> tuple[I64, I32]:
         """Add the original time to the args of rows at impossible times; return the new `args_at` and `args_len`."""

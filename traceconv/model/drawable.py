@@ -1,4 +1,7 @@
-"""Clamp times and durations out of range, count them, and keep the original values in args where a table has them."""
+"""Clamp what no viewer draws: times and durations out of range, and CPUs. Changes are counted.
+
+Args keep the original times where a table has them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, absent, declare
 from traceconv.model.never_set import FAR_NS
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, SourceInfo
+from traceconv.model.trace import I32, I64, NO_CPU, SourceInfo
 
 NEGATIVE_DURATION = declare(
     "slice.negative_duration",
@@ -27,6 +30,15 @@ OUT_OF_RANGE = declare(
     "time.out_of_range",
     ProblemKind.REPAIRED,
     "a time or duration is beyond 146 years: drawn at that limit; slices and instants keep the value in the args",
+)
+
+#: The trace processor ends itself at a CPU beyond these (kMaxCpusPerMachine in its cpu_tracker.h, v52). Linux for x86
+#: has at most 8,192 (CONFIG_NR_CPUS).
+MOST_CPUS = 4096
+IMPOSSIBLE_CPU = declare(
+    "sample.impossible_cpu",
+    ProblemKind.REPAIRED,
+    f"a sample names a CPU beyond the {MOST_CPUS:,} that Perfetto draws: its CPU counts as not known",
 )
 
 
@@ -63,6 +75,25 @@ def possible_times(info: SourceInfo, ts: I64, at: I64) -> I64:
     for row in rows:
         possible_ts(info, int(ts[row]), int(at[row]))
     return np.clip(ts, -LIMIT_NS, LIMIT_NS)
+
+
+def possible_cpu(info: SourceInfo, cpu: int, at: int) -> int:
+    """Return the CPU of a sample, NO_CPU if it is none that viewers draw; a change is counted."""
+    if NO_CPU <= cpu < MOST_CPUS:
+        return cpu
+    info.problem(IMPOSSIBLE_CPU, at, str(cpu))
+    return NO_CPU
+
+
+def possible_cpus(info: SourceInfo, cpu: I32, at: I64) -> I32:
+    """Return the CPUs of many samples, NO_CPU where they are none that viewers draw; changes are counted."""
+    rows = np.flatnonzero((cpu < NO_CPU) | (cpu >= MOST_CPUS))
+    if not len(rows):
+        return cpu
+    possible = cpu.copy()
+    for row in rows.tolist():
+        possible[row] = possible_cpu(info, int(cpu[row]), int(at[row]))
+    return possible
 
 
 def beyond(ts: I64) -> npt.NDArray[np.bool_]:
