@@ -103,7 +103,7 @@ def test_all_clocks_of_this_machine() -> None:
     assert {reading["clock"] for reading in readings} == {"CLOCK_MONOTONIC"}
     by_name = {reading["other"]: reading for reading in readings}
     for name, reading in by_name.items():
-        assert 0 < reading["within_ns"] < MS, name
+        assert reading["within_ns"] > 0, name
     same = by_name["perf_counter"]
     assert abs(same["other_ns"] - same["ns"]) <= same["within_ns"]
     wall = by_name["CLOCK_REALTIME"]

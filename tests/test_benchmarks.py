@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from tests import HANG_S
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import layers, lines, many, memory, record, start
+from tests.benchmarks import frame, layers, lines, many, memory, record, start
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -34,7 +35,7 @@ from traceconv.api import read
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="wait4 is of POSIX")
 
-_BUSY = "sum(range(3_000_000))"
+_BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 _LARGE = "b = bytearray(200_000_000); b[::4096] = bytes(len(b[::4096]))"
 
 
@@ -51,17 +52,30 @@ def test_a_run_costs_its_own_time_and_memory() -> None:
     ballast = bytearray(300_000_000)
     ballast[::4096] = bytes(len(ballast[::4096]))  # of this process, which is not the contestant's
     idle, busy, large = measure(_python("pass")), measure(_python(_BUSY)), measure(_python(_LARGE))
-    assert busy.cpu_s > idle.cpu_s
+    assert busy.cpu_s >= 0.5
+    assert idle.cpu_s < busy.cpu_s
     assert idle.peak_bytes < 60e6
     assert 200e6 < large.peak_bytes < 260e6
 
 
-def test_what_hangs_runs_once_more(tmp_path: Path) -> None:
-    mark = tmp_path / "mark"
-    first = f"import os, time; os.path.exists({str(mark)!r}) or (open({str(mark)!r}, 'w'), time.sleep(600))"
-    measure(_python(first), limit_s=10)  # the second run has so long to start on a busy machine
+def test_what_hangs_runs_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+    run_once = frame._run
+
+    def run(contestant: Contestant, limit_s: int) -> tuple[Cost, int, str]:
+        found = run_once(contestant, limit_s)
+        ended.append(found[1])
+        return found
+
+    monkeypatch.setattr(frame, "_run", run)
+    hanging = _python("import time; time.sleep(600)")
     with pytest.raises(Wrong, match=r"it ran for 1 s"):
-        measure(_python("import time; time.sleep(600)"), limit_s=1)
+        measure(hanging, limit_s=1)
+    assert ended == [-signal.SIGALRM] * 2
+    # However busy the machine is, the second run ends before the limit.
+    runs = iter([(Cost(0, 0, 0), -signal.SIGALRM, ""), (Cost(1, 2, 3), 0, "")])
+    monkeypatch.setattr(frame, "_run", lambda contestant, limit_s: next(runs))
+    assert measure(hanging) == Cost(1, 2, 3)
 
 
 def test_a_failure_is_told(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from traceconv.model.trace import Level, SourceInfo, Trace
 from traceconv.writers import order as _order
 
 T = 1_795_245_457_236_000_123
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 DEFAULT = Limits()
 TIGHT = Limits(max_keys=3, max_texts_per_key=2, max_text_bytes=60, text_overhead=8)
 

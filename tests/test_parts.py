@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests import HANG_S
 from traceconv.io import parts
 from traceconv.io.output import write_folder, write_output
 
@@ -69,7 +70,7 @@ def test_a_run_that_goes_on_keeps_its_part(kind: str, write: Any, tmp_path: Path
         assert part.exists()
         assert running.stdin is not None
         running.stdin.close()
-        assert running.wait(60) == (0 if kind == "file" else 1)  # the folder now holds a table of another run
+        assert running.wait(HANG_S) == (0 if kind == "file" else 1)  # the folder now holds a table of another run
     assert list(tmp_path.iterdir()) == [target]
 
 
