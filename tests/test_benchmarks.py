@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import traceconv
 from tests import HANG_S
 from tests.benchmarks import __main__ as command
 from tests.benchmarks import frame, layers, lines, many, memory, record, start
+from tests.benchmarks import phases as sampler
 from tests.benchmarks.frame import (
     ROOT,
     Contestant,
@@ -197,6 +200,14 @@ def test_what_is_generated_is_counted(pretty: bool, tmp_path: Path) -> None:
     assert told.bytes == path.stat().st_size
 
 
+def test_phases_are_of_modules_that_are_there() -> None:
+    found = {one.name for one in pkgutil.walk_packages(traceconv.__path__, "traceconv.")}
+    assert sampler.PHASES.keys() <= found
+    assert sampler.phase_of("traceconv.families.perfetto.writer", "write") == "encoding"
+    assert sampler.phase_of("traceconv.families.perfetto.reader", "read") == "reading"
+    assert sampler.phase_of("traceconv.families.perfetto.reader", "sort_events") == "ordering"
+
+
 def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     source, output = tmp_path / "trace.json", tmp_path / "trace.pftrace"
     generate(source, 40_000)
@@ -204,7 +215,8 @@ def test_phases_add_up_to_the_whole(tmp_path: Path) -> None:
     told = subprocess.run(command_line, cwd=ROOT, capture_output=True, text=True, timeout=HANG_S, check=True).stdout
     first, second = ([line.split() for line in part.splitlines()] for part in told.strip().split("\n\n"))
     phases = {" ".join(words[3:]): float(words[0]) for words in first}
-    assert phases.keys() >= {"start-up", "reading", "encoding"}
+    # Which of the short ones the timer meets depends on the machine.
+    assert {"start-up"} <= phases.keys() <= {"start-up", "everything else", *sampler.PHASES.values()}
     functions = {words[-1]: float(words[0]) for words in second}
     assert any(name.startswith("traceconv.families.") for name in functions)
     assert 0 < sum(functions.values()) <= sum(phases.values()) + 0.2

