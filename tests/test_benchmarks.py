@@ -62,7 +62,7 @@ def test_a_run_costs_its_own_time_and_memory() -> None:
 
 
 def test_what_hangs_runs_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = []
+    ended: list[int] = []
     run_once = frame._run
 
     def run(contestant: Contestant, limit_s: int) -> tuple[Cost, int, str]:
