@@ -6,7 +6,7 @@ import os
 os.environ.setdefault("TRACECONV_DEBUG", "1")
 
 #: After so many seconds, a process or a thread that a test waits for hangs: on one core, beside twenty other processes,
-#: what takes 10 s of CPU time still ends before. pytest ends a test that hangs otherwise after twice as long.
+#: what takes 10 s of CPU time still ends before. pytest ends a test that hangs otherwise after six times as long.
 HANG_S = 600
 #: A test of growth fails above so many seconds of CPU time. What is linear takes a few on a free core, and what is not
 #: takes minutes.
