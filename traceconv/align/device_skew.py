@@ -21,7 +21,7 @@ import numpy as np
 from traceconv.align.geometry import F64
 from traceconv.align.launches import WRONG_IDS, work_and_waits
 from traceconv.align.messages import Text
-from traceconv.model.clocks import ONE_HOST_DRIFT
+from traceconv.model.clocks import HOSTS_DRIFT
 from traceconv.model.trace import I64, Trace, processes
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 #: The greatest of the shortest latencies on a device that is idle at times, ns (recorded: 2 to 20 µs); also what the
 #: profiler is believed to without launches.
 _LATENCY_NS = 50_000
-#: The greatest skew that is allowed for where all latencies are longer, ns. Kineto converts the times of AMD devices by
-#: one offset for the whole recording: this is 10 ppm in 50 s.
-MOST_UNSEEN_NS = 500_000
 #: The error of the times of profilers, ns.
 PROFILER_NS = 20_000
 _UNKNOWN = float(2**61)
@@ -64,7 +61,7 @@ class DeviceSkew:
             return np.full(len(ts), -_LATENCY_NS), np.full(len(ts), _LATENCY_NS)
         times = ts.astype(np.float64)
         seen = -_least(self.begin, -self.launched, times)
-        unseen = np.minimum(np.maximum(-seen, 0), MOST_UNSEEN_NS)
+        unseen = np.maximum(-seen, 0)
         least = np.where(seen > 0, seen, -unseen)
         most = np.maximum(seen, 0) + np.maximum(unseen, _LATENCY_NS)
         most = np.maximum(np.minimum(most, _least(self.end, self.waited, times)), least)
@@ -79,10 +76,10 @@ def _least(at: F64, values: F64, times: F64) -> F64:
     """Return the least limit at some times: a value, plus the drift for the time between."""
     if not len(at):
         return np.full(len(times), _UNKNOWN)
-    before = np.append(_UNKNOWN, np.minimum.accumulate(values - ONE_HOST_DRIFT * at))
-    after = np.append(np.minimum.accumulate((values + ONE_HOST_DRIFT * at)[::-1])[::-1], _UNKNOWN)
+    before = np.append(_UNKNOWN, np.minimum.accumulate(values - HOSTS_DRIFT * at))
+    after = np.append(np.minimum.accumulate((values + HOSTS_DRIFT * at)[::-1])[::-1], _UNKNOWN)
     place = np.searchsorted(at, times)
-    least: F64 = np.minimum(before[place] + ONE_HOST_DRIFT * times, after[place] - ONE_HOST_DRIFT * times)
+    least: F64 = np.minimum(before[place] + HOSTS_DRIFT * times, after[place] - HOSTS_DRIFT * times)
     return least
 
 

@@ -117,7 +117,8 @@ class Recorded:
     Attributes:
         ranks: what they did.
         clocks: the wall clocks of their hosts.
-        skews: by how much the clock of each device is ahead of that of its host, ns.
+        skews: by how much the clock of each device is ahead of that of its host at the start, ns.
+        faster: how much faster the clock of each device runs than that of its host, as a ratio.
         waits: whether each file ends with a wait for the device.
         seq: whether collectives have numbers.
         constraints: the options of the user.
@@ -126,6 +127,7 @@ class Recorded:
     ranks: list[Rank]
     clocks: tuple[HostClock, HostClock]
     skews: tuple[float, float] = (0.0, 0.0)
+    faster: tuple[float, float] = (0.0, 0.0)
     waits: bool = False
     seq: bool = True
     constraints: Constraints = field(default_factory=lambda: NO_CONSTRAINTS)
@@ -177,7 +179,8 @@ def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict
     shortest = rng.uniform(4, 30) * US
     latency = shortest + rng.exponential(20 * US, len(rank.enters)) * (rng.random(len(rank.enters)) < 0.8)
     launches = clock.read(rank.enters - latency)
-    begins, ends = (clock.read(times) + recorded.skews[number] for times in (rank.enters, rank.leaves))
+    skew, faster = recorded.skews[number], recorded.faster[number]
+    begins, ends = (clock.read(times) + skew + faster * times for times in (rank.enters, rank.leaves))
     events: list[dict[str, Any]] = []
     for row, place in enumerate(rank.place.astype(int).tolist()):
         name, kernel = _KINDS[place % len(_KINDS)]
@@ -204,9 +207,9 @@ def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict
     }
 
 
-def _clocks(rng: np.random.Generator) -> tuple[HostClock, HostClock]:
-    """Return two clocks up to 5 ms apart that drift by up to 40 ppm each."""
-    ahead, drift = rng.uniform(-5, 5) * MS, rng.uniform(-40e-6, 40e-6, 2)
+def _clocks(rng: np.random.Generator, most: float = 40e-6) -> tuple[HostClock, HostClock]:
+    """Return two clocks up to 5 ms apart that drift by up to 40 ppm each, or by up to another ratio."""
+    ahead, drift = rng.uniform(-5, 5) * MS, rng.uniform(-most, most, 2)
     return HostClock(0.0, float(drift[0])), HostClock(ahead, float(drift[1]))
 
 
@@ -248,7 +251,18 @@ def skewed(seed: int) -> PlacedRank:
     rng = np.random.default_rng([5, seed])
     ranks = script(rng).job(rng)
     one, other = (rng.uniform(-500, 500, 2) * US).tolist()
-    return placed(Recorded(ranks, _clocks(rng), (one * rng.integers(2), other), bool(rng.integers(2))), rng)
+    return placed(Recorded(ranks, _clocks(rng), (one * rng.integers(2), other), waits=bool(rng.integers(2))), rng)
+
+
+def ahead(seed: int) -> PlacedRank:
+    """Place two ranks of one job, of which the clock of a device is 1 or 3 ms ahead, and drifts by up to 50 ppm."""
+    rng = np.random.default_rng([7, seed])
+    ranks = script(rng).job(rng)
+    one, other = (1, 3)[seed % 2] * MS, float(rng.uniform(-50, 50)) * US
+    faster = float(rng.uniform(-50e-6, 50e-6))
+    first = bool(rng.integers(2))
+    skews, rates = ((one, other), (faster, 0.0)) if first else ((other, one), (0.0, faster))
+    return placed(Recorded(ranks, _clocks(rng, 20e-6), skews, rates, bool(rng.integers(2))), rng)
 
 
 def cut(seed: int, *, rough: bool = False) -> PlacedRank:
@@ -277,6 +291,7 @@ TRIALS: dict[str, Callable[[int], PlacedRank]] = {
     "set clock": set_clock,
     "steep": steep,
     "skewed": skewed,
+    "ahead": ahead,
     "cut": cut,
     "rough": lambda seed: cut(seed, rough=True),
 }

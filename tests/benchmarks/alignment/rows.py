@@ -110,6 +110,7 @@ def all_rows(
         "set-clocks": partial(set_clocks, few),
         "steep": partial(steep, few),
         "skewed": partial(skewed, few),
+        "ahead": partial(ahead, few),
         "offsets": partial(offsets, few),
         **{name: partial(one_host, name, few) for name in one_host_trials.TRIALS},
         "coverage": lambda: coverage(pool.outcomes()),
@@ -517,7 +518,17 @@ def _never_outside(regime: str, trial: str, count: int) -> Row:
 
 def skewed(count: int) -> Row:
     """The clocks of devices are ahead of their hosts or behind, by up to 500 µs."""
-    found, right, wrong = _hosts("skewed", count)
+    return _skewed("devices up to 500 µs ahead of their hosts or behind, simulated", "skewed", count)
+
+
+def ahead(count: int) -> Row:
+    """The clock of a device is 1 or 3 ms ahead of its host, and drifts."""
+    return _skewed("devices 1 and 3 ms ahead of their hosts that drift, simulated", "ahead", count)
+
+
+def _skewed(regime: str, trial: str, count: int) -> Row:
+    """A regime in which hosts are placed by devices whose clocks are off."""
+    found, right, wrong = _hosts(trial, count)
     half, worst = (float(pick([one.error_ns for one in found])) / 1e3 for pick in (np.median, np.max))
     bound = np.median([one.bound_ns for one in found if one.bound_ns is not None]) / 1e3
     text = (
@@ -525,9 +536,7 @@ def skewed(count: int) -> Row:
         f"{worst:.0f} µs, median bound ±{bound:.0f} µs"
     )
     good = right + wrong >= 0.95 * count and not wrong
-    return Row(
-        "devices up to 500 µs ahead of their hosts or behind, simulated", "the truth within the bounds", text, good
-    )
+    return Row(regime, "the truth within the bounds", text, good)
 
 
 def offsets(count: int) -> Row:
