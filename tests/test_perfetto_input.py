@@ -764,8 +764,26 @@ def test_any_byte_may_be_wrong(tmp_path: Path) -> None:
             assert trace.sources[0].balance.even
 
 
+def test_packets_of_one_kind_before_all_others_do_not_hide_a_trace(tmp_path: Path) -> None:
+    """As many as fill the head of the file, without timestamp and sequence."""
+    snapshots = pb.Trace()
+    for clock in (1, 6):
+        snapshots.packet.add().clock_snapshot.clocks.add(clock_id=clock, timestamp=10**9)
+    packages = pb.Trace()
+    packages.packet.add().packages_list.packages.add(name="app", uid=1)
+    for first in (snapshots, packages):
+        trace = read_bytes(tmp_path, first.SerializeToString() * 20_000 + whole())
+        assert len(trace.slices.ts) == 10
+
+
 def test_other_protobuf_files_are_not_claimed(tmp_path: Path) -> None:
-    for data in (b"\x0a\x04\x08\x01\x10\x02\x12\x00", b"\x0a\x05hello", b"\x0a\x0btext, with\n", b"\n\n\n\n"):
+    for data in (
+        b"\x0a\x04\x08\x01\x10\x02\x12\x00",
+        b"\x0a\x05hello",
+        b"\x0a\x0btext, with\n",
+        b"\n\n\n\n",
+        b"\x0a\x06\x32\x04\x08\x01\x10\x02",
+    ):
         path = tmp_path / "x"
         path.write_bytes(data)
         with contextlib.suppress(TraceconvError):

@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, fields_until_cut
+from traceconv.families.common.wire_reader import BLOB, FIXED64, VARINT, BadWire, as_bytes, fields, fields_until_cut
 from traceconv.families.importer import Match, extras
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto._about import CLOCK, PACKET_KINDS, SIZE, SOURCES
@@ -61,8 +61,9 @@ JOINED = declare(
 #: Wire types of the fields of a packet that are not messages, texts or bytes.
 _NUMBERS = {3: VARINT, 8: VARINT, 10: VARINT, 13: VARINT, 41: VARINT, 42: VARINT, 58: VARINT, 79: VARINT, 87: VARINT}
 _NUMBERS |= {98: VARINT, 88: VARINT}
-#: Fields that distinguish packets from other messages with the same start.
-_TELLING = frozenset((*_NUMBERS, 11, 33, 36, 50, 60))
+#: Fields that distinguish packets from other messages with the same start: these, and kinds from 16 on.
+_TELLING = frozenset((*_NUMBERS, 11, 50, 60, *(kind for kind in PACKET_KINDS if kind >= 16)))
+_SNAPSHOT = 6
 _LARGEST_FIELD = 1000
 #: The attributes of traceconv with other names than "traceconv.*"; those that it writes as JSON.
 _OWN = ("alignment", "inputs")
@@ -286,10 +287,25 @@ def _looks_like_packets(data: bytes) -> Match:
                 if not 0 < number < _LARGEST_FIELD:
                     return Match.no(f"packets have no field {number}")
                 telling = telling or number in _TELLING
+            telling = telling or _is_snapshot(data[frame[0] : frame[1]])
         except BadWire:
             return Match.no("a packet is not a protobuf message")
         packets += 1
         at = frame[1]
     return (
-        Match.yes(f"{packets} packets of a Perfetto trace") if telling else Match.no("packets without their envelope")
+        Match.yes(f"{packets} packets of a Perfetto trace") if telling else Match.no("no field that only packets have")
     )
+
+
+def _is_snapshot(packet: bytes) -> bool:
+    """Return whether a packet is a clock snapshot and nothing else: clocks 1* {clock_id 1, timestamp 2}."""
+    try:
+        read = fields(packet)
+        if [number for number, _ in read] != [_SNAPSHOT]:
+            return False
+        clocks = [as_bytes(value) for number, value in fields(as_bytes(read[0][1])) if number == 1]
+        return bool(clocks) and all(
+            {1, 2} <= {n for n, value in fields(one) if isinstance(value, int)} for one in clocks
+        )
+    except BadWire:
+        return False
