@@ -710,3 +710,12 @@ def test_a_time_of_day_that_is_none_is_not_used(zone: str, tmp_path: Path) -> No
         assert snapshot.other_ts - snapshot.ts == 1795237661060948871 - 2675500000000
     else:
         assert trace.metadata["perf_local_time_of_first_event"] == "2026-11-21 07:07:41.060948871"
+
+
+def test_a_zone_is_refused_where_counts_have_no_times(tmp_path: Path) -> None:
+    """No note asks for a zone that would change nothing."""
+    path = tmp_path / "stat.csv"
+    path.write_text("# started on Mon Jan  5 09:00:00 2026\n\n2.25,msec,task-clock,2250000,100.00,,\n")
+    assert not [note for note in read(path).sources[0].notes if "--tz" in note]
+    with pytest.raises(UsageError, match="totals, which have no times"):
+        read(path, options={"utc_offset": "+02:00"})

@@ -21,7 +21,6 @@ milliseconds.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -36,7 +35,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of
+from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
 from traceconv.families.importer import Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
@@ -218,7 +217,7 @@ class OnnxRuntime:
         if local.guessed:
             out.note(
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
-                f"--tz {shlex.quote(name)}=+02:00"
+                + zone_option(name)
             )
 
 

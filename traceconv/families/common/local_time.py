@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from datetime import UTC, datetime, timedelta, timezone
 
 from traceconv.errors import UsageError
@@ -29,6 +30,16 @@ def zone_of(format_name: str, text: str) -> timezone:
             f"option utc_offset of {format_name} is an offset such as +02:00 or UTC, not {text!r}",
             hint="an offset is written as +02:00, +0200 or +02; `date +%:z` prints that of the machine it runs on",
         ) from None
+
+
+def zone_option(file: str) -> str:
+    """Return the option that states the zone of the local times of a file, for messages; which zone it is, they ask."""
+    return f"--tz {shlex.quote(file)}=+HH:MM"
+
+
+def date_option(file: str) -> str:
+    """Return the option that states the day of the first time of a file, for messages."""
+    return f"--date {shlex.quote(file)}=DAY"
 
 
 def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> None:

@@ -31,7 +31,7 @@ import msgspec
 
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
-from traceconv.families.common.local_time import local_time, refuse_zone, zone_of
+from traceconv.families.common.local_time import date_option, local_time, refuse_zone, zone_of, zone_option
 from traceconv.families.importer import Match, option
 from traceconv.families.logs import _json as timed_json
 from traceconv.families.logs import log_times
@@ -521,24 +521,24 @@ class TimedLog:
         if self.utc_offset and kind is Kind.TIME_OF_DAY and not self.date:
             raise source.malformed(
                 "its times are times of day, so the date is needed, too",
-                hint=f"--date {shlex.quote(source.name)}=2018-10-26; or use --offset FILE=TIME",
+                hint=f"{date_option(source.name)}; or use --offset FILE=TIME",
             )
         if self.utc_offset and kind is Kind.SINCE_START:
             misfit = f"a time zone (--tz) does not fit: the times are {kind.value}"
             raise source.malformed(misfit, hint="it is for local times; --offset FILE=TIME places any file")
         if self.utc_offset and kind is Kind.YEARLESS and year is None:
             misfit = "the time zone needs the year, too, which the times do not state"
-            raise source.malformed(misfit, hint=f"--date {shlex.quote(source.name)}=2024-01-31, the day of the first")
+            raise source.malformed(misfit, hint=f"{date_option(source.name)}, that of the first")
 
     def _advise(self, out: Builder, kind: Kind, year: int | None) -> None:
         """Add a note on the options that relate the times to those of other files."""
-        file = shlex.quote(out.info.name)
+        name = out.info.name
         if kind is Kind.SINCE_START and not self.clockid:
-            out.note(f"if the times are those of CLOCK_MONOTONIC: --clock {file}=monotonic")
+            out.note(f"if the times are those of CLOCK_MONOTONIC: --clock {shlex.quote(name)}=monotonic")
         elif kind is Kind.YEARLESS and year is None:
-            out.note(f"a leap year was assumed; for real times: --date {file}=DAY (the first) --tz {file}=+02:00")
+            out.note(f"a leap year was assumed; for real times: {date_option(name)} (the first) {zone_option(name)}")
         elif kind in (Kind.LOCAL, Kind.YEARLESS) and not self.utc_offset:
-            out.note(f"the time zone is not known; --tz {file}=+02:00 (or UTC) makes these times real ones")
+            out.note(f"the time zone is not known; {zone_option(name)} (or UTC) makes these times real ones")
         elif kind is Kind.TIME_OF_DAY and not (self.utc_offset and self.date):
             out.note("the date is not known; midnights are counted where the time goes back by more than 12 h")
 

@@ -12,7 +12,6 @@ state.
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -22,7 +21,7 @@ import numpy as np
 
 from traceconv import kernel
 from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
-from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of
+from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of, zone_option
 from traceconv.families.importer import Match, option
 from traceconv.families.perf import _text as text
 from traceconv.families.perf._repeated import RepeatedSamples
@@ -617,5 +616,5 @@ class PerfScript:
             )
         else:
             out.metadata["perf_local_time_of_first_event"] = moment.decode()
-            file = shlex.quote(out.info.name)
-            out.note(f"the time of day in the text is local time: --tz {file}=+02:00 puts it on the wall clock")
+            option = zone_option(out.info.name)
+            out.note(f"the time of day in the text is local time: {option} puts it on the wall clock")

@@ -18,7 +18,6 @@ the counter `... running` beside it is 0 %, and the args say "<not counted>".
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -28,7 +27,7 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.idle_lines import BLANK, DIGIT, SPACE, IdleLines, holds, lines_but, literal
-from traceconv.families.common.local_time import local_time, seconds_since_1970, zone_of
+from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
 from traceconv.families.importer import Match, option
 from traceconv.families.perf import _stat_lines as lines
 from traceconv.families.perf._stat_lines import NOT_SUPPORTED, Row
@@ -503,15 +502,18 @@ class PerfStat:
         out.balance.unit = LINES
         reader = _Reader(out)
         reader.read(source)
-        self._tell_start(reader.recordings[0], zone, out)
+        if any(one.elapsed or one.last for one in reader.recordings):
+            self._tell_start(reader.recordings[0], zone, out)
+        else:
+            refuse_zone(self.name, self.utc_offset, source.name, "its counts are totals, which have no times")
 
     def _tell_start(self, first: _Recording, zone: timezone, out: Builder) -> None:
         """Add the snapshot of the start, if the user states the zone."""
         if first.started is None:
             return
         if not self.utc_offset:
-            file = shlex.quote(out.info.name)
-            out.note(f"`started on` is local time in whole seconds: --tz {file}=+02:00 puts the counts there")
+            option = zone_option(out.info.name)
+            out.note(f"`started on` is local time in whole seconds: {option} puts the counts there")
             return
         wall = seconds_since_1970(first.started, zone) * 10**9 + _START_BOUND_NS // 2
         method = f"`started on` of the file in whole seconds (local time read as {zone})"

@@ -25,7 +25,6 @@ https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from msgspec import Struct
 
 from traceconv.errors import UsageError
 from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
-from traceconv.families.common.local_time import local_ns, local_time, zone_of
+from traceconv.families.common.local_time import date_option, local_ns, local_time, zone_of, zone_option
 from traceconv.families.common.row_store import RowStore
 from traceconv.families.importer import Match, option
 from traceconv.families.tvm import _dump as dumps
@@ -404,10 +403,9 @@ class TvmDebugger:
         if self.date and not has_clock:
             out.note("the option date was not used: no table has Start Time and End Time")
         if has_clock and not self.date:
-            file = shlex.quote(out.info.name)
             out.note(
                 "Start Time and End Time are local times of day: to align them with other files, give the day: "
-                f"--date {file}=2018-10-26 --tz {file}=+02:00"
+                f"{date_option(out.info.name)} {zone_option(out.info.name)}"
             )
 
 
