@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
-from traceconv.align.collective_order import ByOrder, Unsettled, ordered_collectives
+from traceconv.align.collective_order import WALL_CLOCKS_AGREE_NS, ByOrder, Unsettled, ordered_collectives
 from traceconv.align.collectives import (
     Mask,
     Occurrences,
@@ -152,13 +153,16 @@ def _is_refined(inputs: Inputs, wall: ClockDomain, offset: ClockMap) -> bool:
 
 
 def _with_hosts_related(
-    inputs: Inputs, roughly: Collection[ClockDomain] = (), *, leave_contradictions: bool = False
+    inputs: Inputs,
+    roughly: Mapping[ClockDomain, ClockMap] = MappingProxyType({}),
+    *,
+    leave_contradictions: bool = False,
 ) -> Inputs:
     """Return the inputs as `with_hosts_related` does.
 
     Args:
         inputs: the clocks.
-        roughly: the hosts whose --offset is a correction of their times.
+        roughly: the --offset of each host for which it is a correction of its times.
         leave_contradictions: as there.
     """
     hosts = _hosts(inputs)
@@ -170,12 +174,13 @@ def _with_hosts_related(
         return inputs
     host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in _firsts(inputs)])
     spans = _spans(inputs, hosts)
-    placed = placed_hosts(seen, host_of, spans)
+    room = np.array([(roughly[wall].bound_ns or 0) if wall in roughly else 0 for wall in hosts], np.int64)
+    placed = placed_hosts(seen, host_of, spans, room)
     added = np.array([wall in inputs.beside for wall in inputs.stated.walls])
     torn = np.isin(host_of, placed.torn) & added
     if np.any(torn[seen.input]):  # the collectives contradict how the user relates these hosts: their first one counts
         seen = seen.where(~torn[seen.input])
-        placed = placed_hosts(seen, host_of, spans)
+        placed = placed_hosts(seen, host_of, spans, room)
     if placed.contradicting and placed.records is not None and not leave_contradictions:
         raise _contradiction(inputs, placed.records, host_of, placed.contradicting)
     if placed.uneven and placed.records is not None and not leave_contradictions:
@@ -207,20 +212,24 @@ def _with_hosts_related(
     return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
 
 
-def placed_hosts(records: Occurrences, host_of: I64, spans: I64) -> PlacedHosts:
+def placed_hosts(records: Occurrences, host_of: I64, spans: I64, room: I64 | None = None) -> PlacedHosts:
     """Return the placements of the wall clocks of hosts.
 
     Args:
         records: the collectives of their ranks, on the wall clocks of the hosts.
         host_of: the host of each input.
         spans: the first and the last time recorded on each host, ns.
+        room: how far off the user says that each host may be drawn, ns; 0 for what no option moves.
     """
+    room = np.zeros(spans.shape[1], np.int64) if room is None else room
     waiting = records.where(records.side == Side.BOTH)
     matched = numbered_collectives(waiting)
     if len(matched.row):
-        return _placed(records, ByOrder(matched, False, ()), host_of, spans)
+        return _placed(records, ByOrder(matched, False, ()), host_of, spans, room)
     ordered = ordered_collectives(waiting, host_of[waiting.input])
-    placed = _placed(records, ordered, host_of, spans) if len(ordered.matches.row) else PlacedHosts()
+    if ordered.by_wall_clocks and np.max(room) > WALL_CLOCKS_AGREE_NS:  # as corrected by a rough option
+        return PlacedHosts()
+    placed = _placed(records, ordered, host_of, spans, room) if len(ordered.matches.row) else PlacedHosts()
     islands = {number: one.beside for number, one in placed.hosts.items()}
     unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, islands))
     return placed if placed.contradicting or placed.uneven else replace(placed, unsettled=unsettled)
@@ -235,7 +244,7 @@ def _may_be_one(records: Occurrences, pair: Unsettled, host_of: I64, islands: Ma
     return bool(max(np.min(one.start) for one in both) < min(np.max(one.end) for one in both))
 
 
-def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> PlacedHosts:
+def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64, room: I64) -> PlacedHosts:
     """Return the placements of the wall clocks of hosts from matched collectives.
 
     Args:
@@ -243,6 +252,7 @@ def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> P
         which: the matched collectives in which all wait for all.
         host_of: the host of each input.
         spans: the first and the last time recorded on each host, ns.
+        room: how far off each host may be by an option, ns.
     """
     every = joined_numbers(which.matches, one_sided_collectives(records))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
@@ -250,7 +260,7 @@ def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64) -> P
     torn = np.any((columns[0] > columns[1]) & (columns[0] < NO_TIME), axis=0)  # see `check_of_ranks`
     part &= ~torn
     part &= part.sum(axis=1, keepdims=True) > 1
-    islands = _overlapping(part, *(times[: len(part)] for times in columns))
+    islands = _overlapping(part, columns[0][: len(part)], columns[1][: len(part)], room)
     placed = [_island(every, which, columns, part, used, host_of, spans) for used in islands]
     return PlacedHosts(
         {number: host for one in placed for number, host in one.hosts.items()},
@@ -442,7 +452,7 @@ def _islands(part: Mask) -> Iterator[I64]:
         left &= ~reached
 
 
-def _overlapping(part: Mask, entered: I64, left: I64) -> Iterator[I64]:
+def _overlapping(part: Mask, entered: I64, left: I64, room: I64) -> Iterator[I64]:
     """Yield the hosts of each island, split so that the recordings of its hosts overlap by their wall clocks.
 
     Recordings that do not overlap may be of different runs.
@@ -451,17 +461,18 @@ def _overlapping(part: Mask, entered: I64, left: I64) -> Iterator[I64]:
         part: whether each host took part in each collective.
         entered: the last entry of each host, by collective, ns.
         left: the first exit, likewise.
+        room: how far off each host may be by an option, ns.
     """
     for used in _islands(part):
-        first = np.where(part[:, used], entered[:, used], NO_TIME).min(axis=0)
-        last = np.where(part[:, used], left[:, used], -NO_TIME).max(axis=0)
+        first = np.where(part[:, used], entered[:, used], NO_TIME).min(axis=0) - room[used]
+        last = np.where(part[:, used], left[:, used], -NO_TIME).max(axis=0) + room[used]
         there = (first <= first[:, None]) & (first[:, None] < last)  # by instant, then host
         kept = there[int(np.argmax(there.sum(axis=1)))]
         if kept.all():
             yield used
         elif kept.any():
             for side in (kept, ~kept):
-                yield from _overlapping(part & np.isin(np.arange(part.shape[1]), used[side]), entered, left)
+                yield from _overlapping(part & np.isin(np.arange(part.shape[1]), used[side]), entered, left, room)
 
 
 def _contradiction(

@@ -30,7 +30,7 @@ from traceconv.align.host_intervals import can_agree
 from traceconv.model.clocks import I64, SLEWED_DRIFT
 
 #: Where several shifts are possible, the wall clocks of hosts are assumed to agree within this, ns: NTP does better.
-_WALL_CLOCKS_AGREE = 10 * 10**6
+WALL_CLOCKS_AGREE_NS = 10 * 10**6
 #: The fewest collectives for a match, since fewer fit by chance, and the fewest that show that a shift is wrong.
 _LEAST, _LEAST_TRIED = 8, 4
 #: To limit time: of each shift this many collectives are tried first; then all of them, until this many shifts fit: the
@@ -295,8 +295,8 @@ def _is_certain(records: Occurrences, one: I64, other: I64) -> bool:
         return True
     longest = min(int(np.min(records.end[rows[step:]] - records.end[rows[:-step]])) for rows in (one, other))
     apart = np.abs(records.end[one] - records.end[other])
-    agree = 2 * int(np.sum(apart <= _WALL_CLOCKS_AGREE)) >= count
-    return agree and longest > 2 * max(_WALL_CLOCKS_AGREE, int(np.max(apart)))
+    agree = 2 * int(np.sum(apart <= WALL_CLOCKS_AGREE_NS)) >= count
+    return agree and longest > 2 * max(WALL_CLOCKS_AGREE_NS, int(np.max(apart)))
 
 
 def _period(values: list[int]) -> int:
@@ -384,5 +384,5 @@ def _chosen(shifts: list[Shift], records: Occurrences, one: I64, other: I64) -> 
         recorded = min(int(records.end[rows[-1]] - records.start[rows[0]]) for rows in (one, other))
         return (best if whole and 2 * best.apart < recorded else None), False
     step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)
-    known = best.apart <= _WALL_CLOCKS_AGREE and step > 2 * _WALL_CLOCKS_AGREE
+    known = best.apart <= WALL_CLOCKS_AGREE_NS and step > 2 * WALL_CLOCKS_AGREE_NS
     return (best if known and whole else None), True

@@ -535,9 +535,10 @@ class Text(enum.Enum):
     ONE_CLOCK_WAS_SET = "one clock was set in between, by about {by:short}, or records are missing"
     KEEP_CLOCKS = "--on-ambiguous best keeps all clocks, and marks them"
     MOVED_BY = "--offset {name:file}={move:option}~{within:within}"
-    ALL_POSSIBLE_WITH = "with {options: } all these collectives are possible; {leave}"
+    MAY_BE_TWO_JOBS = "the ends of these collectives do not show one job; if they are of one, "
+    ALL_POSSIBLE_WITH = "{jobs}with {options: } all these collectives are possible; {leave}"
     FEWER_IMPOSSIBLE_WITH = (
-        "with {options: } {count} of {all} collectives remain impossible, by up to {worst:short} instead of "
+        "{jobs}with {options: } {count} of {all} collectives remain impossible, by up to {worst:short} instead of "
         "{now:short}; {leave}"
     )
     PLACED_BY_COLLECTIVES = (

@@ -13,8 +13,9 @@ from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collective_matching import Matched
 from traceconv.align.collective_order import Odd
 from traceconv.align.collectives import Impossible, Occurrences
+from traceconv.align.host_ends import Ends, ends_of_two
 from traceconv.align.messages import Message, Text
-from traceconv.model.clocks import NO_BOUND_NS, Verdict
+from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, Verdict
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import I64, Trace
 
@@ -77,12 +78,17 @@ class Hosts:
         of: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
         users: for each input whether the user placed it.
         moved: for each input by how much it is drawn later than its file states, ns; None if that is not known.
+        by_hand: for each input whether the user alone placed it: then the times as drawn are checked, whatever room
+            the option leaves.
     """
 
     def __init__(self, alignment: Alignment) -> None:
         self.of = alignment.apart
         self.users = np.array(
             [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in alignment.maps], bool
+        )
+        self.by_hand = self.users & ~np.array(
+            [any(clock_map.estimated for clock_map in maps_of.values()) for maps_of in alignment.maps], bool
         )
         numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
         self._host = np.array([numbers[host] for host in self.of], np.int64)
@@ -93,6 +99,8 @@ class Hosts:
     def impossible(self, records: Occurrences) -> list[Impossible]:
         """Return the impossible collectives within each host, then those between hosts; empty sets are left out."""
         host = self._host[records.input]
+        drawn = np.minimum(records.bound, UNSTATED_BOUND_NS)
+        records = replace(records, bound=np.where(self.by_hand[records.input], drawn, records.bound))
         within = [records.where(host == number).impossible() for number in np.unique(host).tolist()]
         # Two hosts have no known bound: errors beyond those of the two profilers are reported.
         between = replace(records, bound=records.bound // 2).impossible()
@@ -222,7 +230,6 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
     leave = Text.KEEP_CLOCKS()
     unit = related.units(impossible)
-    records = replace(records, bound=records.bound // 2)
     moves = _moves(records, unit, int(unit[first]))
     options = [
         Text.MOVED_BY(name=traces[index].sources[0].name, move=moves[number][0] + moved, within=moves[number][1])
@@ -232,16 +239,37 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     if not options:
         return leave
     by = np.array([moves.get(number, (0, 0))[0] for number in unit.tolist()], np.int64)[records.input]
-    rest = replace(records, start=records.start + by, end=records.end + by).impossible()
+    then = replace(records, start=records.start + by, end=records.end + by, bound=records.bound // 2)
+    rest, shown = then.impossible(), _ends_of(records, pair)
+    doubt = "" if shown is Ends.OF_ONE_JOB else Text.MAY_BE_TWO_JOBS()
     if not rest.count:
-        return Text.ALL_POSSIBLE_WITH(options=options, leave=leave)
+        if shown not in (Ends.OF_ONE_JOB, Ends.FEW):
+            return leave
+        return Text.ALL_POSSIBLE_WITH(jobs=doubt, options=options, leave=leave)
     return Text.FEWER_IMPOSSIBLE_WITH(
-        options=options, count=rest.count, all=records.count, worst=rest.worst_ns, now=worst.worst_ns, leave=leave
+        jobs=doubt,
+        options=options,
+        count=rest.count,
+        all=records.count,
+        worst=rest.worst_ns,
+        now=worst.worst_ns,
+        leave=leave,
     )
+
+
+def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:
+    """Return what the ends of the common collectives of two inputs show, in which all wait for all."""
+    one, other = (records.where((records.input == index) & (records.side == Side.BOTH)) for index in pair)
+    _, rows, its = np.intersect1d(one.number, other.number, return_indices=True)
+    rows, its = (found[np.argsort(one.end[rows], kind="stable")] for found in (rows, its))
+    kinds = np.unique(np.stack((one.group[rows], one.what[rows])), axis=1, return_inverse=True)[1].reshape(-1)
+    return ends_of_two(one.end[rows], other.end[its], kinds.astype(np.int64)).shown
 
 
 def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, int]]:
     """Return by how much to move units so that their collectives become possible, and how wrong that may be, ns.
+
+    The times of devices are moved as they are drawn. How wrong that is contains what is open of the clocks of devices.
 
     Args:
         records: the collectives.
@@ -273,18 +301,19 @@ class _Placed:
     """The units of inputs that have their place, by what their collectives allow others.
 
     Attributes:
-        entered, left: the last entry and the first exit, by collective, ns.
+        entered, left: the last entry and the first exit, by collective, ns: a row as drawn, and one as is certain.
     """
 
     def __init__(self, collectives: int) -> None:
-        self.entered = np.full(collectives, -NO_BOUND_NS)
-        self.left = np.full(collectives, NO_BOUND_NS)
+        self.entered = np.full((2, collectives), -NO_BOUND_NS)
+        self.left = np.full((2, collectives), NO_BOUND_NS)
 
     def add(self, records: Occurrences, move: int) -> None:
         """Add the records of a unit that is moved by so many ns."""
         enters, leaves = records.side != Side.END, records.side != Side.START
-        np.maximum.at(self.entered, records.number[enters], (records.start - records.bound)[enters] + move)
-        np.minimum.at(self.left, records.number[leaves], (records.end + records.bound)[leaves] + move)
+        for row, (entered, left) in enumerate(_drawn_and_certain(records)):
+            np.maximum.at(self.entered[row], records.number[enters], entered[enters] + move)
+            np.minimum.at(self.left[row], records.number[leaves], left[leaves] + move)
 
     def move_of(self, records: Occurrences) -> tuple[int | None, int]:
         """Return by how much to move the records of a unit, and how wrong that may be, ns.
@@ -292,10 +321,7 @@ class _Placed:
         Returns:
             None if nothing tells, or no move helps much.
         """
-        enters, leaves = records.side != Side.END, records.side != Side.START
-        after = (self.entered[records.number] - records.end - records.bound)[leaves]
-        before = (self.left[records.number] - records.start + records.bound)[enters]
-        least, most = int(np.max(after, initial=-NO_BOUND_NS)), int(np.min(before, initial=NO_BOUND_NS))
+        (least, most), certain = self._limits(records)
         ends = least > -NO_BOUND_NS // 2, most < NO_BOUND_NS // 2
         if least <= 0 <= most:
             return (0 if any(ends) else None), 0
@@ -303,7 +329,26 @@ class _Placed:
         if not all(ends) or not helps:
             return None, 0
         move = _short(*sorted((least, most)))
-        return move, max(abs(move - least), abs(most - move))
+        drift = round(HOSTS_DRIFT * int(np.max(records.end) - np.min(records.start)))
+        return move, max(abs(move - limit) for limit in (least, most, *certain)) + drift
+
+    def _limits(self, records: Occurrences) -> Iterator[tuple[int, int]]:
+        """Yield by how much a unit must be moved at least, and may be at most, ns: as drawn, then as is certain."""
+        enters, leaves = records.side != Side.END, records.side != Side.START
+        for row, (entered, left) in enumerate(_drawn_and_certain(records)):
+            after = (self.entered[row][records.number] - left)[leaves]
+            before = (self.left[row][records.number] - entered)[enters]
+            yield int(np.max(after, initial=-NO_BOUND_NS)), int(np.min(before, initial=NO_BOUND_NS))
+
+
+def _drawn_and_certain(records: Occurrences) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
+    """Return the earliest entries and the latest exits, ns: as drawn, and with all that clocks of devices leave open.
+
+    As drawn only half of the bounds counts, that of one profiler.
+    """
+    half = records.bound // 2
+    entered, left = records.start + records.least - records.bound, records.end + records.most + records.bound
+    return (records.start - half, records.end + half), (entered, left)
 
 
 def _short(least: int, most: int) -> int:

@@ -421,6 +421,11 @@ class ClockMap:
         return any(step.provenance is Provenance.USER for step in self.steps)
 
     @property
+    def estimated(self) -> bool:
+        """Whether it rests, at least in part, on events."""
+        return any(step.provenance is Provenance.ESTIMATED for step in self.steps)
+
+    @property
     def bound_in_step_ns(self) -> int | None:
         """The bound; with `two_hosts`, the bound if their wall clocks agreed."""
         return self.in_step_ns if self.two_hosts else self.bound_ns

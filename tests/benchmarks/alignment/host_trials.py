@@ -156,11 +156,7 @@ class PlacedRank:
 def placed(recorded: Recorded, rng: np.random.Generator) -> PlacedRank:
     """Merge the two ranks."""
     with tempfile.TemporaryDirectory() as folder:
-        traces = []
-        for number in range(2):
-            path = Path(folder) / f"rank{number}.json"
-            path.write_text(json.dumps(_document(recorded, number, rng)))
-            traces.append(read(path))
+        traces = [read(path) for path in written(recorded, Path(folder), rng)]
     try:
         found = align(traces, constraints=recorded.constraints)
     except AlignmentError:
@@ -171,6 +167,14 @@ def placed(recorded: Recorded, rng: np.random.Generator) -> PlacedRank:
     here, there = (clock.read(true) for clock in (recorded.clocks[1], recorded.clocks[0]))
     off = way.apply(np.round(here).astype(np.int64)) - _BASE - there
     return PlacedRank(way.bound_ns, float(np.max(np.abs(off))))
+
+
+def written(recorded: Recorded, folder: Path, rng: np.random.Generator) -> list[Path]:
+    """Write the files of the two ranks."""
+    paths = [folder / f"rank{number}.json" for number in range(2)]
+    for number, path in enumerate(paths):
+        path.write_text(json.dumps(_document(recorded, number, rng)))
+    return paths
 
 
 def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict[str, Any]:
