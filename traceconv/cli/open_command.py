@@ -66,7 +66,7 @@ def command(
     encoding, such as UTF-16.
 
     The file does not leave the machine: it is served once on 127.0.0.1, to the UI only. The browser may ask you to
-    allow that. The command ends when the UI has fetched the file, or with --offline a few seconds later. Over SSH it
+    allow that. The command ends when the UI has fetched the file, or with --offline half a minute later. Over SSH it
     prints how to forward the port. A .pftrace of traceconv opens at the time of the work, with the process of the
     framework expanded.
     """

@@ -54,8 +54,9 @@ MAX_CONNECTIONS = 32
 STALL_S = 60.0
 # How long to wait for the client to confirm the end of the file by closing its side.
 LINGER_S = 5.0
-# How long a served UI, which has the trace, may ask for nothing more of itself until the server ends.
-IDLE_S = 5.0
+# How long a served UI, which has the trace, may ask for nothing more of itself until the server ends. A browser on a
+# busy machine paused for more than 5 s, and then showed an error.
+IDLE_S = 30.0
 # What the pages of a served UI may load: what this server has, and what they make.
 POLICY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' blob: data:; frame-ancestors 'none'"
 
@@ -158,7 +159,7 @@ class _Server(socketserver.ThreadingTCPServer):
         """Return True when the file was fetched, and what is served of a UI; False after the timeout."""
         while not self.fetched.wait(timeout_s):
             if not self.sending:
-                return False
+                return self.fetched.is_set()
         while self.ui.files and (self.sending or time.monotonic() - self.last_answer < IDLE_S):
             time.sleep(0.1)
         return True
