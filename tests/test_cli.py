@@ -939,7 +939,7 @@ def test_a_library_that_cannot_be_loaded_is_one_line(failure: str, reason: str) 
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits the address space")
-@pytest.mark.parametrize("limit_mb", [20, 40, 100])
+@pytest.mark.parametrize("limit_mb", [20, 40, 60, 80, 90, 100])
 def test_little_memory_is_no_traceback(limit_mb: int) -> None:
     script = f"ulimit -v {limit_mb << 10}; exec {sys.executable} -m traceconv report {ONEDNN}"
     result = subprocess.run(
@@ -947,4 +947,15 @@ def test_little_memory_is_no_traceback(limit_mb: int) -> None:
     )
     said = result.stderr
     assert "Traceback" not in said
+    assert "OpenBLAS" not in said
     assert result.returncode == 0 or f"limited to {limit_mb} MB" in said or len(said.splitlines()) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="there is no /dev/zero here")
+def test_a_device_that_never_ends_is_refused() -> None:
+    for command in (["info", "/dev/zero"], ["identify", "/dev/zero"], ["check", "/dev/zero"]):
+        result = process(*command)
+        assert (result.returncode, result.stderr.splitlines()[0]) == (
+            1,
+            b"error: /dev/zero: is a device, expected a file or a pipe",
+        )

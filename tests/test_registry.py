@@ -140,6 +140,9 @@ def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
     [
         (b"NVIDIA Tegra Profiler Report 36398880.\n", ".nsys-rep", "nsys export"),
         (b"U3w[END]NVIDIA Nsight Systems Stream 2023.4.4.54", ".qdstrm", "QdstrmImporter"),
+        (b"Start (ns),Duration (ns),CorrId,Name\n1,900000,7,kernel\n", "nsys stats", "nsys export --type=sqlite"),
+        (b"\nProcessing [x.sqlite]...\n Time (%)  Total Time (ns)  Instances\n", "nsys stats", "nsys export"),
+        (b"\nProcessing [x.sqlite]...\nTime (%),Total Time (ns),Instances\n", "nsys stats", "nsys export"),
         (b"NVR\0\x02\0\0\0", ".ncu-rep", "ncu --import"),
         (
             b"[7] python@127.0.0.1\n  kernel (1, 1, 1)x(32, 1, 1), Context 1, Stream 7, Device 0, CC 9.0\n"

@@ -102,6 +102,7 @@ def test_a_window_has_the_name_that_a_picture_shows() -> None:
         ("1us..5", "'5' has no unit, but '1us' has one, at character 6", "need a unit: 5us; without a unit, both"),
         ("20..1.5 ms", "'20' has no unit, but '1.5 ms' has one, at character 1", "need a unit: 20ms"),
         ("0..5us", "'0' has no unit, but '5us' has one, at character 1", "need a unit: 0us"),
+        ("5..2", "nothing lies between 5 ns and 2 ns", "2 has no unit, so it is ns on the clock of the trace"),
         ("5us..5us", "nothing lies between +5us and +5us from the start", "or an interval"),
         ("1us..5xs", "'5xs' is not a time with a unit", "or an interval"),
         ("..1e99s", "time out of range", "or an interval"),

@@ -131,6 +131,8 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
         bare = [one.text for one in ends if _CLOCK_TIME.fullmatch(one.text) and not len(one.rows(table))]
         problem = f"nothing lies between {first} and {last} from the start"
         if bare:
+            if all(one.text in bare for one in ends):
+                problem = f"nothing lies between {ends[0].text} ns and {ends[-1].text} ns"
             whole.fail(problem, f"{bare[-1]} has no unit, so it is ns on the clock of the trace; from the start: 1.5ms")
         whole.fail(problem)
     return Window(text, start, end, table.start)

@@ -19,7 +19,7 @@ from traceconv import __version__
 from traceconv.cli._terminal import say
 from traceconv.errors import TraceconvError, UnrecognizedInput, UsageError
 from traceconv.io import interrupts
-from traceconv.io.memory_limit import memory_hint
+from traceconv.io.memory_limit import memory_hint, require_memory
 
 #: The commands, under the headings of the help.
 _SECTIONS = {
@@ -116,6 +116,7 @@ class _Commands(click.Group):
         if name not in _RUN_OTHERS:
             # BLAS has a thread for each core that spins while numpy starts; no large matrices are multiplied here.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        require_memory()
         command = importlib.import_module(f"traceconv.cli.{name}_command").command
         gc.freeze()
         gc.enable()

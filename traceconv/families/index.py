@@ -228,6 +228,8 @@ class Closed(NamedTuple):
 #: A few lines before those that tell the format.
 _BEHIND_LINES = rb"(?:[^\n]*\n){0,9}?"
 _NSYS_EXPORT = "export it: nsys export --type=sqlite --output=report.sqlite FILE"
+#: The headings of traces and of sums, which nsys stats prints as CSV and as columns.
+_NSYS_HEADINGS = rb" *(?:(?:Start \([mun]?s\)(?:,| +)(?:Duration|End)|Time ?\(%\)(?:,| +)Total Time) \([mun]?s\))"
 _NCU_CSV = "print its kernels as CSV: ncu --import FILE --csv --page raw > kernels.csv"
 
 #: Seen in files of nsys 2023.4 and 2025.3, of ncu 2025.3 and of perf 6.1; else after the documents of the tools.
@@ -237,6 +239,12 @@ CLOSED = (
         rb".{0,8}\[END\]NVIDIA Nsight Systems Stream",
         "a stream of Nsight Systems that is not yet a report (.qdstrm)",
         f"make a report of it with QdstrmImporter, which nsys brings; then {_NSYS_EXPORT}",
+    ),
+    Closed(
+        _BEHIND_LINES + _NSYS_HEADINGS,
+        "a table that nsys stats of Nsight Systems printed",
+        "the database of its report is read: nsys export --type=sqlite --output=report.sqlite report.nsys-rep",
+        is_form=True,
     ),
     Closed(rb"NVR\0", "a report of Nsight Compute (.ncu-rep)", _NCU_CSV),
     Closed(

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import mmap
+
 try:
     import resource  # here, since it may not load when memory has run out
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
+
+#: The address space that numpy takes when it is loaded, with one thread of OpenBLAS: 73 MB for numpy 2.
+_OF_NUMPY = 75 << 20
+
+
+def require_memory() -> None:
+    """Raise MemoryError if memory is limited and numpy would not fit: OpenBLAS ends the process without a reason."""
+    if memory_hint():
+        try:
+            mmap.mmap(-1, _OF_NUMPY).close()
+        except OSError:
+            raise MemoryError from None
 
 
 def memory_hint() -> str:

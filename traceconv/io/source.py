@@ -13,6 +13,7 @@ import io
 import lzma
 import os
 import shutil
+import stat
 import struct
 import sys
 import tempfile
@@ -135,7 +136,7 @@ class Source:
             return
         if self.display == "-":
             self.display = "<stdin>"
-            self._spooled = _spool(sys.stdin.buffer)
+            self._spooled = _spool(sys.stdin.buffer, self.display)
         else:
             self._spooled = _spool_if_stream(self._path, self.display)
         if self._spooled is not None:
@@ -458,7 +459,19 @@ def _is_packed(magic: bytes) -> bool:
     return magic.startswith(GZIP) or magic in ZIP
 
 
-def _spool(stream: IO[bytes]) -> IO[bytes]:
+def _refuse_device(stream: IO[bytes], display: str) -> None:
+    """Raise InputError for a device that may never end, as /dev/zero: any but a terminal and the empty one."""
+    try:
+        status, ends = os.fstat(stream.fileno()), stream.isatty()
+    except OSError:  # standard input that a caller replaced
+        return
+    is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
+    if is_device and not ends and not os.path.samestat(status, os.stat(os.devnull)):
+        raise InputError("is a device, expected a file or a pipe", hint="copy what is to be read to a file", at=display)
+
+
+def _spool(stream: IO[bytes], display: str) -> IO[bytes]:
+    _refuse_device(stream, display)
     with failures():
         spooled = spooled_file()
     try:
@@ -479,7 +492,7 @@ def _spool_if_stream(path: Path, display: str) -> IO[bytes] | None:
         if path.is_file():
             return None
         with path.open("rb") as stream:
-            return _spool(stream)
+            return _spool(stream, display)
     except OSError as error:
         raise unreadable(display, error) from None
     except ValueError as error:  # a path with a NUL character
