@@ -69,7 +69,7 @@ def test_a_log_that_fits_elsewhere_is_not_believed(by_ns: int) -> None:
     (said,) = checks[0].contradictions
     assert said.verdict is Verdict.UNVERIFIED
     assert re.match(
-        r"with the clocks as stated, only \d+ of (\d+) calls lie in operators of kineto\S+; \1 would",
+        r"with these clocks, only \d+ of (\d+) calls lie in operators of kineto\S+; \1 would",
         str(said.text),
     )
     found = causality(traces, alignment)

@@ -11,17 +11,24 @@ import numpy as np
 import pytest
 
 from tests.align.pairs import trace_of
-from tests.benchmarks.alignment.one_host_trials import TRIALS, late_step, log_of_two
+from tests.benchmarks.alignment.one_host_trials import (
+    TRIALS,
+    late_step,
+    late_step_unstated,
+    log_of_two,
+    set_late,
+)
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
+from tests.benchmarks.alignment.trials import recorded
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.robust import hidden_step
 from traceconv.api import merge, read
-from traceconv.errors import AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
-from traceconv.model.clocks import DRIFT_UNIT
+from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
+from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT
 from traceconv.model.times import parse_duration
-from traceconv.model.trace import Trace
+from traceconv.model.trace import Layer, Trace
 
 _DATA = Path(__file__).parents[1] / "data" / "one_host"
 
@@ -170,3 +177,27 @@ def test_none_is_placed_outside_of_its_bound(regime: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_clock_that_was_not_set_is_believed(seed: int) -> None:
     assert not late_step(seed, is_set=False).refused
+    assert not late_step_unstated(seed, is_set=False).refused
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_run_does_not_settle_a_clock_that_was_set(seed: int) -> None:
+    traces, _ = set_late(seed, Truth(1e12, 2e-5), is_set=True)
+    with pytest.raises(AlignmentError):
+        merged(traces, Policy(same_run=True))
+
+
+@pytest.mark.parametrize(("iterations", "drift"), [(8, -190e-6), (8, 60e-6), (12, 190e-6)])
+def test_a_drift_is_that_of_one_host_if_the_events_allow_it(iterations: int, drift: float) -> None:
+    made = run(np.random.default_rng(3), Shape(iterations=iterations, operators=15))
+    truth = Truth(1e12, drift)
+    log, _ = inner(np.random.default_rng(4), made, truth, missing=0.1)
+    traces = [recorded(outer(made), "calls.json", Layer.FRAMEWORK), recorded(log, "work.log", Layer.LIBRARY)]
+    (pair,) = align(traces, policy=Policy(on_ambiguous="separate")).pairs
+    if iterations == 12:
+        assert not pair.taken
+        assert "would drift by +192 ppm" in str(pair.estimate.reason)
+        return
+    assert abs(pair.clock_map.drift * DRIFT_UNIT) <= ONE_HOST_DRIFT
+    times = traces[0].slices.ts
+    assert np.max(np.abs(pair.clock_map.apply(times) - truth.map(times.astype(np.float64)))) <= pair.bound_ns

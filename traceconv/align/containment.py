@@ -1,4 +1,4 @@
-"""Check that the calls of a library lie inside the operators of a framework, where files state both clocks.
+"""Check that the calls of a library lie inside the operators of a framework, however the clocks were related.
 
 A framework calls the library inside an operator, on the thread of that operator, and the operator ends after the call.
 So on right clocks each call lies in a stretch of an operator of its kind (`nesting`), and each such operator holds a
@@ -6,8 +6,9 @@ call. A wrong clock causes both calls in no operator and operators without a cal
 causes: a thread or a time that was not recorded, or operators whose work another library did. So it says nothing about
 clocks, with one exception: at the start or the end, many operators in a row hold no call while the log goes on.
 
-Calls of one kind may follow each other so closely that many lie in some operator at any offset. So the stated offset is
-compared with the best one nearby, for all calls and for each part of the recording.
+Calls of one kind may follow each other so closely that many lie in some operator at any offset. So the offset is
+compared with the best one nearby, for all calls and for each part of the recording. Clocks that events relate are
+checked, too: most events match on one line, and the others show that a clock was set.
 
 The constants were chosen on 25 recordings of PyTorch and MXNet with oneDNN logs. On right clocks all calls of kinds
 with operators of their name lie in these, and no recording is contradicted. Moved by 0.5 to 20 ms, none stays `ok`.
@@ -76,6 +77,7 @@ class _Calls:
         rows: the rows of these calls in the slices of the inner trace.
         log: all calls, in order of their start.
         within: how far a call may stick out of its operator, ns.
+        others: the rows of calls that are set apart as those of another process, if events relate the clocks.
     """
 
     outer: ClockInput
@@ -86,6 +88,7 @@ class _Calls:
     rows: Array
     log: Events
     within: int
+    others: Array
 
 
 def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap) -> Iterator[Check]:
@@ -117,7 +120,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     stated = all(
         (clock_map.bound_ns is not None or clock_map.verdict is Verdict.OK)
         and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
-        and not (clock_map.two_hosts or clock_map.rests_on)
+        and not (clock_map.two_hosts)
         for clock_map in maps
     )
     if len(ranks) > 1 or not stated:
@@ -129,6 +132,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     calls = _calls(*_in_windows(outer, inner, clock_map), clock_map, names)
     if calls is None:
         return None
+    calls = replace(calls, others=others if clock_map.rests_on else others[:0])
     check, by_user = _check(calls), any(clock_map.by_user for clock_map in maps)
     return structs.replace(
         check, contradictions=tuple(structs.replace(one, by_user=by_user) for one in check.contradictions)
@@ -150,7 +154,7 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
     steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
     within = clock_map.stated_bound_ns + steps + _STICKING_OUT_NS
-    return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within)
+    return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, np.empty(0, np.int64))
 
 
 def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tuple[ClockInput, ClockInput]:
@@ -261,7 +265,7 @@ def _contradiction(calls: _Calls, beyond: Array) -> Contradiction | None:
     empty, several = operators.start[~holding], np.count_nonzero(beyond) > CHANCE
     reason = _fits_elsewhere(calls, beyond, empty) if several else None
     reason = reason or _belong_elsewhere(calls, operators, holding)
-    reason = reason or (_outside_of_all(calls, beyond, empty) if several else None)
+    reason = reason or _outside_of_all(calls, beyond & ~np.isin(calls.rows, calls.others), empty)
     reason = reason or _empty_at_an_end(calls, operators, holding)
     return None if reason is None else _against(calls, *reason)
 
@@ -291,7 +295,7 @@ def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
     """
     count = len(beyond)
     parts = np.array_split(np.arange(count), max(1, min(_PARTS, count // _CALLS_OF_A_PART)))
-    for part in (np.arange(count), *(parts if len(parts) > 1 else [])):
+    for part in (np.arange(count), *(parts if len(parts) > 1 else []), *_from_change(beyond)):
         outside = int(np.count_nonzero(beyond[part]))
         if outside <= CHANCE or _during(calls, empty, part) <= CHANCE:
             continue
@@ -311,13 +315,24 @@ def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
     return None
 
 
+def _from_change(beyond: Array) -> tuple[Array, Array]:
+    """Return the calls before and from where most of those in no operator begin or end: a clock was set there, if any.
+
+    Args:
+        beyond: whether each call lies in no operator.
+    """
+    more = np.cumsum(beyond - beyond.mean())
+    at = int(np.argmax(np.abs(more))) + 1
+    return np.arange(at), np.arange(at, len(beyond))
+
+
 def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
     """Return a verdict and its text if operators hold no call while calls lie in none, though no offset is better.
 
     The arguments are those of `_fits_elsewhere`.
     """
     outside, without = int(np.count_nonzero(beyond)), _during(calls, empty, np.arange(len(beyond)))
-    if without <= CHANCE:
+    if min(outside, without) <= CHANCE:
         return None
     text = Text.CALLS_IN_NO_OPERATOR(
         outside=outside,

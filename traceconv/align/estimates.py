@@ -24,7 +24,7 @@ from traceconv.align.estimators import estimate_pair
 from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message, Text
-from traceconv.align.pairs import PairEstimate, is_accepted
+from traceconv.align.pairs import PairEstimate, is_accepted, relined
 from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, ClockDomain, ClockMap, Verdict
 
@@ -193,23 +193,29 @@ def _compared(
 
 
 def _of_steady_clocks(pair: PairEstimate, known: ClockMap | None) -> PairEstimate:
-    """Return the estimate, unverified if all that its evidence allows drifts more than two clocks of one host do.
+    """Return the estimate with no more drift than two clocks of one host have; unverified if no such line is possible.
 
-    A drift that is known is taken off, one that the user states is the user's. Several lines have evidence of their own
-    that a clock was slewed.
+    Its bound still contains all lines that the evidence allows. A drift that is known is taken off, one that the user
+    states is the user's. Several lines have evidence of their own that a clock was slewed.
     """
     region = pair.estimate.region
     stated = pair.a.correction.steps or pair.b.correction.steps or (known is not None and known.bends)
     if pair.estimate.verdict is not Verdict.OK or region is None or stated:
         return pair
-    before = known.drift * DRIFT_UNIT if known is not None else 0.0
-    drifts = [(-1 if pair.swapped else 1) * float(one) - before for one in region.drifts]
-    if min(drifts) <= ONE_HOST_DRIFT and max(drifts) >= -ONE_HOST_DRIFT:
+    sign = -1 if pair.swapped else 1
+    before = sign * (known.drift * DRIFT_UNIT if known is not None else 0.0)
+    line, least, most = pair.estimate.line, before - ONE_HOST_DRIFT, before + ONE_HOST_DRIFT
+    if least <= line.drift <= most:
         return pair
-    drift = pair.clock_map.drift * DRIFT_UNIT - before
-    reason = Text.DRIFTS_TOO_MUCH(reason=pair.estimate.reason, drift=drift * 1e6, most=ONE_HOST_DRIFT * 1e6)
-    estimate = replace(pair.estimate, verdict=Verdict.UNVERIFIED, reason=reason)
-    return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=Verdict.UNVERIFIED))
+    steady = min(max(line.drift, least), most)
+    offsets = region.offsets_at(steady)
+    if offsets is None:
+        drift = sign * (line.drift - before)
+        reason = Text.DRIFTS_TOO_MUCH(reason=pair.estimate.reason, drift=drift * 1e6, most=ONE_HOST_DRIFT * 1e6)
+        estimate = replace(pair.estimate, verdict=Verdict.UNVERIFIED, reason=reason)
+        return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=Verdict.UNVERIFIED))
+    line = replace(line, offset=sum(offsets) / 2, drift=steady, x0=region.x0)
+    return relined(pair, line)
 
 
 class _Relations:

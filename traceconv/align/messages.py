@@ -498,12 +498,12 @@ class Text(enum.Enum):
 
     # -- containment --------------------------------------------------------------------------------------------------
     CALLS_FIT_ELSEWHERE = (
-        "with the clocks as stated, only {inside} of {count} calls{where} lie in operators of {framework}; "
+        "with these clocks, only {inside} of {count} calls{where} lie in operators of {framework}; "
         "{fitting} would if placed {move:move}: {why}"
     )
     FROM_ON = ", from {place} on,"
     CALLS_IN_NO_OPERATOR = (
-        "with the clocks as stated, {outside} of {count} calls lie in no operator of {framework}; {empty} "
+        "with these clocks, {outside} of {count} calls lie in no operator of {framework}; {empty} "
         "operators hold no call: {why}"
     )
     LOOSE_CALLS_BELONG_ELSEWHERE = (

@@ -142,6 +142,16 @@ def swapped(pair: PairEstimate) -> PairEstimate:
     )
 
 
+def relined(pair: PairEstimate, line: Line) -> PairEstimate:
+    """Return the estimate with another line, which its region holds."""
+    estimate = replace(pair.estimate, chain=Chain((line,)))
+    sides = (pair.b, pair.a) if pair.swapped else (pair.a, pair.b)
+    zeros = (pair.zero_b, pair.zero_a) if pair.swapped else (pair.zero_a, pair.zero_b)
+    known = pair.known.inverse() if pair.known and pair.swapped else pair.known
+    one = pair_estimate(*sides, estimate, zeros, known)
+    return replace(swapped(one) if pair.swapped else one, rows=pair.rows)
+
+
 def in_both_orders(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
     """Return the estimates with a as clock x, then those with b as clock x."""
     return [*one_way(a, b, known), *map(swapped, one_way(b, a, known.inverse() if known else None))]

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.benchmarks.alignment.simulate import MS, US, BentTruth, S, Shape, Truth, inner, network, outer, run, set_at
 from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_shape, some_truth
-from traceconv.align import align
+from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.estimate import Array, Events, Prior
@@ -54,20 +54,49 @@ def small_step(seed: int) -> Placed:
 
 def late_step(seed: int, *, is_set: bool = True) -> Placed:
     """Both files state the wall clock, and that of the log is set by 1 to 50 ms in its last tenth, or never."""
+    traces, _ = set_late(seed, Truth(0.0, 0.0), is_set=is_set)
+    try:
+        _believed([_on_wall(trace, 0) for trace in traces])
+    except AlignmentError:
+        return Placed(refused=True)
+    return Placed(refused=False, wrong=is_set)
+
+
+def late_step_unstated(seed: int, *, is_set: bool = True) -> Placed:
+    """The same, though nothing but their events relates the two files."""
+    traces, truth = set_late(seed, some_truth(np.random.default_rng(seed)), is_set=is_set)
+    try:
+        alignment = _believed(traces)
+    except AlignmentError:
+        return Placed(refused=True)
+    return Placed(refused=False, wrong=_is_outside(alignment, traces, truth))
+
+
+def set_late(seed: int, line: Truth, *, is_set: bool) -> tuple[list[Trace], BentTruth]:
+    """Return a trace, and a log whose clock is set by 1 to 50 ms in its last tenth, or never; and the true relation."""
     rng = np.random.default_rng(seed)
     made = run(rng, replace(some_shape(rng, JITTERS[seed % 3]), iterations=30))
     when = rng.uniform(0.9, 0.97) * float(made.start[-1])
     by = float(rng.choice([-1, 1]) * rng.uniform(1, 50)) * MS
-    truth = BentTruth(0.0, 0.0, set_at(when, by) if is_set else np.zeros_like)
+    truth = BentTruth(line.offset, line.drift, set_at(when, by) if is_set else np.zeros_like)
     b, _ = inner(rng, made, truth, missing=0.1 * (seed % 2), extra=0.0)
-    traces = [_on_wall(recorded(outer(made), "a.json", Layer.FRAMEWORK), 0)]
-    traces.append(_on_wall(recorded(b, "b.log", Layer.LIBRARY), 0))
-    try:
-        alignment = align(traces)
-        alignment = believed(alignment, causality(traces, alignment))
-    except AlignmentError:
-        return Placed(refused=True)
-    return Placed(refused=False, wrong=is_set)
+    return [recorded(outer(made), "a.json", Layer.FRAMEWORK), recorded(b, "b.log", Layer.LIBRARY)], truth
+
+
+def _believed(traces: Sequence[Trace]) -> Alignment:
+    """Return the alignment of files, with all checks."""
+    alignment = align(traces)
+    return believed(alignment, causality(traces, alignment))
+
+
+def _is_outside(alignment: Alignment, traces: Sequence[Trace], truth: Truth) -> bool:
+    """Return whether the second file is placed outside of its bound at some times of the first one."""
+    one, other = (maps[0] for maps in alignment.maps)
+    bound = other.bound_ns
+    times = traces[0].slices.ts
+    right = truth.map(times.astype(np.float64)) - times
+    there = other.inverse().apply(one.apply(times)) - times
+    return bound is not None and float(np.mean(np.abs(there - right) > bound + 2 * US)) > 0.001
 
 
 def _on_wall(trace: Trace, off: int) -> Trace:
@@ -155,6 +184,7 @@ def steep_log(seed: int) -> Placed:
 TRIALS: dict[str, tuple[str, Callable[[int], Placed]]] = {
     "small-step": ("the clock of a log set ahead by 3 to 300 µs, simulated", small_step),
     "late-step": ("the stated clock of a log set by 1 to 50 ms in its last tenth, simulated", late_step),
+    "late-step-unstated": ("the same without stated clocks, simulated", late_step_unstated),
     "two-processes": ("a log of two processes, simulated", two_processes),
     "steep-log": ("the clock of a log 60 to 190 ppm too fast or slow, simulated", steep_log),
     "wrong-option": ("an --offset that is 50 µs to 30 s off, simulated", wrong_option),
